@@ -6,7 +6,6 @@ It takes settings in JSON, and prints the outcome of each check in JSON: empty, 
 import inspect
 import json
 import sys
-import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -318,20 +317,3 @@ def check_v2_keys() -> None:
         raised(InvalidOperation, partial(getattr(v2(url), method), *arguments))  # as in v3
     assert v2(url, SETTINGS["key"]).translate("station", target_language="de")["translatedText"]
     assert v2(url, SETTINGS["key"]).get_languages()
-
-
-def outcome(check: Callable[[], None]) -> str:
-    """Return why a check failed; empty if it did not."""
-    try:
-        check()
-    except Exception:
-        return traceback.format_exc()
-    return ""
-
-
-if __name__ == "__main__":
-    checks = {name: each for name, each in list(globals().items()) if name.startswith("check_")}
-    outcomes = {name: outcome(check) for name, check in checks.items()}
-    ours = [name for name in sys.modules if name.split(".")[0] == "service"]
-    assert not ours, ours
-    print(json.dumps(outcomes))

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.clients.http_clients import PYTHON
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment
 
-CLIENTS_PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # made by `make test`
 DOCUMENTS = [REPOSITORY / path for path in ("docs/api.md", "client/README.md")]
 EXAMPLES = [
     example
@@ -43,7 +43,7 @@ def server() -> Iterator[ServerProcess]:
 def test_an_example_says_what_it_should(server: ServerProcess, client: str) -> None:
     (example,) = [each for each in EXAMPLES if client in each]
     is_http = client in SAID_OVER_HTTP
-    python = str(CLIENTS_PYTHON) if is_http else sys.executable
+    python = str(PYTHON) if is_http else sys.executable
     written, address = ("127.0.0.1:8080", server.http_url[7:]) if is_http else ("127.0.0.1:50051", server.address)
     assert written in example
     run = subprocess.run(

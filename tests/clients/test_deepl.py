@@ -1,24 +1,19 @@
 """DeepL's API on server processes: by its own client, unmodified, and by requests as others send them."""
 
-import json
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas, new_key
+from tests.clients.http_clients import checks_of, run_checks, write_keys
 from tests.http_caller import Reply, call
-from tests.patience import patient
-from tests.servers import REPOSITORY, ServerProcess, distinct_texts
+from tests.servers import ServerProcess, distinct_texts
 from tests.tiny_bundle import write_tiny_bundle
 
-PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # made by `make test`
-SCRIPT = Path(__file__).with_name("deepl_checks.py")
-CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+CHECKS = checks_of("deepl_checks")
 KEY, LIMITED = new_key(), new_key()
 FORM = "application/x-www-form-urlencoded"
 PAIR = {"source_lang": "EN", "target_lang": "DE"}
@@ -49,10 +44,8 @@ def server(models: Path, glossaries: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def keyed(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
     quotas = Quotas(tokens_per_minute=1)
-    path.write_text(key_lines(KEY, "alice", None, Quotas()) + key_lines(LIMITED, "bob", None, quotas))
-    path.chmod(0o600)
+    path = write_keys(tmp_path_factory.mktemp("keys"), alice=(KEY, Quotas()), bob=(LIMITED, quotas))
     process = ServerProcess(models, "--api-keys", str(path), has_http=True)
     yield process
     process.kill()
@@ -69,12 +62,7 @@ def results(server: ServerProcess, keyed: ServerProcess) -> dict[str, str]:
         "limited": LIMITED,
         "expected": {text: translated(server, text) for text in texts},
     }
-    run = subprocess.run(
-        [PYTHON, str(SCRIPT), json.dumps(settings)], capture_output=True, text=True, timeout=patient(100), check=False
-    )
-    assert run.returncode == 0, run.stderr
-    outcomes: dict[str, str] = json.loads(run.stdout)
-    return outcomes
+    return run_checks("deepl_checks", settings)
 
 
 def translated(server: ServerProcess, text: str, **options: Any) -> str:

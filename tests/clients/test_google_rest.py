@@ -3,25 +3,20 @@
 It runs in the environment of tests/clients/http_clients.txt, which has none of our code.
 """
 
-import json
-import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas, new_key
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as pb_grpc
 from service.faces.http.google.rules import RULES, UNSUPPORTED_RULES
-from tests.patience import patient
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess
+from tests.clients.http_clients import checks_of, run_checks, write_keys
+from tests.servers import TIMEOUT_SECONDS, ServerProcess
 
-PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # `make build/clients/installed`
-SCRIPT = Path(__file__).with_name("google_rest_checks.py")
-CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+CHECKS = checks_of("google_rest_checks")
 TEXTS = ["Where is the train station?", "Save the file."]
 GLOSSARIES = {
     "files.en-de.tsv": "file\tAkte\tcase\nDragoman\n",
@@ -47,12 +42,10 @@ def outcomes(
 ) -> Iterator[dict[str, str]]:
     """Yield the outcome of each check, all run in one process."""
     key = new_key()
-    keys = tmp_path_factory.mktemp("keys") / "keys.toml"
-    keys.write_text(key_lines(key, "alice", None, Quotas()))
-    keys.chmod(0o600)
+    keys = write_keys(tmp_path_factory.mktemp("keys"), alice=(key, Quotas()))
     keyed = ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True)
     try:
-        yield run_checks(
+        yield checked(
             url=server.http_url,
             keyed_url=keyed.http_url,
             key=key,
@@ -63,19 +56,9 @@ def outcomes(
         keyed.kill()
 
 
-def run_checks(**settings: object) -> dict[str, str]:
-    run = subprocess.run(
-        [str(PYTHON), str(SCRIPT), json.dumps({"seconds": TIMEOUT_SECONDS, **settings})],
-        capture_output=True,
-        text=True,
-        timeout=patient(100),
-        check=False,
-        cwd=SCRIPT.parent,
-        env={},
-    )
-    assert run.returncode == 0, run.stderr
-    found: dict[str, str] = json.loads(run.stdout)
-    return found
+def checked(**settings: object) -> dict[str, str]:
+    """Return the outcome of each check with these settings."""
+    return run_checks("google_rest_checks", {"seconds": TIMEOUT_SECONDS, **settings})
 
 
 def over_grpc(address: str) -> list[str]:
@@ -99,9 +82,7 @@ def test_the_client_works_unmodified(outcomes: dict[str, str], check: str) -> No
 
 def test_checks_that_fail_are_noticed(server: ServerProcess) -> None:
     """The positive control: other translations are expected, and no server answers calls with keys."""
-    outcomes = run_checks(
-        url=server.http_url, keyed_url="http://127.0.0.1:1", key="k", translations=["a", "b"], rules=[]
-    )
+    outcomes = checked(url=server.http_url, keyed_url="http://127.0.0.1:1", key="k", translations=["a", "b"], rules=[])
     failed = {name for name, why in outcomes.items() if why}
     assert failed == {
         "check_v3_translates_as_over_grpc",

@@ -1,22 +1,17 @@
 """LibreTranslate's API on a server process: by libretranslatepy, unmodified, and by the requests of its documents."""
 
-import json
-import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas, new_key
+from tests.clients.http_clients import checks_of, run_checks, write_keys
 from tests.http_caller import Reply, call
-from tests.patience import patient
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, distinct_texts
+from tests.servers import TIMEOUT_SECONDS, ServerProcess, distinct_texts
 
-PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # made by `make test`
-SCRIPT = Path(__file__).with_name("libretranslate_checks.py")
-CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+CHECKS = checks_of("libretranslate_checks")
 KEY, LIMITED = new_key(), new_key()
 FORM = "application/x-www-form-urlencoded"
 
@@ -30,10 +25,8 @@ def server(tiny_models: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def keyed(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
     quotas = Quotas(requests_per_minute=1)
-    path.write_text(key_lines(KEY, "alice", None, Quotas()) + key_lines(LIMITED, "bob", None, quotas))
-    path.chmod(0o600)
+    path = write_keys(tmp_path_factory.mktemp("keys"), alice=(KEY, Quotas()), bob=(LIMITED, quotas))
     process = ServerProcess(tiny_models, "--api-keys", str(path), has_http=True)
     yield process
     process.kill()
@@ -50,12 +43,7 @@ def results(server: ServerProcess, keyed: ServerProcess) -> dict[str, str]:
         "expected": {text: translated(server, text) for text in texts},
         "seconds": round(TIMEOUT_SECONDS),
     }
-    run = subprocess.run(
-        [PYTHON, str(SCRIPT), json.dumps(settings)], capture_output=True, text=True, timeout=patient(100), check=False
-    )
-    assert run.returncode == 0, run.stderr
-    outcomes: dict[str, str] = json.loads(run.stdout)
-    return outcomes
+    return run_checks("libretranslate_checks", settings)
 
 
 def translated(server: ServerProcess, text: str, **options: Any) -> str:

@@ -3,23 +3,18 @@
 It runs in the environment of tests/clients/http_clients.txt, which has none of our code.
 """
 
-import json
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
-from tests.patience import patient
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess
+from service.calls.keys import Quotas, new_key
+from tests.clients.http_clients import checks_of, run_checks, write_keys
+from tests.servers import TIMEOUT_SECONDS, ServerProcess
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
 
-PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # `make build/clients/installed`
-SCRIPT = Path(__file__).with_name("triton_http_checks.py")
-CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+CHECKS = checks_of("triton_http_checks")
 
 pytestmark = pytest.mark.timeout(240)  # the first test pays for two servers and all checks
 
@@ -28,14 +23,13 @@ pytestmark = pytest.mark.timeout(240)  # the first test pays for two servers and
 def settings(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """Yield where two servers are: one for everybody, and one with keys whose callers load its models."""
     folder = tmp_path_factory.mktemp("triton")
-    explicit_models, models, keys = folder / "explicit", folder / "models", folder / "keys.toml"
+    explicit_models, models = folder / "explicit", folder / "models"
     write_tiny_bundle(explicit_models / "many" / "1", "many", seed=9, among="fr it es pt")
     shutil.copytree(tiny_versions / "1", explicit_models / "tiny" / "1")
     shutil.copytree(explicit_models, models)
     shutil.copytree(tiny_versions / "2", models / "tiny" / "2")
     key = new_key()
-    keys.write_text(key_lines(key, "alice", None, Quotas()))
-    keys.chmod(0o600)
+    keys = write_keys(folder, alice=(key, Quotas()))
     controlled = ("--model-control", "explicit", "--load-model", "tiny", "--api-keys", str(keys))
     server = ServerProcess(models, "--max-versions", "2", "--max-waiting", "1100", has_http=True)
     try:
@@ -58,22 +52,7 @@ def settings(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture(scope="module")
 def outcomes(settings: dict[str, object]) -> dict[str, str]:
     """Return the outcome of each check, all run in one process."""
-    return run_checks(settings)
-
-
-def run_checks(settings: dict[str, object]) -> dict[str, str]:
-    run = subprocess.run(
-        [str(PYTHON), str(SCRIPT), json.dumps(settings)],
-        capture_output=True,
-        text=True,
-        timeout=patient(100),
-        check=False,
-        cwd=SCRIPT.parent,
-        env={},
-    )
-    assert run.returncode == 0, run.stderr
-    found: dict[str, str] = json.loads(run.stdout)
-    return found
+    return run_checks("triton_http_checks", settings)
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -85,7 +64,8 @@ def test_checks_that_fail_are_noticed(settings: dict[str, object], outcomes: dic
     """The positive control, after the checks: other translations are expected, and the key is wrong."""
     assert set(outcomes) == set(CHECKS)
     golden = {version: ["a", "b", "c"] for version in ("1", "2")}
-    failed = {name for name, why in run_checks({**settings, "key": "dgm_wrong", "golden": golden}).items() if why}
+    others = run_checks("triton_http_checks", {**settings, "key": "dgm_wrong", "golden": golden})
+    failed = {name for name, why in others.items() if why}
     assert failed == {
         "check_infer_in_binary",
         "check_infer_in_json",

@@ -7,7 +7,6 @@ import asyncio
 import json
 import re
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -432,20 +431,3 @@ def check_models_are_loaded_and_unloaded() -> None:
             assert await each.is_model_ready("many", headers=KEYED) is False
 
     asyncio.run(asyncio.wait_for(scenario(), SECONDS))
-
-
-def outcome(check: Callable[[], None]) -> str:
-    """Return why a check failed; empty if it did not."""
-    try:
-        check()
-    except Exception:
-        return traceback.format_exc()
-    return ""
-
-
-if __name__ == "__main__":
-    checks = {name: each for name, each in list(globals().items()) if name.startswith("check_")}
-    outcomes = {name: outcome(check) for name, check in checks.items()}
-    ours = [name for name in sys.modules if name.split(".")[0] == "service"]
-    assert not ours, ours
-    print(json.dumps(outcomes))

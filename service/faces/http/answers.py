@@ -47,5 +47,9 @@ def retry_headers(error: ServiceError) -> Mapping[str, str]:
 
 def in_json(document: Any, headers: Mapping[str, str] = _NO_HEADERS, status: int = HTTPStatus.OK) -> HttpAnswer:
     """Return the document as an answer."""
-    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-    return HttpAnswer(status, JSON, body, headers)
+    return HttpAnswer(status, JSON, json_bytes(document), headers)
+
+
+def json_bytes(document: Any) -> bytes:
+    """Return the document in JSON, as short as it can be."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

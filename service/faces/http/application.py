@@ -191,9 +191,14 @@ async def send_answer(send: Send, answer: HttpAnswer, *, ends: bool = True) -> N
     """Send an answer; unless it `ends`, more of the body may follow."""
     about = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.body))}
     headers = {**({} if answer.status == HTTPStatus.NO_CONTENT else about), **answer.headers}
-    lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": int(answer.status), "headers": lines})
+    await send_head(send, answer.status, headers)
     await send({"type": "http.response.body", "body": answer.body, "more_body": not ends})
+
+
+async def send_head(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    """Begin an answer; its body follows."""
+    lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": int(status), "headers": lines})
 
 
 async def _discard(receive: Receive) -> None:

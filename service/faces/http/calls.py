@@ -33,6 +33,7 @@ from service.faces.http.application import (
     method_of,
     read_body,
     send_answer,
+    send_head,
 )
 from service.faces.http.cors import Cors
 from service.faces.http.routes import Found, HttpStream, Route, Routes
@@ -41,7 +42,6 @@ _LOG = logging.getLogger(__name__)
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-_PROTOCOL = ""  # as `Call.protocol` says
 _CLOSES: Mapping[str, str] = {"Connection": "close"}
 
 
@@ -79,35 +79,31 @@ class HttpCalls:
         with contextlib.suppress(ClientGone):
             try:
                 check_head(scope, METHODS)
-                found = self._routes.find(scope["raw_path"].decode("latin-1"))
+                path: str = scope["raw_path"].decode("latin-1")
+                found = self._routes.find(path)
                 headers = headers_of(scope)
                 own = self._cors.headers(headers.get("origin", ""))
                 route = found.by_method.get(method_of(scope)) if found else None
                 if found is None or route is None:
-                    answer = self._cors.preflight(scope["method"], headers) or _no_route(scope, found)
+                    answer = self._cors.preflight(scope["method"], headers) or _no_route(scope["method"], path, found)
                     await end_with(_with(answer, own), receive, send)
                     return
                 request = HttpRequest(
-                    route.method,
-                    scope["raw_path"].decode("latin-1"),
-                    headers,
-                    query=scope["query_string"].decode("latin-1"),
-                    parts=found.parts,
+                    route.method, path, headers, query=scope["query_string"].decode("latin-1"), parts=found.parts
                 )
-                await self._call(route, request, scope, receive, _Sending(send, own))
+                metadata = tuple(headers.items())
+                host, port = scope["client"] or ("", 0)
+                call = self._pipeline.begin(route.name, metadata, host, f"{host}:{port}")
+                await self._take(call, route, request, metadata, receive, _Sending(send, own, call))
             except Refused as refused:
                 await end_with(refused.answer, receive, send)
             except Exception:  # of a face: its calls' own are answered by the pipeline
                 _LOG.exception("%s %s failed", scope["method"], scope["raw_path"])
                 raise
 
-    async def _call(
-        self, route: Route, request: HttpRequest, scope: Scope, receive: Receive, sending: "_Sending"
+    async def _take(
+        self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, receive: Receive, sending: "_Sending"
     ) -> None:
-        metadata = tuple(request.headers.items())
-        host, port = scope["client"] or ("", 0)
-        call = self._pipeline.begin(route.name, metadata, host, f"{host}:{port}", protocol=_PROTOCOL)
-        sending.call = call
         stay: Stay | None = None
         try:
             if route.needs_key and not route.has_own_key:
@@ -168,20 +164,20 @@ class HttpCalls:
 class _Sending:
     """The sending of one call's answer, whole or in parts, with the headers that every answer has."""
 
-    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+    def __init__(self, send: Send, headers: Mapping[str, str], call: Call) -> None:
+        """Add `headers`, and what there is to tell of the call."""
         self.send = send
-        self.call: Call | None = None
+        self._call = call
         self.stream: HttpStream | None = None
         self.has_begun = False
         self._headers = headers
 
     def named(self, answer: HttpAnswer) -> HttpAnswer:
         """Return the answer with the call's id and timing."""
-        headers = {**self._headers, **answer.headers}
-        if self.call is not None:
-            headers[REQUEST_ID_KEY] = self.call.request_id
-            if self.call.num_texts:
-                headers[TIMING_KEY] = server_timing(self.call.seconds, self.call.total_seconds)
+        call = self._call
+        headers = {**self._headers, **answer.headers, REQUEST_ID_KEY: call.request_id}
+        if call.num_texts:
+            headers[TIMING_KEY] = server_timing(call.seconds, call.total_seconds)
         return replace(answer, headers=headers)
 
     async def answer(self, answer: HttpAnswer) -> None:
@@ -204,10 +200,7 @@ class _Sending:
         assert self.stream is not None, "there is no stream"
         self.has_begun = True
         headers = {"content-type": self.stream.content_type, **self._headers, **self.stream.headers}
-        if self.call is not None:
-            headers[REQUEST_ID_KEY] = self.call.request_id
-        lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        await self.send({"type": "http.response.start", "status": HTTPStatus.OK.value, "headers": lines})
+        await send_head(self.send, HTTPStatus.OK, {**headers, REQUEST_ID_KEY: self._call.request_id})
 
 
 def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:
@@ -218,15 +211,12 @@ def _with_key(metadata: Metadata, key: str) -> Metadata:
     return (("x-api-key", key), *metadata) if key else metadata
 
 
-def _no_route(scope: Scope, found: Found | None) -> HttpAnswer:
+def _no_route(method: str, path: str, found: Found | None) -> HttpAnswer:
     """Return the answer where no route is."""
-    path = scope["raw_path"].decode("latin-1")
     if found is None:
         message = f"{path!r:.80} is not here; /v1/docs lists what is."
         document = {"error": {"code": "NOT_FOUND", "message": message}}
         return in_json(document, status=HTTPStatus.NOT_FOUND)
     possible = ", ".join(sorted(found.by_method))
-    document = {
-        "error": {"code": "UNIMPLEMENTED", "message": f"{scope['method']} is not possible here; allowed is {possible}."}
-    }
+    document = {"error": {"code": "UNIMPLEMENTED", "message": f"{method} is not possible here; allowed is {possible}."}}
     return in_json(document, {"Allow": possible}, HTTPStatus.METHOD_NOT_ALLOWED)

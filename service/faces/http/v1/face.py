@@ -1,7 +1,7 @@
 """Our own API over HTTP: translate, whole or as it grows, detect, languages, models."""
 
-import json
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
 
@@ -9,7 +9,7 @@ from service.calls.failures import code_of
 from service.domain.call import Call, current_call
 from service.domain.errors import ServiceError
 from service.domain.translation import Priority, StreamEvent, TranslationRequest
-from service.faces.http.answers import in_json, status_of
+from service.faces.http.answers import in_json, json_bytes, status_of
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
 from service.faces.http.languages import languages_of
@@ -31,8 +31,9 @@ class V1:
         """Give calls without a deadline `default_deadline_seconds`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
-        self._openapi = in_json(openapi_document())
-        self._reference = reference_page(openapi_document())
+        document = openapi_document()
+        self._openapi = in_json(document)
+        self._reference = reference_page(document)
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
@@ -64,13 +65,10 @@ class V1:
 
         async def parts() -> AsyncGenerator[bytes]:
             model = {}
-            events = self._translator.stream(asked)
-            try:
+            async with aclosing(self._translator.stream(asked)) as events:
                 async for event in events:
                     model = {"model": event.model, "model_version": event.model_version}
                     yield _event("", _stream_document(event, with_segments=body.return_segments))
-            finally:
-                await events.aclose()
             yield _event("done", model)
 
         return HttpStream(EVENTS, parts(), lambda error: _event("error", error_document(error)), _STREAM_HEADERS)
@@ -134,8 +132,8 @@ def error_document(error: ServiceError) -> messages.Document:
 
 
 def _event(name: str, document: messages.Document) -> bytes:
-    data = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    return f"event: {name}\ndata: {data}\n\n".encode() if name else f"data: {data}\n\n".encode()
+    head = f"event: {name}\n".encode() if name else b""
+    return b"%sdata: %s\n\n" % (head, json_bytes(document))
 
 
 def _stream_document(event: StreamEvent, *, with_segments: bool) -> messages.Document:

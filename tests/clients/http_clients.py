@@ -1,0 +1,42 @@
+"""The clients that must work over HTTP, unmodified: their environment, and the checks that are run in it."""
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from service.calls.keys import Quotas, key_lines
+from tests.patience import patient
+from tests.servers import REPOSITORY
+
+PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # `make build/clients/installed`
+_RUNNER = Path(__file__).with_name("check_runner.py")
+
+
+def checks_of(module: str) -> list[str]:
+    """Return the names of the checks in a module beside this one."""
+    return re.findall(r"^def (check_\w+)", _RUNNER.with_name(f"{module}.py").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def run_checks(module: str, settings: Mapping[str, object]) -> dict[str, str]:
+    """Run all of a module's checks by the clients' own Python, and return why each failed; empty if it did not."""
+    run = subprocess.run(
+        [str(PYTHON), str(_RUNNER), module, json.dumps(settings)],
+        capture_output=True,
+        text=True,
+        timeout=patient(100),
+        check=False,
+        env={},
+    )
+    assert run.returncode == 0, run.stderr
+    found: dict[str, str] = json.loads(run.stdout)
+    return found
+
+
+def write_keys(folder: Path, **keys: tuple[str, Quotas]) -> Path:
+    """Write a file of API keys, each with its quotas, by name."""
+    path = folder / "keys.toml"
+    path.write_text("".join(key_lines(key, name, None, quotas) for name, (key, quotas) in keys.items()))
+    path.chmod(0o600)
+    return path
