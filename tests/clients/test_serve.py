@@ -1,7 +1,9 @@
 """`dragoman serve` as a process: what it prints, what it rejects, and how it stops."""
 
+import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,6 +44,21 @@ def test_the_ready_line_is_all_that_it_prints(start: Any) -> None:
     process = start()
     process.signal(signal.SIGTERM)
     assert process.wait() == (0, "", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have such a policy on Linux only")
+def test_threads_of_grpc_do_not_preempt_the_event_loop(start: Any) -> None:
+    process = start()
+    with Client(process.address) as client:
+        client.translate(["hello"], "en", "de")
+    main = process.process.pid
+    policies: dict[str, set[int]] = {}
+    for thread in Path(f"/proc/{main}/task").iterdir():
+        name = (thread / "comm").read_text(encoding="utf-8").strip()
+        policies.setdefault(name, set()).add(os.sched_getscheduler(int(thread.name)))
+    assert policies["event_engine"] == {os.SCHED_BATCH}
+    assert policies["engine-0"] == {os.SCHED_OTHER}
+    assert os.sched_getscheduler(main) == os.SCHED_OTHER
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

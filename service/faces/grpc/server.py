@@ -25,6 +25,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_g
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.process.descriptors import affordable_connections
+from service.process.scheduling import patient_threads
 from service.translation.translator import Translator
 
 _API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
@@ -67,10 +68,11 @@ def build_grpc_server(
 ) -> grpc.aio.Server:
     """Return a server that is neither bound to a port nor started; `shares_port`: with other processes."""
     logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
-    server = grpc.aio.server(
-        interceptors=[CallInterceptor(pipeline, Intake(memory), open_calls)],
-        options=_channel_options(config, shares_port=shares_port),
-    )
+    with patient_threads():
+        server = grpc.aio.server(
+            interceptors=[CallInterceptor(pipeline, Intake(memory), open_calls)],
+            options=_channel_options(config, shares_port=shares_port),
+        )
     dragoman_grpc.add_TranslationServiceServicer_to_server(
         TranslationServicer(translator, config.default_deadline_seconds), server
     )
