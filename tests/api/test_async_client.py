@@ -11,6 +11,7 @@ import pytest
 from dragoman_client import AsyncClient, ClientError, NoServer, NotSecure, Options, Tls
 from tests.api.test_api_keys import ALICE, NO_QUOTAS, write
 from tests.certificates import Authority
+from tests.gate import Gate
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
 
 TEXTS = ["Hello", "", "Save the file before you close the window. Find my keys."]
@@ -98,19 +99,22 @@ def test_it_needs_an_event_loop() -> None:
         AsyncClient("127.0.0.1:1")
 
 
-def test_a_task_that_is_cancelled_leaves_the_engine(serve: Callable[..., InProcessServer], run: Run) -> None:
+def test_a_task_that_is_cancelled_leaves_the_engine(
+    serve: Callable[..., InProcessServer], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve(max_slots=1, max_waiting=1000)
-    engine = server.server.models[0].engine
+    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
 
     async def ask() -> None:
         async with AsyncClient(server.address) as client:
             task = asyncio.create_task(client.translate(distinct_texts(500), "en", "de", options=LONG))
-            await asyncio.to_thread(eventually, lambda: engine.snapshot().num_running > 0)
+            await asyncio.to_thread(gate.wait)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
 
     run(ask())
+    gate.open()
     eventually(lambda: engine.snapshot().num_running == 0)
 
 
@@ -130,9 +134,11 @@ def test_a_stream_that_is_closed_leaves_the_engine(serve: Callable[..., InProces
     run(ask())
 
 
-def test_closing_fails_the_calls_under_way(serve: Callable[..., InProcessServer], run: Run) -> None:
+def test_closing_fails_the_calls_under_way(
+    serve: Callable[..., InProcessServer], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve(max_slots=1, max_waiting=1000)
-    engine = server.server.models[0].engine
+    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
 
     async def ask() -> list[Any]:
         client = AsyncClient(server.address)
@@ -142,13 +148,15 @@ def test_closing_fails_the_calls_under_way(serve: Callable[..., InProcessServer]
 
         calls = [client.translate(distinct_texts(150), "en", "de", options=LONG), stream()]
         tasks = [asyncio.create_task(call) for call in calls]
-        await asyncio.to_thread(eventually, lambda: engine.snapshot().num_running > 0)
+        await asyncio.to_thread(gate.wait)
+        await asyncio.to_thread(eventually, lambda: server.metric("dragoman_inflight_requests") == 2)
         await client.close()
         return list(await asyncio.gather(*tasks, return_exceptions=True))
 
     for outcome in run(ask()):
         assert isinstance(outcome, ClientError)
         assert outcome.code == "CANCELLED"
+    gate.open()
     eventually(lambda: engine.snapshot().num_running == 0)
 
 

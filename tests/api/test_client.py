@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dragoman_client import ClientError, Options
+from tests.gate import Gate
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
 
 LONG = Options(max_output_tokens=24, max_repeats=0, max_length_ratio=0.0)
@@ -32,7 +33,8 @@ def test_a_stream_that_is_closed_leaves_the_engine(slow: InProcessServer) -> Non
         eventually(lambda: num_running(slow) == 0)  # before the channel closes
 
 
-def test_closing_fails_the_calls_under_way(slow: InProcessServer) -> None:
+def test_closing_fails_the_calls_under_way(slow: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(slow, monkeypatch)
     with ThreadPoolExecutor() as threads, slow.client() as client:
         translations = threads.submit(client.translate, distinct_texts(500), "en", "de", options=LONG)
         events = threads.submit(lambda: list(client.stream(distinct_texts(500), "en", "de", options=LONG)))
@@ -42,18 +44,23 @@ def test_closing_fails_the_calls_under_way(slow: InProcessServer) -> None:
             error = call.exception(TIMEOUT_SECONDS)
             assert isinstance(error, ClientError)
             assert error.code == "CANCELLED"
+    gate.open()
     eventually(lambda: num_running(slow) == 0)
 
 
-def test_what_waits_for_room_ends_as_the_client_is_closed(serve: Callable[..., InProcessServer]) -> None:
+def test_what_waits_for_room_ends_as_the_client_is_closed(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve(max_slots=1, max_waiting=500)
+    gate = Gate(server, monkeypatch)
     with ThreadPoolExecutor() as threads, server.client() as busy, server.client() as client:
         threads.submit(busy.translate, distinct_texts(500), "en", "de", options=LONG)
-        eventually(lambda: num_running(server) > 0)
+        gate.wait()
         call = threads.submit(client.translate, distinct_texts(500), "en", "de", options=LONG)
         eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") >= 1)
         client.close()
         error = call.exception(TIMEOUT_SECONDS)
         busy.close()
+        gate.open()
     assert isinstance(error, ClientError)
     assert error.code in ("RESOURCE_EXHAUSTED", "CANCELLED")  # whether it was waiting or retrying

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from service.models.warm_up import SLOT_COUNTS
 from service.observe.families import from_json
 from service.observe.merging import merged
 from service.observe.metrics import Metrics
+from tests.gate import Gate
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
 from tests.tools import tool
@@ -168,24 +168,6 @@ def request(texts: list[str]) -> pb.TranslateRequest:
     return pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
 
 
-class Gate:
-    """A gate that holds an engine's worker before its next turn until it is opened."""
-
-    def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        (worker,) = server.server.models[0].engine.workers
-        self.is_reached, self._may_pass, run = threading.Event(), threading.Event(), worker.run
-
-        def gated(*arguments: Any, **how: Any) -> Any:
-            self.is_reached.set()
-            assert self._may_pass.wait(patient(30))
-            return run(*arguments, **how)
-
-        monkeypatch.setattr(worker, "run", gated)
-
-    def open(self) -> None:
-        self._may_pass.set()
-
-
 def test_the_queue_is_told_in_sequences_tokens_and_seconds(
     serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +180,7 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         first = stub.Translate.future(request(distinct_texts(1)), timeout=patient(30))
-        assert gate.is_reached.wait(patient(30))
+        gate.wait()
         second = stub.Translate.future(request(waiting), timeout=patient(30))
         eventually(lambda: server.metric("dragoman_queue_sequences", model="tiny") == 3)
         assert server.metric("dragoman_queue_tokens", model="tiny") == of_waiting > 3
@@ -223,7 +205,7 @@ def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], m
     gate = Gate(server, monkeypatch)
     with grpc.insecure_channel(server.address) as channel:
         call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(distinct_texts(5)), timeout=patient(30))
-        assert gate.is_reached.wait(patient(30))
+        gate.wait()
         call.cancel()
         eventually(lambda: server.metric("dragoman_requests_total", method=METHOD, code="CANCELLED") == 1)
         gate.open()
