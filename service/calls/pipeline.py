@@ -5,19 +5,23 @@ A call rejected before it is served goes through `refuse`, which costs less: it 
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, TypeVar
 
 from service.calls.failures import failed
+from service.calls.least_time import LeastTime
 from service.calls.metadata import Metadata, api_key_in, request_id_in
 from service.calls.observer import CallObserver
-from service.domain.call import Call, begin_call, origin_of_call
-from service.domain.errors import Overloaded, ServiceError
+from service.domain.call import Call, Phase, begin_call, origin_of_call
+from service.domain.errors import DeadlineExceeded, Overloaded, ServiceError
 from service.domain.translation import Priority
 from service.observe.metrics import Metrics
 
 if TYPE_CHECKING:
     from service.calls.gate import Gate  # slow to import
+
+_RETRY_SECONDS = 0.1
 
 T = TypeVar("T")
 
@@ -41,6 +45,7 @@ class CallPipeline:
         self._observer = observer
         self._overload = overload
         self._gate = gate
+        self._least_time = LeastTime()
 
     @property
     def asks_for_keys(self) -> bool:
@@ -68,6 +73,21 @@ class CallPipeline:
         if key or needs_key:
             call.caller = self._gate.caller(key)
             call.origin = origin_of_call(call.caller.name)  # regardless of its address
+
+    def check_time(self, left_seconds: float) -> None:
+        """Check that a call has enough time left, before anything of it is processed.
+
+        Raises:
+            Overloaded: nearly all calls that began with as little have ended late.
+        """
+        least = self._least_time.seconds(time.monotonic())
+        if left_seconds < least:
+            raise Overloaded(
+                "less than {least:.2f} s of the call's time are left, which calls take at the moment",
+                _RETRY_SECONDS,
+                least=least + 0.005,  # rounded up
+                advice="try again later, or allow more time",
+            )
 
     def admit(self, priority: Callable[[], Priority]) -> None:
         """Check the queues before the call's message is processed.
@@ -98,7 +118,7 @@ class CallPipeline:
     ) -> T:
         """Run `work`, observed and within the caller's quotas, and return its result.
 
-        `is_late` returns whether a cancelled call's deadline had passed.
+        `is_late` returns whether the call's deadline has passed.
 
         Raises:
             ServiceError: the call failed, for whatever reason.
@@ -112,11 +132,17 @@ class CallPipeline:
                     with self._gate.call(call.caller):
                         answer = await work()
                 call.end()
+                self._learn(call, is_late=is_late())
                 return answer
             except asyncio.CancelledError:
-                call.code = "DEADLINE_EXCEEDED" if is_late() else "CANCELLED"
+                has_time = not is_late()
+                call.code = "CANCELLED" if has_time else "DEADLINE_EXCEEDED"
+                if not has_time:
+                    self._learn(call, is_late=True)
                 raise
             except Exception as error:
+                if isinstance(error, DeadlineExceeded):
+                    self._learn(call, is_late=True)
                 raise failed(call, error, self._metrics) from None
             except BaseException:
                 call.code = "UNKNOWN"
@@ -132,3 +158,9 @@ class CallPipeline:
             return await work()
         except Exception as error:
             raise failed(call, error, self._metrics) from None
+
+    def _learn(self, call: Call, *, is_late: bool) -> None:
+        if is_late:
+            self._least_time.late(time.monotonic())
+        elif call.num_texts == 1:  # as most calls; others take longer for reasons of their own
+            self._least_time.in_time(call.total_seconds - call.seconds(Phase.QUEUE), time.monotonic())

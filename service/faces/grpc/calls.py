@@ -133,6 +133,7 @@ class _Way:
         call = self._begin(context, metadata)
         refusal: Exception
         try:
+            self._check_time(context)
             self._identify(call, metadata)
             stay = self._intake.begin(context, self._open_calls)
             message = await self._intake.receive(context, stay)
@@ -178,6 +179,15 @@ class _Way:
     def _begin(self, context: Context, metadata: Metadata) -> Call:
         peer = context.peer()
         return self._pipeline.begin(self._method, metadata, host_of(peer), peer, protocol="grpc")
+
+    def _check_time(self, context: Context) -> None:
+        """Reject the most common calls if too little of their time is left, before anything is received.
+
+        Raises:
+            Overloaded: it is.
+        """
+        if self._priority_of is not None and (left := context.time_remaining()) is not None:
+            self._pipeline.check_time(left)
 
     def _identify(self, call: Call, metadata: Metadata) -> None:
         """Admit only callers with a valid API key, where they need one; nothing is read from others.

@@ -21,6 +21,8 @@ class Context:
         self.ended: tuple[Any, ...] | None = None
         self.trailers: tuple[Any, ...] = ()
         self.sent: Callable[[Any], None] = lambda _: None
+        self.left_seconds: float | None = None
+        self.was_read = False
 
     def peer(self) -> str:
         return "ipv4:192.0.2.1:5000"
@@ -34,13 +36,14 @@ class Context:
     def trailing_metadata(self) -> tuple[Any, ...]:
         return self.trailers
 
-    def time_remaining(self) -> None:
-        return None
+    def time_remaining(self) -> float | None:
+        return self.left_seconds
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         self.sent = callback
 
     async def read(self) -> bytes:
+        self.was_read = True
         return self.message
 
     async def abort(self, *how: Any) -> None:

@@ -1,6 +1,7 @@
 """Rejection on arrival: only while every model is overloaded, and not if the call's priority may still be accepted."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -9,6 +10,7 @@ import pytest
 from service.calls.observer import CallObserver
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
+from service.domain.call import current_call
 from service.domain.errors import Overloaded
 from service.domain.translation import Priority
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -92,6 +94,40 @@ def test_a_body_that_is_no_message_is_refused_as_anywhere(caplog: pytest.LogCapt
     assert 'dragoman_rejected_total{reason="invalid"} 1.0' in text
     assert len(errors.latest()) == 1
     assert not caplog.records
+
+
+async def in_turn(pipeline: CallPipeline, calls: Sequence[tuple[str, float, float]]) -> list[tuple[str, bool]]:
+    """Make calls of a method with some time left at their begin and at their end; return codes, and what was read."""
+    codes = []
+    for method, left_seconds, left_at_end in calls:
+        context = Context()
+        context.left_seconds = left_seconds
+
+        async def answer(request: bytes, context: Any, left_seconds: float = left_at_end) -> str:
+            current_call().asks_for(["text"])
+            context.left_seconds = left_seconds
+            return "answered"
+
+        try:
+            await serve(method, answer, context, pipeline, OpenCalls())
+            codes.append(("OK", context.was_read))
+        except grpc.aio.AbortError:
+            assert context.ended is not None
+            codes.append((context.ended[0].name, context.was_read))
+    return codes
+
+
+def test_calls_with_as_little_time_as_those_that_were_late_are_rejected_unread() -> None:
+    metrics = Metrics()
+    observer = CallObserver(metrics, RecentErrors(), AccessLog(1.0, with_texts=False))
+    pipeline = CallPipeline(metrics, observer, Busy(*Priority).overload)
+    taught = [(OWN, 60.0, 59.0)] + [(OWN, 60.0, -0.001)] * 1000
+    asked = [(OWN, 1e-9, 1e-9), (GOOGLE, 1e-9, 1e-9), (OTHER, 1e-9, 1e-9), (OWN, 60.0, 59.0)]
+    first, *_ = asyncio.run(in_turn(pipeline, asked))
+    assert first == ("OK", True)  # nobody was late so far
+    *_, own, google, other, ample = asyncio.run(in_turn(pipeline, [*taught, *asked]))
+    assert own == google == ("RESOURCE_EXHAUSTED", False)
+    assert other == ample == ("OK", True)
 
 
 def test_other_methods_are_left_alone() -> None:
