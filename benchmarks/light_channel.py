@@ -140,7 +140,8 @@ class LightChannel(asyncio.Protocol):
             self._window_bytes -= num_bytes
             stream, self._next_stream = self._next_stream, self._next_stream + 2
             self._open[stream] = call, bytearray()
-            begin = http2.headers(stream, _fields(call.method, round(left, 1)))
+            digits = 3 if left < 1.0 else 1  # short times matter to the millisecond, and others recur
+            begin = http2.headers(stream, _fields(call.method, round(left, digits)))
             self._transport.write(begin + http2.message(stream, call.message))
 
     def _take(self, frame: Frame) -> None:

@@ -9,6 +9,7 @@ overloaded.
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from benchmarks.mlperf import Length
 from benchmarks.models import MODELS, BenchModel, NotPrepared, prepare, prepare_ct2
 from benchmarks.peers.screening import thread_layouts
 from benchmarks.report import DEFAULT_FOLDER, write_records
-from benchmarks.scenarios import PARTS, Scenarios
+from benchmarks.scenarios import CONNECTIONS, PARTS, Scenarios
 from benchmarks.servers import running, serve_command
 from benchmarks.serving_points import closed_loop, median_of, open_loop
 from export.tools import cpu_model
@@ -49,6 +50,7 @@ TUNING_RUNS = 2
 NEAR_BEST = 0.93  # of capacity; smaller differences are noise
 TUNING_SLO_SECONDS = 2.0  # only the time in which the queue may fill, no objective
 TUNING_WAITS_MS = (0.0, 10.0)
+_LOAD = partial(Load, is_light=True, connections=CONNECTIONS)  # leaves the CPUs to the servers
 
 
 @click.command()
@@ -138,7 +140,7 @@ class _Serving:
             for wait_ms in TUNING_WAITS_MS if capacity >= NEAR_BEST * most else ():
                 contender = ct2_contender(self._model, self._ct2_folder, self._bundle, layout, batch_size, wait_ms)
                 with running(contender.command) as server:
-                    load = Load(server.address, self._seconds / 2, rate=ABLATION_LOAD * most)
+                    load = _LOAD(server.address, self._seconds / 2, rate=ABLATION_LOAD * most)
                     point = open_loop(server, load, slo_seconds=TUNING_SLO_SECONDS)
                 latencies.append((point["p99_ms"], contender))
                 records.append({**self._document(contender), **point})
@@ -212,7 +214,7 @@ class _Serving:
             servers = [stack.enter_context(running(each.command)) for each in bounded]
             for number in range(rounds):
                 for contender, server, found in zip(bounded, servers, points, strict=True):
-                    load = Load(
+                    load = _LOAD(
                         server.address,
                         self._seconds,
                         rate=multiple * unit_rates[contender.batching],
@@ -246,7 +248,7 @@ class _Serving:
         for share in QUEUE_SHARES:
             max_waiting = max(MIN_QUEUE, round(share * capacity * slo_seconds))
             with running(contender.with_queue(max_waiting).command) as server:
-                load = Load(server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=slo_seconds)
+                load = _LOAD(server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=slo_seconds)
                 found.append((open_loop(server, load, slo_seconds)["goodput"], max_waiting))
         goodput, max_waiting = max(found)
         name = f"{contender.engine} {contender.batching}"
@@ -255,11 +257,11 @@ class _Serving:
 
     def _capacity(self, contender: Contender, seconds: float) -> dict[str, float]:
         with running(contender.command) as server:
-            return closed_loop(server, Load(server.address, seconds, callers=SATURATING_CALLERS))
+            return closed_loop(server, _LOAD(server.address, seconds, callers=SATURATING_CALLERS))
 
     def _unloaded_ms(self, contender: Contender) -> float:
         with running(contender.command) as server:
-            load = Load(server.address, self._seconds / 4, callers=1)
+            load = _LOAD(server.address, self._seconds / 4, callers=1)
             return min(float(closed_loop(server, load)["p50_ms"]) for _ in range(TUNING_RUNS))
 
     def _document(self, contender: Contender) -> dict[str, Any]:
