@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
@@ -17,6 +18,9 @@ from service.faces.http.routes import Routes
 from service.process.lifecycle import Phase
 from service.process.ports import PortError, check_port, join_address
 from service.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from service.faces.http.documents.background import BackgroundWork
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,6 +72,7 @@ class CallPorts:
             shares_port=shares_ports,
         )
         self._http: CallListener | None = None
+        self._background: BackgroundWork | None = None
         self._stopping: asyncio.Future[None] | None = None
         self._dropping: asyncio.Task[None] | None = None
 
@@ -105,9 +110,12 @@ class CallPorts:
 
     def _http_listener(self) -> CallListener:
         # Imported here: many modules, which a server without this port does not need.
+        from service.faces.http.documents.background import BackgroundWork
         from service.server.http_calls import call_listener, routes_of
 
-        self.routes = routes_of(self._config, self._translator, self._kserve, self._pipeline)
+        # What one of several processes keeps, callers could not fetch from the others.
+        self._background = None if self._shares_ports else BackgroundWork(self._open_calls)
+        self.routes = routes_of(self._config, self._translator, self._kserve, self._pipeline, self._background)
         return call_listener(
             self._config,
             self.routes,
@@ -136,6 +144,8 @@ class CallPorts:
         if self._stopping is not None and self._dropping is not None:
             await self._stopping
             self._dropping.cancel()
+        if self._background is not None:
+            await self._background.close()
         if self._http is not None:
             await self._http.stop()
 

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from service.calls.byte_budget import ByteBudget
@@ -12,10 +13,16 @@ from service.faces.grpc.kserve.methods import KServeMethods
 from service.faces.http.bounds import ConnectionLimits
 from service.faces.http.calls import HttpCalls, HttpLimits
 from service.faces.http.cors import Cors
+from service.faces.http.deepl.documents import Documents
 from service.faces.http.deepl.face import DeepL
+from service.faces.http.documents.background import BackgroundWork
+from service.faces.http.documents.kept import KeptDocuments
+from service.faces.http.documents.reading import DocumentReaders
+from service.faces.http.documents.translation import DocumentTranslator
 from service.faces.http.google.face import Google
 from service.faces.http.kserve.face import KServe
 from service.faces.http.libretranslate.face import LibreTranslate
+from service.faces.http.libretranslate.files import Files
 from service.faces.http.listener import CallListener
 from service.faces.http.page.face import TranslationPage
 from service.faces.http.routes import Route, Routes
@@ -36,13 +43,32 @@ class Face(Protocol):
         ...
 
 
-def routes_of(config: ServerConfig, translator: Translator, kserve: KServeMethods, pipeline: CallPipeline) -> Routes:
-    """Return the routes of all APIs."""
+def routes_of(
+    config: ServerConfig,
+    translator: Translator,
+    kserve: KServeMethods,
+    pipeline: CallPipeline,
+    background: BackgroundWork | None,
+) -> Routes:
+    """Return the routes of all APIs. Without `background`, those that keep documents are refused."""
     deadline_seconds = config.default_deadline_seconds
+    documents = DocumentTranslator(translator, DocumentReaders())
+    kept = KeptDocuments()
+    scheme = "https" if config.tls_certificate else "http"
     faces: Sequence[Face] = (
-        V1(translator, deadline_seconds),
-        LibreTranslate(translator, deadline_seconds, asks_for_keys=pipeline.asks_for_keys),
-        DeepL(translator, deadline_seconds, takes_glossaries=config.caller_glossaries),
+        V1(translator, documents, deadline_seconds),
+        LibreTranslate(
+            translator,
+            deadline_seconds,
+            Files(documents, kept, scheme) if background else None,
+            asks_for_keys=pipeline.asks_for_keys,
+        ),
+        DeepL(
+            translator,
+            deadline_seconds,
+            partial(Documents, documents, kept, background) if background else None,
+            takes_glossaries=config.caller_glossaries,
+        ),
         Google(translator, deadline_seconds),
         KServe(kserve, deadline_seconds),
         TranslationPage(),

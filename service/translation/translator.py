@@ -190,6 +190,16 @@ class Translator:
         detected = functools.partial(detect_languages, texts, mime_type)
         return await self._computations.run(detected, sum(map(len, texts)), deadline_seconds)
 
+    async def source_of(self, request: TranslationRequest) -> str:
+        """Return the language of a request's only text, among those that can be translated into its target; empty if
+        it has no letters.
+
+        Raises:
+            ServiceError: as for `translate`, of a request without a source language.
+        """
+        parts = await self._parts(request)
+        return parts[0].detected_language_code if parts else ""
+
     async def convert(self, build: Callable[[], T], num_entries: int) -> T:
         """Return the result of `build` for `num_entries` segments and alignment links of an answer.
 

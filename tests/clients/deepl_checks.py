@@ -3,11 +3,14 @@
 Every function `check_...` is one check. Settings are read as JSON; the outcome of each check is printed as JSON.
 """
 
+import io
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import deepl
@@ -245,13 +248,66 @@ def check_too_many_texts() -> None:
     assert "1025" in message
 
 
+def check_a_document() -> None:
+    text = TEXTS[0]
+    output = io.BytesIO()
+    status = client.translate_document(f"{text}\n".encode(), output, filename="a.txt", **PAIR)
+    assert (status.done, status.ok, status.billed_characters) == (True, True, len(text))
+    assert output.getvalue().decode() == f"{EXPECTED[text]}\n"
+
+
+def check_a_document_from_a_path() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "ä.txt", Path(folder) / "ü.txt"
+        source.write_text(f"{TEXTS[0]}\n", encoding="utf-8")
+        keyed.translate_document_from_filepath(source, target, **PAIR)
+        assert target.read_text(encoding="utf-8") == f"{EXPECTED[TEXTS[0]]}\n"
+
+
+def check_a_document_by_steps() -> None:
+    handle = keyed.translate_document_upload(TEXTS[0], filename="a.txt", **PAIR)
+    assert keyed.translate_document_wait_until_done(handle).ok
+    for other in (deepl.DocumentHandle(handle.document_id, "x"), deepl.DocumentHandle("0", handle.document_key)):
+        status, _ = refused(partial(keyed.translate_document_get_status, other))
+        assert status == 404
+    output = io.BytesIO()
+    keyed.translate_document_download(handle, output)
+    assert output.getvalue().decode() == EXPECTED[TEXTS[0]]
+    assert refused(partial(keyed.translate_document_download, handle, io.BytesIO()))[0] == 404
+
+
+def check_documents_that_are_refused() -> None:
+    cases: list[tuple[str, dict[str, str], str]] = [
+        ("a.exe", {}, "file ends in '.exe'; allowed are .csv"),
+        ("a.md", {"output_format": "docx"}, "output_format is 'docx'; allowed is md"),
+        ("a.md", {"formality": "more"}, "formality"),
+        ("a.md", {"glossary": "no-such-glossary"}, "glossary"),
+    ]
+    for name, more, message in cases:
+        upload = partial(client.translate_document_upload, "a", filename=name, **PAIR, **more)
+        status, said = refused(upload)
+        assert status in (400, 404), said
+        assert message in said, said
+
+
+def check_documents_that_fail_later() -> None:
+    cases = [
+        ("a.docx", PAIR, "file can't be read"),
+        ("a.md", {"source_lang": "EN", "target_lang": "FI"}, "'FI'"),
+        ("a.csv", PAIR, "column"),  # only our own API names columns
+    ]
+    for name, pair, message in cases:
+        document = partial(client.translate_document, b"a\n", io.BytesIO(), filename=name, **pair)
+        _, said = refused(document, deepl.DocumentTranslationException)
+        assert message in said, said
+
+
 def check_what_is_not_supported() -> None:
     calls: list[Callable[[], Any]] = [
         lambda: client.translate_text("a", **PAIR, style_rule="x"),
         lambda: client.translate_text("a", **PAIR, custom_instructions=["be brief"]),
         lambda: client.translate_text("a", **PAIR, translation_memory="x"),
         lambda: client.translate_text("a", **PAIR, glossary_ids=["x", "y"]),
-        lambda: client.translate_document_upload("text", target_lang="DE", filename="a.txt"),
         lambda: client.rephrase_text("a", target_lang="DE"),
         client.get_all_style_rules,
     ]

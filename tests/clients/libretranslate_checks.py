@@ -124,12 +124,39 @@ def check_forms_of_aiohttp() -> None:
 
 
 def check_a_file() -> None:
-    file = {"file": ("a.txt", b"station", "text/plain")}
-    answer = requests.post(f"{URL}/translate_file", data={"source": "en", "target": "de"}, files=file, timeout=SECONDS)
-    assert answer.status_code == 403
-    assert "disabled" in answer.json()["error"]
     fields = {"source": "en", "target": "de"}
+    file = {"file": ("a.txt", f"{TEXTS[0]}\n".encode(), "text/plain")}
+    answer = requests.post(f"{URL}/translate_file", data=fields, files=file, timeout=SECONDS)
+    assert answer.status_code == 200, answer.text
+    address = answer.json()["translatedFileUrl"]
+    assert address.startswith(f"{URL}/download_file/")
+    assert address.endswith(".de.txt")
+    for _ in range(2):
+        found = requests.get(address, timeout=SECONDS)
+        assert found.content.decode() == f"{EXPECTED[TEXTS[0]]}\n"
+        assert "a.de.txt" in found.headers["Content-Disposition"]
+    assert requests.get(address.replace("_file/", "_file/0"), timeout=SECONDS).status_code == 404
+
+
+def check_files_that_are_refused() -> None:
+    fields, file = {"source": "en", "target": "de"}, ("a.txt", b"station", "text/plain")
+    cases: list[tuple[Any, Any, str]] = [
+        (fields, {"file": ("a.exe", b"MZ")}, "file ends in '.exe'"),
+        (fields, {"file": ("a.docx", b"PK")}, "file can't be read"),
+        (fields, {"text": (None, "a")}, "file is missing"),
+        ({"source": "en"}, {"file": file}, "missing target parameter"),
+        ({"source": "en", "target": "xx"}, {"file": file}, "'xx'"),
+    ]
+    for data, files, message in cases:
+        answer = requests.post(f"{URL}/translate_file", data=data, files=files, timeout=SECONDS)
+        assert answer.status_code == 400, answer.text
+        assert message in answer.json()["error"], answer.text
+
+
+def check_a_file_with_a_key() -> None:
+    fields, file = {"source": "en", "target": "de"}, {"file": ("a.txt", b"station", "text/plain")}
     unknown = requests.post(f"{KEYED}/translate_file", data=fields, files=file, timeout=SECONDS)
+    assert unknown.status_code == 403
     assert "requires an API key" in unknown.json()["error"]
     known = requests.post(f"{KEYED}/translate_file", data={**fields, "api_key": KEY}, files=file, timeout=SECONDS)
-    assert "disabled" in known.json()["error"]
+    assert requests.get(known.json()["translatedFileUrl"], timeout=SECONDS).status_code == 200

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from service.calls.keys import Quotas, new_key
+from service.documents import ENDINGS
 from tests.clients.http_clients import checks_of, run_checks, write_keys
 from tests.http_caller import Reply, call
 from tests.servers import TIMEOUT_SECONDS, ServerProcess, distinct_texts
@@ -152,8 +153,8 @@ def test_settings_and_health(server: ServerProcess, keyed: ServerProcess) -> Non
         "apiKeys": False,
         "keyRequired": False,
         "suggestions": False,
-        "filesTranslation": False,
-        "supportedFilesFormat": [],
+        "filesTranslation": True,
+        "supportedFilesFormat": list(ENDINGS),
         "language": {
             "source": {"code": "auto", "name": "Auto Detect"},
             "target": {"code": "de", "name": "German"},

@@ -112,7 +112,8 @@ def invalid(error: ValidationError) -> InvalidRequest:
     kind, where, given = problem["type"], Path(*problem["loc"]), problem["input"]
     context: Mapping[str, Any] = problem.get("ctx", {})
     if kind == "json_invalid":
-        return InvalidRequest("the body is not JSON: {reason}", reason=Public(str(context["error"])))
+        subject = "{path} is" if where else "the body is"
+        return InvalidRequest(f"{subject} not JSON: {{reason}}", where, reason=Public(str(context["error"])))
     if kind == "missing":
         return InvalidRequest("{path} is missing", where)
     if kind == "extra_forbidden":

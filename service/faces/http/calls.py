@@ -109,7 +109,8 @@ class HttpCalls:
             if route.needs_key and not route.has_own_key:
                 self._pipeline.identify(call, metadata)
             stay = Stay(self._limits.budget, self._open_calls)
-            body = await read_body(request.headers, receive, self._limits.max_body_bytes, stay.grow)
+            max_bytes = route.max_body_bytes or self._limits.max_body_bytes
+            body = await read_body(request.headers, receive, max_bytes, stay.grow)
             if len(body) > LARGE_BYTES:
                 await self._large.turn()
             stay.open()

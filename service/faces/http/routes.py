@@ -43,7 +43,8 @@ class Route:
     `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces.
     `failure` returns an error in the words of the API. Where an API has keys in its query or body, `key_in` finds
     them, once the body is read; headers are looked at first. `priority` reads a call's own priority; it is only asked
-    where a call of normal priority would be rejected. A call that never `queues` is answered under overload.
+    where a call of normal priority would be rejected. A call that never `queues` is answered under overload. Bodies
+    have at most `max_body_bytes`; 0 means the server's limit for all calls.
     """
 
     method: str
@@ -55,6 +56,7 @@ class Route:
     priority: Callable[[HttpRequest], Priority] = _normal
     needs_key: bool = True
     queues: bool = True
+    max_body_bytes: int = 0
 
     @property
     def has_own_key(self) -> bool:

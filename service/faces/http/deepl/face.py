@@ -1,8 +1,8 @@
-"""DeepL's API: translate, languages, usage, and glossaries; documents and the like are refused."""
+"""DeepL's API: translate, languages, usage, glossaries and documents; writing and the like are refused."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from service.domain.call import TokenUsage, current_call
@@ -10,6 +10,7 @@ from service.domain.errors import Public, Unimplemented
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.deepl import messages
+from service.faces.http.deepl.documents import Documents
 from service.faces.http.deepl.failures import failure
 from service.faces.http.deepl.glossaries import Glossaries
 from service.faces.http.deepl.parameters import asked_in, key_in
@@ -22,14 +23,18 @@ _CHARACTERS_PER_ENTRY = 2  # of markup that take about as long as an entry of an
 
 # Paths of what DeepL has and this server has not, and what to do instead.
 _REFUSED = (
-    ("POST", "/v2/document", "documents", "send texts, or HTML, to /v2/translate"),
-    ("POST", "/v2/document/{document_id}", "documents", "send texts, or HTML, to /v2/translate"),
-    ("POST", "/v2/document/{document_id}/result", "documents", "send texts, or HTML, to /v2/translate"),
     ("POST", "/v2/write/rephrase", "rephrasing", "send texts to /v2/translate"),
     ("POST", "/v2/write/correct", "correction", "send texts to /v2/translate"),
     ("GET", "/v3/style_rules", "style rules", "use a glossary for terms"),
     ("POST", "/v3/style_rules", "style rules", "use a glossary for terms"),
     ("GET", "/v3/translation_memories", "translation memories", "use a glossary for terms"),
+)
+# Where several processes share the port, one would be asked for what another one keeps.
+_DOCUMENTS = ("documents with several workers", "send them to /v1/files")
+_REFUSED_DOCUMENTS = (
+    ("POST", "/v2/document", *_DOCUMENTS),
+    ("POST", "/v2/document/{document_id}", *_DOCUMENTS),
+    ("POST", "/v2/document/{document_id}/result", *_DOCUMENTS),
 )
 
 
@@ -37,13 +42,22 @@ class DeepL:
     """DeepL's API. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, translator: Translator, default_deadline_seconds: float, *, takes_glossaries: bool = False
+        self,
+        translator: Translator,
+        default_deadline_seconds: float,
+        documents: Callable[[GlossaryStore], Documents] | None = None,
+        *,
+        takes_glossaries: bool = False,
     ) -> None:
-        """Give calls `default_deadline_seconds`; let callers change glossaries if the server `takes_glossaries`."""
+        """Give calls `default_deadline_seconds`; let callers change glossaries if the server `takes_glossaries`.
+
+        `documents` builds the calls of documents; without it these are refused.
+        """
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
         self._store = GlossaryStore(translator.glossaries, takes_changes=takes_glossaries)
         self._glossaries = Glossaries(self._store, translator)
+        self._documents = documents(self._store) if documents else None
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
@@ -56,9 +70,10 @@ class DeepL:
             route("GET", "/v2/usage", "http/deepl/usage", self.usage),
             route("POST", "/v2/usage", "http/deepl/usage", self.usage),
             *self._glossaries.routes(),
+            *(self._documents.routes(route) if self._documents else ()),
             *(
                 route(method, path, "http/deepl/unsupported", partial(_refuse, what, advice))
-                for method, path, what, advice in _REFUSED
+                for method, path, what, advice in (*_REFUSED, *(() if self._documents else _REFUSED_DOCUMENTS))
             ),
         )
 

@@ -6,7 +6,7 @@ Source: https://developers.deepl.com/api-reference, and its OpenAPI document.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -103,12 +103,7 @@ def check_parameters(asked: TranslateParameters) -> None:
     check_count("texts", len(asked.text), MAX_TEXTS)
     for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
         check_count(name, len(getattr(asked, name) or ()), _MAX_TAGS, advice="name fewer")
-    if asked.formality in ("more", "less"):
-        raise InvalidRequest(
-            "'formality' is not supported for given 'target_lang'",
-            Path("formality"),
-            advice=f"leave it out, or use prefer_{asked.formality}, which has no effect where it is not supported",
-        )
+    check_formality(asked.formality)
     for name, value in (
         ("style_id", asked.style_id),
         ("custom_instructions", asked.custom_instructions),
@@ -122,7 +117,33 @@ def check_parameters(asked: TranslateParameters) -> None:
         raise InvalidRequest("{path} is given without tag_handling", Path("ignore_tags"), advice="add tag_handling=xml")
 
 
-def glossary_of(asked: TranslateParameters) -> str:
+def check_formality(formality: str | None) -> None:
+    """Refuse a formality that would have to have an effect.
+
+    Raises:
+        InvalidRequest: it is one.
+    """
+    if formality in ("more", "less"):
+        raise InvalidRequest(
+            "'formality' is not supported for given 'target_lang'",
+            Path("formality"),
+            advice=f"leave it out, or use prefer_{formality}, which has no effect where it is not supported",
+        )
+
+
+class NamesGlossary(Protocol):
+    """Parameters that may name a glossary."""
+
+    @property
+    def glossary_id(self) -> str | None:
+        """Return the one of a call."""
+
+    @property
+    def glossary_ids(self) -> Sequence[str] | None:
+        """Return those of a call."""
+
+
+def glossary_of(asked: NamesGlossary) -> str:
     """Return the id of the glossary to use; empty if there is none.
 
     Raises:

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import FORM, checked, content_type, fields_of_form, form_of, json_of
+from service.faces.http.multipart import MULTIPART, parts_of_form
 
 T = TypeVar("T")
 
@@ -38,8 +39,10 @@ def _document(request: HttpRequest) -> dict[str, Any]:
     document: dict[str, Any] = {}
     fields = form_of(request.query)
     if request.body:
-        if content_type(request) == FORM:
+        if (given := content_type(request)) == FORM:
             fields = [*fields_of_form(request), *fields]
+        elif given == MULTIPART:
+            fields = [*((each.name, each.text) for each in parts_of_form(request) if each.filename is None), *fields]
         else:
             document = json_of(request, dict[str, Any])
     in_fields: dict[str, Any] = {}

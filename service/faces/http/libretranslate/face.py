@@ -1,6 +1,6 @@
-"""LibreTranslate's API: translate and detect texts, list the languages, and what its pages ask for.
+"""LibreTranslate's API: translate texts and files, detect languages, list them, and what its pages ask for.
 
-Suggestions and translation of files are switched off, and answered as LibreTranslate answers them then.
+Suggestions are switched off, and answered as LibreTranslate answers them then; so are files where there are none.
 """
 
 import time
@@ -14,6 +14,7 @@ from service.faces.http.answers import in_json, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
 from service.faces.http.libretranslate import messages
+from service.faces.http.libretranslate.files import Files
 from service.faces.http.routes import Route
 from service.translation.translator import Translator
 
@@ -21,10 +22,18 @@ from service.translation.translator import Translator
 class LibreTranslate:
     """LibreTranslate's API. All methods belong to the event loop's thread."""
 
-    def __init__(self, translator: Translator, default_deadline_seconds: float, *, asks_for_keys: bool) -> None:
+    def __init__(
+        self,
+        translator: Translator,
+        default_deadline_seconds: float,
+        files: Files | None = None,
+        *,
+        asks_for_keys: bool = False,
+    ) -> None:
         """Give calls `default_deadline_seconds`; `asks_for_keys` tells pages whether callers need a key."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
+        self._files = files
         self._asks_for_keys = asks_for_keys
 
     def routes(self) -> Sequence[Route]:
@@ -35,7 +44,11 @@ class LibreTranslate:
         return (
             keyed("POST", "/translate", "http/libretranslate/translate", self.translate),
             keyed("POST", "/detect", "http/libretranslate/detect", self.detect),
-            keyed("POST", "/translate_file", "http/libretranslate/translate_file", self.translate_file),
+            *(
+                self._files.routes(keyed, free)
+                if self._files
+                else [keyed("POST", "/translate_file", "http/libretranslate/translate_file", self.refuse_file)]
+            ),
             free("POST", "/suggest", "http/libretranslate/suggest", self.suggest),
             free("GET", "/languages", "http/libretranslate/languages", self.languages),
             free("GET", "/frontend/settings", "http/libretranslate/settings", self.settings),
@@ -58,9 +71,9 @@ class LibreTranslate:
         [detected] = await self._translator.detect(["\n".join(texts)], self._deadline())
         return in_json(messages.detections_document(detected))
 
-    async def translate_file(self, request: HttpRequest) -> HttpAnswer:
+    async def refuse_file(self, request: HttpRequest) -> HttpAnswer:
         """Refuse to translate a file."""
-        raise Unimplemented("file translation is disabled on this server", advice="send its text to /translate")
+        raise Unimplemented("file translation is disabled on a server with several workers", advice="use /v1/files")
 
     async def suggest(self, request: HttpRequest) -> HttpAnswer:
         """Refuse to take a better translation."""
@@ -73,8 +86,9 @@ class LibreTranslate:
     async def settings(self, request: HttpRequest) -> HttpAnswer:
         """Tell a page what it has to know about this server."""
         languages = languages_of(self._translator.models())
+        endings = self._files.endings if self._files else ()
         document = messages.settings_document(
-            languages, self._translator.limits.max_characters, asks_for_keys=self._asks_for_keys
+            languages, self._translator.limits.max_characters, endings, asks_for_keys=self._asks_for_keys
         )
         return in_json(document)
 
@@ -91,7 +105,7 @@ def failure(error: ServiceError, call: Call) -> HttpAnswer:
     """Return an error with the status that LibreTranslate gives its kind."""
     error.spelling = messages.spelling(is_single=call.num_texts == 1)
     status = status_of_error(error)
-    if isinstance(error, NotFound):
+    if isinstance(error, NotFound) and error.resource_type != "document":
         status = HTTPStatus.BAD_REQUEST  # a language that is not served
     elif isinstance(error, Unauthenticated | Unimplemented):
         status = HTTPStatus.FORBIDDEN

@@ -135,8 +135,8 @@ def asked_of(body: TranslateBody, deadline_seconds: float) -> Asked:
         raise InvalidRequest("{path} is {value}", Path("format"), value=body.format, allowed=", ".join(_FORMATS))
     request = TranslationRequest(
         texts=texts,
-        source_language_code=_source_from(body.source or ""),
-        target_language_code=_code_from(body.target or ""),
+        source_language_code=source_from(body.source or ""),
+        target_language_code=code_from(body.target or ""),
         options=RequestedOptions(num_hypotheses=num_alternatives + 1 if num_alternatives else None),
         mime_type=mime_type,
         deadline_seconds=deadline_seconds,
@@ -193,8 +193,13 @@ def languages_document(languages: Iterable[ListedLanguage]) -> list[Document]:
     ]
 
 
-def settings_document(languages: Sequence[ListedLanguage], max_characters: int, *, asks_for_keys: bool) -> Document:
-    """Return what a page has to know: limits, whether a key is needed, what is switched off, its first languages."""
+def settings_document(
+    languages: Sequence[ListedLanguage], max_characters: int, endings: Sequence[str], *, asks_for_keys: bool
+) -> Document:
+    """Return what a page has to know: limits, whether a key is needed, what is switched off, its first languages.
+
+    Files with one of `endings` can be translated.
+    """
     targets = {target for each in languages for target in each.targets}
     target = next((each for each in languages if each.code in targets), ListedLanguage("en", "English", []))
     return {
@@ -203,8 +208,8 @@ def settings_document(languages: Sequence[ListedLanguage], max_characters: int, 
         "apiKeys": asks_for_keys,
         "keyRequired": asks_for_keys,
         "suggestions": False,
-        "filesTranslation": False,
-        "supportedFilesFormat": [],
+        "filesTranslation": bool(endings),
+        "supportedFilesFormat": list(endings),
         "language": {
             "source": {"code": AUTO, "name": "Auto Detect"},
             "target": {"code": _code_to(target.code), "name": target.name},
@@ -233,11 +238,13 @@ def _missing(name: str) -> InvalidRequest:
     return InvalidRequest(f"Invalid request: missing {name} parameter", name)
 
 
-def _source_from(code: str) -> str:
-    return "" if code.lower() == AUTO else _code_from(code)
+def source_from(code: str) -> str:
+    """Return the source language of a request; empty if it is to be detected."""
+    return "" if code.lower() == AUTO else code_from(code)
 
 
-def _code_from(code: str) -> str:
+def code_from(code: str) -> str:
+    """Return the BCP 47 code of one of LibreTranslate's languages."""
     return _FROM_THEIRS.get(code.lower(), code)
 
 

@@ -1,4 +1,4 @@
-"""Our own API over HTTP: translate, whole or as it grows, detect, languages, models."""
+"""Our own API over HTTP: translate texts, whole or as they grow, and files; detect, languages, models."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -12,9 +12,12 @@ from service.domain.translation import Priority, StreamEvent, TranslationRequest
 from service.faces.http.answers import in_json, json_bytes, status_of
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
+from service.faces.http.documents.translation import DocumentTranslator
+from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import HttpStream, Route
 from service.faces.http.v1 import messages
+from service.faces.http.v1.files import Files
 from service.faces.http.v1.openapi import openapi_document
 from service.faces.http.v1.reference import reference_page
 from service.translation.translator import Translator
@@ -27,9 +30,10 @@ _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # a 
 class V1:
     """Our own API. All methods belong to the event loop's thread."""
 
-    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
+    def __init__(self, translator: Translator, documents: DocumentTranslator, default_deadline_seconds: float) -> None:
         """Give calls without a deadline `default_deadline_seconds`."""
         self._translator = translator
+        self._files = Files(documents, default_deadline_seconds)
         self._default_deadline_seconds = default_deadline_seconds
         document = openapi_document()
         self._openapi = in_json(document)
@@ -41,6 +45,7 @@ class V1:
         return (
             route("POST", "/v1/translate", "http/v1/translate", self.translate, priority=_priority),
             route("POST", "/v1/translate/stream", "http/v1/translate_stream", self.stream, priority=_priority),
+            route("POST", "/v1/files", "http/v1/files", self._files.translate, max_body_bytes=MAX_UPLOAD_BYTES),
             route("POST", "/v1/detect", "http/v1/detect", self.detect),
             route("GET", "/v1/languages", "http/v1/languages", self.languages),
             route("GET", "/v1/models", "http/v1/models", self.models),

@@ -8,8 +8,12 @@ from pydantic.json_schema import models_json_schema
 
 import service
 from service.domain.translation import FinishReason, Flag
+from service.faces.http.multipart import MULTIPART
 from service.faces.http.v1 import messages
+from service.faces.http.v1.files import FileRequest
 
+_FILE = "application/octet-stream"
+_BYTES: Mapping[str, str] = {"type": "string", "contentMediaType": _FILE}
 _REF = "#/components/schemas/{model}"
 
 
@@ -169,7 +173,7 @@ _ERRORS: Mapping[str, str] = {
 
 def openapi_document() -> dict[str, Any]:
     """Return the document; the same for every server of this version."""
-    operations = (
+    operations: tuple[tuple[str, str, str, type[BaseModel] | None, type[BaseModel] | None], ...] = (
         ("post", "/v1/translate", "Translate texts.", messages.TranslateRequest, TranslateResponse),
         (
             "post",
@@ -178,6 +182,7 @@ def openapi_document() -> dict[str, Any]:
             messages.TranslateRequest,
             StreamEvent,
         ),
+        ("post", "/v1/files", "Translate a document; the answer is the file.", FileRequest, None),
         ("post", "/v1/detect", "Detect the language of texts.", messages.DetectRequest, DetectResponse),
         ("get", "/v1/languages", "List the languages.", None, LanguagesResponse),
         ("get", "/v1/models", "List the models.", None, ModelsResponse),
@@ -187,17 +192,18 @@ def openapi_document() -> dict[str, Any]:
     _, schemas = models_json_schema([(kind, "validation") for kind in ordered], ref_template=_REF)
     paths: dict[str, Any] = {}
     for method, path, summary, body, answer in operations:
-        media = "text/event-stream" if answer is StreamEvent else "application/json"
+        media = "text/event-stream" if answer is StreamEvent else _FILE if answer is None else "application/json"
         operation: dict[str, Any] = {
             "operationId": path.removeprefix("/v1/").replace("/", "_"),
             "summary": summary,
             "responses": {
-                "200": {"description": "Done.", "content": {media: {"schema": _ref(answer)}}},
+                "200": {"description": "Done.", "content": {media: {"schema": _ref(answer) if answer else _BYTES}}},
                 **{status: _error(description) for status, description in _ERRORS.items()},
             },
         }
         if body is not None:
-            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref(body)}}}
+            sent = MULTIPART if body is FileRequest else "application/json"
+            operation["requestBody"] = {"required": True, "content": {sent: {"schema": _ref(body)}}}
         paths[path] = {method: operation}
     return {
         "openapi": "3.1.0",

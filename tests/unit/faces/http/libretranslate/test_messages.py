@@ -228,17 +228,19 @@ def test_listed_languages_have_their_codes() -> None:
 
 
 def test_settings_name_a_language_that_can_be_translated_into() -> None:
-    settings = messages.settings_document(LANGUAGES[1:], 5000, asks_for_keys=True)
+    settings = messages.settings_document(LANGUAGES[1:], 5000, [], asks_for_keys=True)
     assert settings["language"]["target"] == {"code": "en", "name": "English"}
-    settings = messages.settings_document(LANGUAGES, 5000, asks_for_keys=True)
+    settings = messages.settings_document(LANGUAGES, 5000, [".md"], asks_for_keys=True)
     assert settings["language"]["target"]["code"] == "en"
     assert (settings["charLimit"], settings["apiKeys"], settings["keyRequired"]) == (5000, True, True)
     assert (settings["suggestions"], settings["filesTranslation"], settings["supportedFilesFormat"]) == (
         False,
-        False,
-        [],
+        True,
+        [".md"],
     )
-    assert messages.settings_document([], 5000, asks_for_keys=False)["language"]["source"]["code"] == "auto"
+    settings = messages.settings_document([], 5000, [], asks_for_keys=False)
+    assert settings["language"]["source"]["code"] == "auto"
+    assert (settings["filesTranslation"], settings["supportedFilesFormat"]) == (False, [])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""Documents in LibreTranslate's API: translated by one call, and fetched from the address that it answers."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+from service.documents import ENDINGS, DocumentOptions
+from service.domain.errors import InvalidRequest
+from service.domain.translation import TranslationRequest
+from service.faces.http.answers import in_json
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.documents.kept import KeptDocuments
+from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
+from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
+from service.faces.http.libretranslate import messages
+from service.faces.http.routes import Route
+
+_NAME = "name"
+
+
+class Files:
+    """The calls of documents. All methods belong to the event loop's thread."""
+
+    endings: Sequence[str] = ENDINGS
+
+    def __init__(self, documents: DocumentTranslator, kept: KeptDocuments, scheme: str) -> None:
+        """Tell callers addresses that begin with `scheme`, unless a proxy says otherwise."""
+        self._documents = documents
+        self._kept = kept
+        self._scheme = scheme
+
+    def routes(self, keyed: Any, free: Any) -> Sequence[Route]:
+        """Return the routes; `keyed` makes one that needs a key and `free` one that needs none."""
+        upload = partial(keyed, max_body_bytes=MAX_UPLOAD_BYTES)
+        return (
+            upload("POST", "/translate_file", "http/libretranslate/translate_file", self.translate_file),
+            free("GET", f"/download_file/{{{_NAME}}}", "http/libretranslate/download_file", self.download_file),
+        )
+
+    async def translate_file(self, request: HttpRequest) -> HttpAnswer:
+        """Translate a document, and tell where it is."""
+        file, fields = form_with_file(request)
+        values = {part.name: part.text for part in reversed(fields)}
+        for name in ("source", "target"):
+            if not values.get(name):
+                raise InvalidRequest(f"Invalid request: missing {name} parameter", name)
+        wanted = TranslationRequest(
+            texts=(),
+            source_language_code=messages.source_from(values["source"]),
+            target_language_code=messages.code_from(values["target"]),
+            deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
+        )
+        upload = upload_of(file, options=DocumentOptions(target=wanted.target_language_code))
+        kept = self._kept.add("", len(upload.data), DOCUMENT_SECONDS)
+        try:
+            self._kept.done(kept, await self._documents.translate(upload, wanted))
+        except BaseException:
+            self._kept.forget(kept)
+            raise
+        name = f"{kept.id.lower()}.{values['target']}{PurePath(upload.name).suffix.lower()}"
+        return in_json({"translatedFileUrl": f"{self._origin(request)}/download_file/{name}"})
+
+    async def download_file(self, request: HttpRequest) -> HttpAnswer:
+        """Return a translated document."""
+        kept = self._kept.find(request.parts[_NAME].partition(".")[0].upper())
+        assert kept.translated is not None, "only translated documents have addresses"
+        return file_answer(kept.translated)
+
+    def _origin(self, request: HttpRequest) -> str:
+        told = request.headers.get("x-forwarded-proto", "")
+        scheme = told if told in ("http", "https") else self._scheme
+        return f"{scheme}://{request.headers.get('host', '')}"

@@ -1,0 +1,78 @@
+"""Documents in our own API: a form with a file and the fields of /v1/translate that fit, answered by the file."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Json
+
+from service.documents import DocumentOptions
+from service.domain.translation import TranslationRequest
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bodies import checked
+from service.faces.http.documents.translation import DocumentTranslator
+from service.faces.http.documents.uploads import file_answer, form_with_file, upload_of
+from service.faces.http.multipart import FormPart
+from service.faces.http.v1 import messages
+
+_COLUMNS = "columns"
+
+
+class FileFields(BaseModel):
+    """The fields of a form beside its file. Those that /v1/translate has, too, have the same names and meanings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source_language_code: str = Field("", description="BCP 47, such as en; detected where it is left out.")
+    target_language_code: str = Field(description="BCP 47, such as de.")
+    columns: list[str] = Field([], description="Of a table: names of the columns to translate; may be repeated.")
+    retranslate: bool = Field(False, description="Of .po and .xliff: also entries that have a translation.")
+    model: str = ""
+    model_version: str = ""
+    options: Json[messages.DecodingOptions] | None = Field(None, description="How to decode, as JSON.")
+    priority: Literal["high", "normal", "low"] = "normal"
+    split_sentences: Literal["off", "on", "no_newlines"] = "on"
+    preserve_formatting: bool = False
+    glossary: str = ""
+    strict: bool = False
+    deadline: Annotated[float, Field(description="Milliseconds until the answer must be there.")] | None = None
+
+
+class FileRequest(FileFields):
+    """A form with a document, and how to translate it."""
+
+    file: str = Field(
+        description="The document. The ending of its file's name tells the format.",
+        json_schema_extra={"contentMediaType": "application/octet-stream"},
+    )
+
+
+class Files:
+    """The call of our own API that translates a document. For the event loop's thread only."""
+
+    def __init__(self, documents: DocumentTranslator, default_deadline_seconds: float) -> None:
+        """Give calls without a deadline `default_deadline_seconds`."""
+        self._documents = documents
+        self._default_deadline_seconds = default_deadline_seconds
+
+    async def translate(self, request: HttpRequest) -> HttpAnswer:
+        """Translate a document."""
+        file, parts = form_with_file(request)
+        fields: FileFields = checked(_values(parts), FileFields)
+        asked = _request_from(fields, self._default_deadline_seconds)
+        options = DocumentOptions(tuple(fields.columns), fields.target_language_code, fields.retranslate)
+        return file_answer(await self._documents.translate(upload_of(file, options=options), asked))
+
+
+def _values(parts: list[FormPart]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for part in parts:
+        if part.name == _COLUMNS:
+            values.setdefault(_COLUMNS, []).append(part.text)
+        else:
+            values.setdefault(part.name, part.text)
+    return values
+
+
+def _request_from(fields: FileFields, default_deadline_seconds: float) -> TranslationRequest:
+    given = fields.model_dump(exclude={_COLUMNS, "retranslate", "options"}, exclude_unset=True)
+    body = messages.TranslateRequest(**given, options=fields.options)
+    return messages.request_from(body, (), default_deadline_seconds)

@@ -1,0 +1,252 @@
+"""Documents over HTTP, in every API that has them: each format, what is refused, and whose they are."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docx
+import pytest
+
+from service.calls.keys import Quotas, key_lines, new_key
+from service.config.server_config import ServerConfig
+from service.documents import ENDINGS, DocumentOptions, open_document
+from tests.http_caller import Reply, call
+from tests.servers import InProcessServer, LoopThread, eventually, in_process
+
+ALICE, BOB = new_key(), new_key()
+PAIR = {"source_language_code": "en", "target_language_code": "de"}
+UNIT = '<trans-unit id="1"><source>station</source></trans-unit>'
+XLIFF = f'<xliff version="1.2"><file source-language="en" target-language="de"><body>{UNIT}</body></file></xliff>'
+SRT = "1\n00:00:01,000 --> 00:00:02,000\nstation window\n"
+DOCUMENTS = {
+    ".csv": b"n,text\n1,station\n",
+    ".htm": b"<p>station <b>window</b></p>",
+    ".html": b"<p>station <b>window</b></p><pre>code</pre>",
+    ".markdown": b"# station\n",
+    ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
+    ".po": b'msgid "station"\nmsgstr ""\n',
+    ".srt": SRT.encode(),
+    ".tsv": b"n\ttext\n1\tstation\n",
+    ".txt": b"station\n\nwindow\n",
+    ".vtt": f"WEBVTT\n\n{SRT}".replace(",", ".").encode(),
+    ".xlf": XLIFF.encode(),
+    ".xliff": XLIFF.encode(),
+}
+
+
+@pytest.fixture(scope="module")
+def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
+    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, http_port=0)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def keyed(
+    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[InProcessServer]:
+    path = tmp_path_factory.mktemp("keys") / "keys.toml"
+    path.write_text(key_lines(ALICE, "alice", None, Quotas()) + key_lines(BOB, "bob", None, Quotas()))
+    path.chmod(0o600)
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, api_keys=path)
+    with in_process(loop_thread, config) as running:
+        yield running
+
+
+def send(server: InProcessServer, path: str, name: str, data: bytes, key: str = "", **fields: str) -> Reply:
+    """Send a form with a document."""
+    head = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+    rest = "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
+    headers = {"x_api_key": key} if key else {}
+    body = head + data + rest.encode() + b"\r\n--b--\r\n"
+    return call(server.http_url, "POST", path, body=body, content_type="multipart/form-data; boundary=b", **headers)
+
+
+def translate(server: InProcessServer, name: str, data: bytes, **fields: str) -> Reply:
+    return send(server, "/v1/files", name, data, **{**PAIR, **fields})
+
+
+def expected(server: InProcessServer, name: str, data: bytes, **options: Any) -> bytes:
+    """Return the document with what /v1/translate makes of its texts."""
+    document = open_document(name, data, DocumentOptions(target="de", **options))
+    found = []
+    for each in document.texts:
+        asked = {**PAIR, "text": each.text, "mime_type": each.mime_type.value}
+        found.append(call(server.http_url, "POST", "/v1/translate", asked).document["translations"][0]["text"])
+    assert found
+    return document.written(found)
+
+
+@pytest.mark.parametrize("ending", DOCUMENTS)
+def test_every_format_comes_back_translated(server: InProcessServer, ending: str) -> None:
+    columns = {"columns": "text"} if ending in (".csv", ".tsv") else {}
+    reply = translate(server, f"a{ending}", DOCUMENTS[ending], **columns)
+    assert reply.status == 200, reply.body
+    of_table = {"columns": ("text",)} if columns else {}
+    assert reply.body == expected(server, f"a{ending}", DOCUMENTS[ending], **of_table) != DOCUMENTS[ending]
+    assert reply.headers["content-disposition"] == f'attachment; filename="a.de{ending}"'
+    assert "total;dur=" in reply.headers["server-timing"]
+
+
+def test_a_word_document_comes_back_translated(server: InProcessServer) -> None:
+    document, file = docx.Document(), io.BytesIO()
+    document.add_paragraph("station window")
+    document.save(file)
+    reply = translate(server, "a.docx", file.getvalue())
+    [paragraph] = docx.Document(io.BytesIO(reply.body)).paragraphs
+    asked = {**PAIR, "text": "station window", "mime_type": "text/html"}
+    [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
+    assert paragraph.text == translation["text"] != "station window"
+    assert sorted([*DOCUMENTS, ".docx"]) == sorted(ENDINGS)
+
+
+def test_options_are_those_of_a_text(server: InProcessServer) -> None:
+    options = {"options": json.dumps({"max_output_tokens": 1, "max_length_ratio": 0.0})}
+    short = translate(server, "a.txt", b"station window keys", **options)
+    assert short.status == 200
+    assert len(short.body) < len(translate(server, "a.txt", b"station window keys").body)
+
+
+def test_a_language_is_detected(server: InProcessServer) -> None:
+    reply = send(server, "/v1/files", "a.txt", b"Where is the station?\nok\n", target_language_code="de")
+    assert reply.body == expected(server, "a.txt", b"Where is the station?\nok\n")
+
+
+HOSTILE = {
+    "nested quotes": (b"> " * 20_000 + b"station\n"),
+    "nested lists": b"".join(b" " * (2 * depth) + b"- station\n" for depth in range(2000)),
+    "open brackets": b"[" * 50_000 + b"station",
+    "open emphasis": b"*a **a " * 20_000,
+    "backticks": b"".join(b"`" * number + b"a" for number in range(500)),
+    "open links": b"[a](" * 20_000,
+    "references": b"[a]: <" * 5_000 + b"\n[a]" * 5_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_markdown_costs_only_its_own_call(server: InProcessServer, kind: str) -> None:
+    reply = translate(server, "a.md", HOSTILE[kind], deadline="5000")
+    assert reply.status in (200, 400, 504), reply.body
+    assert translate(server, "a.md", b"station\n").status == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "fields", "message", "field"),
+    [
+        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .csv, .docx,", "file"),
+        ("a", b"a", {}, "file has a name without an ending; allowed are .csv", "file"),
+        ("a.docx", b"PK", {}, "file can't be read: it is not a ZIP archive", "file"),
+        ("a.csv", b"a\n1\n", {"columns": "b"}, "file can't be read: line 1: there is no column 'b'", "file"),
+        ("a.txt", b"a", {"mime_type": "text/html"}, "mime_type is unknown; leave it out.", "mime_type"),
+        ("a.txt", b"a", {"options": "{"}, "options is not JSON: EOF", "options"),
+        ("a.txt", b"a", {"options": '{"x": 1}'}, "options.x is unknown", "options.x"),
+        ("a.txt", b"a", {"options": '{"beam_size": 99}'}, "options.beam_size is 99", "options.beam_size"),
+        ("a.txt", b"a", {"deadline": "-1"}, "deadline is -1.0; allowed is milliseconds above 0.", "deadline"),
+        ("a.txt", b"a", {"deadline": "soon"}, "deadline is 'soon'; allowed is a number.", "deadline"),
+        ("a.txt", b"a b " * 40_000, {}, "file (line 1) has 159999 characters without a break", "file (line 1)"),
+    ],
+)
+def test_what_is_refused(
+    server: InProcessServer, name: str, data: bytes, fields: dict[str, str], message: str, field: str
+) -> None:
+    reply = translate(server, name, data, **fields)
+    assert reply.status == 400
+    assert reply.error["message"].startswith(message)
+    assert reply.error["field"] == field
+
+
+def test_fields_that_are_missing(server: InProcessServer) -> None:
+    reply = send(server, "/v1/files", "a.txt", b"a")
+    assert (reply.status, reply.error["message"]) == (400, "target_language_code is missing.")
+    reply = call(server.http_url, "POST", "/v1/files", {})
+    assert reply.error["message"] == "Content-Type is 'application/json'; allowed is multipart/form-data."
+
+
+def test_uploads_may_be_larger_than_other_calls(server: InProcessServer) -> None:
+    limit = server.server.config.max_request_bytes
+    assert translate(server, "a.html", b"<p>station</p><!--" + b"x" * limit + b"-->").status == 200
+    reply = translate(server, "a.html", b"x" * (33 * 2**20))
+    assert (reply.status, b"the body has" in reply.body) == (413, True)
+
+
+def test_a_deadline_is_kept(server: InProcessServer) -> None:
+    reply = translate(server, "a.txt", b"station\n" * 10_000, deadline="1")
+    assert (reply.status, reply.error["code"]) == (504, "DEADLINE_EXCEEDED")
+    eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
+
+
+def upload(server: InProcessServer, key: str = "", data: bytes = b"station\n") -> dict[str, str]:
+    reply = send(server, "/v2/document", "a.txt", data, key, source_lang="EN", target_lang="DE")
+    assert reply.status == 200, reply.body
+    return dict(reply.document)
+
+
+def ask(server: InProcessServer, handle: dict[str, str], key: str = "", result: str = "") -> Reply:
+    headers: Any = {"x_api_key": key} if key else {}
+    document = {"document_key": handle["document_key"]}
+    return call(server.http_url, "POST", f"/v2/document/{handle['document_id']}{result}", document, **headers)
+
+
+def test_a_document_of_deepls_api_is_fetched_once(server: InProcessServer) -> None:
+    handle = upload(server)
+    assert ask(server, handle).document == {
+        "document_id": handle["document_id"],
+        "status": "done",
+        "billed_characters": len("station"),
+    }
+    fetched = ask(server, handle, result="/result")
+    assert fetched.body == expected(server, "a.txt", b"station\n")
+    assert ask(server, handle, result="/result").status == 404
+    assert ask(server, handle).status == 404
+
+
+def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
+    handle = upload(keyed, ALICE)
+    for result in ("", "/result"):
+        assert ask(keyed, handle, BOB, result).status == 404
+        assert ask(keyed, handle, "", result).status == 403
+        wrong = {**handle, "document_key": "x"}
+        assert "another key" in ask(keyed, wrong, ALICE, result).document["message"]
+    assert ask(keyed, handle, ALICE).document["status"] == "done"
+
+
+def test_why_a_document_failed_is_told(server: InProcessServer) -> None:
+    reply = send(server, "/v2/document", "a.docx", b"PK", source_lang="EN", target_lang="DE")
+    status = ask(server, reply.document).document
+    assert (status["status"], status["error_message"][:30]) == ("error", "file can't be read: it is not ")
+    assert ask(server, reply.document, result="/result").status == 400
+
+
+def test_a_document_in_work_is_told_and_ended_by_a_stop(loop_thread: LoopThread, tiny_models: Path) -> None:
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1, grace_seconds=0.0)
+    with in_process(loop_thread, config) as running:
+        handle = upload(running, data=b"".join(b"station window %d\n" % number for number in range(20_000)))
+        status = ask(running, handle).document
+        assert status["status"] == "translating"
+        reply = ask(running, handle, result="/result")
+        assert (reply.status, reply.headers.get("retry-after")) == (503, None)
+
+
+def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -> None:
+    reply = send(server, "/translate_file", "a.md", b"# station\n", source="en", target="de")
+    address = reply.document["translatedFileUrl"]
+    assert address.startswith(f"{server.http_url}/download_file/")
+    fetched = call(server.http_url, "GET", address.removeprefix(server.http_url))
+    assert fetched.body == expected(server, "a.md", b"# station\n")
+    missing = call(server.http_url, "GET", "/download_file/x.de.md")
+    assert (missing.status, missing.document) == (
+        404,
+        {"error": "there is no such document; translations are kept for 10 minutes."},
+    )
+
+
+def test_a_proxy_tells_how_it_was_reached(server: InProcessServer) -> None:
+    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nstation'
+    for name in ("source", "target"):
+        code = {"source": "en", "target": "de"}[name]
+        body += f'\r\n--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{code}'.encode()
+    body += b"\r\n--b--\r\n"
+    kind = "multipart/form-data; boundary=b"
+    reply = call(server.http_url, "POST", "/translate_file", body=body, content_type=kind, x_forwarded_proto="https")
+    assert reply.document["translatedFileUrl"].startswith(f"https://{server.http_url[7:]}/download_file/")

@@ -1,0 +1,111 @@
+"""The process that reads a document: what it says, and that it ends by itself where a document never would."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from service.documents.child import LENGTH
+from tests.patience import patient
+from tests.servers import REPOSITORY
+
+ORDER = {"name": "a.txt", "columns": [], "target": "de", "has_all": False}
+# A process whose documents are read by planted code, with limits of its own.
+PLANTED = """
+import resource
+from service.documents import child
+child._LIMITS = ((resource.RLIMIT_AS, {memory}), (resource.RLIMIT_CPU, 1))
+def opener(name, data, options):
+    {code}
+child.main(opener)
+"""
+
+
+def frame(content: bytes) -> bytes:
+    return LENGTH.pack(len(content)) + content
+
+
+def run(sent: bytes, *command: str) -> tuple[int, list[bytes]]:
+    """Return the exit code and the frames that came back."""
+    ran = subprocess.run(
+        [sys.executable, *(command or ("-m", "service.documents.child"))],
+        cwd=REPOSITORY,
+        input=sent,
+        capture_output=True,
+        timeout=patient(60),
+        check=False,
+    )
+    frames, rest = [], ran.stdout
+    while rest:
+        (length,) = LENGTH.unpack(rest[: LENGTH.size])
+        frames.append(rest[LENGTH.size : LENGTH.size + length])
+        rest = rest[LENGTH.size + length :]
+    return ran.returncode, frames
+
+
+def order(**changes: Any) -> bytes:
+    return frame(json.dumps({**ORDER, **changes}).encode())
+
+
+def planted(code: str, memory: int = 2**30) -> tuple[int, list[bytes]]:
+    return run(order() + frame(b"a"), "-c", PLANTED.format(code=code, memory=memory))
+
+
+def test_a_document_is_read_and_written() -> None:
+    sent = order(name="a.csv", columns=["text"]) + frame("text,n\nWörter,1\n".encode()) + frame(b'["\\u00fcbersetzt"]')
+    code, (read, written) = run(sent)
+    assert code == 0
+    assert json.loads(read) == {"texts": [["Wörter", "text/plain", "line 2, column 'text'"]], "notes": []}
+    assert written.decode() == "text,n\nübersetzt,1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("a.exe", b"a", "the ending '.exe' is not known"),
+        ("a.docx", b"a", "it is not a ZIP archive"),
+    ],
+)
+def test_what_it_cant_read_is_its_only_answer(name: str, data: bytes, problem: str) -> None:
+    code, (said,) = run(order(name=name) + frame(data))
+    assert code == 0
+    assert problem in json.loads(said)["problem"]
+    assert list(json.loads(said)) == ["problem"]
+
+
+def test_nobody_has_to_wait_for_it() -> None:
+    assert run(b"") == (0, [])
+    assert run(order() + frame(b"text")[:-1]) == (0, [])
+    code, frames = run(order() + frame(b"text"))
+    assert (code, len(frames)) == (0, 1)
+
+
+def test_too_much_memory_is_a_problem_of_the_document() -> None:
+    code, (said,) = planted("return bytearray(2**31)")
+    assert code == 0
+    assert "of memory to read; split it." in json.loads(said)["problem"]
+
+
+def test_too_deep_a_document_is_a_problem_of_the_document() -> None:
+    assert json.loads(planted("return opener(name, data, options)")[1][0])["problem"] == "it is nested too deeply."
+
+
+def test_what_is_not_installed_is_no_problem_of_the_document() -> None:
+    code, (said,) = planted("from service.documents import MissingLibrary; raise MissingLibrary('install it.')")
+    assert (code, json.loads(said)) == (0, {"missing": "install it."})
+
+
+def test_a_document_that_never_ends_is_stopped_by_the_system() -> None:
+    code, frames = planted("while True: pass")
+    assert frames == []
+    assert code in (-signal.SIGXCPU, -signal.SIGKILL)
+
+
+def test_the_limits_are_in_force() -> None:
+    code = "assert resource.getrlimit(resource.RLIMIT_AS)[0] == 2**29; raise RecursionError"
+    assert len(planted(code, memory=2**29)[1]) == 1
+    assert resource.getrlimit(resource.RLIMIT_AS)[0] != 2**29  # not those of this process
