@@ -14,7 +14,7 @@ from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
 from service.cli.streams import write_bytes
-from service.documents import Document, DocumentError, DocumentOptions, MissingLibrary, open_document
+from service.documents import Document, DocumentError, DocumentOptions, open_document
 from service.documents.opening import MAX_BYTES
 
 
@@ -40,8 +40,6 @@ def read(stream: BinaryIO, path: Path | None, ending: str, options: DocumentOpti
         raise CommandError(f"reading {name} failed: {error.strerror}.", exit_codes.IO_ERROR) from error
     try:
         return open_document(f"input{ending}", data, options)
-    except MissingLibrary as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from None
     except DocumentError as error:
         raise CommandError(f"{name}: {error}", exit_codes.DATA) from None
 

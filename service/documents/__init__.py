@@ -5,7 +5,7 @@ every other byte stays as it was.
 """
 
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType
-from service.documents.errors import DocumentError, MissingLibrary, UnknownFormat
+from service.documents.errors import DocumentError, UnknownFormat
 from service.documents.opening import ENDINGS, open_document
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "DocumentOptions",
     "DocumentText",
     "MimeType",
-    "MissingLibrary",
     "UnknownFormat",
     "open_document",
 ]

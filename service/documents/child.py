@@ -7,8 +7,8 @@ Standard input and output carry frames: their length as `LENGTH`, then as many b
 
 1. In: an `Order` in JSON.
 2. In: the document.
-3. Out: in JSON `texts`, a list of text, type and place, and `notes`; or the `problem` of the document, or what is
-   `missing` here, and that is all.
+3. Out: in JSON `texts`, a list of text, type and place, and `notes`; or the `problem` of the document, and that
+   is all.
 4. In: the translations in JSON, a list of texts.
 5. Out: the document with them.
 """
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, TypedDict
 
 from service.documents.document import Document, DocumentOptions
-from service.documents.errors import DocumentError, MissingLibrary
+from service.documents.errors import DocumentError
 from service.documents.opening import open_document
 
 LENGTH = struct.Struct(">Q")
@@ -54,26 +54,24 @@ def main(opener: Opener = open_document) -> None:
         data = _frame(source)
         options = DocumentOptions(tuple(order["columns"]), order["target"], order["has_all"])
         document = _opened(opener, order["name"], data, options)
-        if isinstance(document, dict):
-            _send(sink, _json(document))
+        if isinstance(document, str):
+            _send(sink, _json({"problem": document}))
             return
         texts = [(each.text, each.mime_type.value, each.place) for each in document.texts]
         _send(sink, _json({"texts": texts, "notes": list(document.notes)}))
         _send(sink, document.written(json.loads(_frame(source))))
 
 
-def _opened(opener: Opener, name: str, data: bytes, options: DocumentOptions) -> Document | dict[str, str]:
+def _opened(opener: Opener, name: str, data: bytes, options: DocumentOptions) -> Document | str:
     """Return the document, or why it can't be read."""
     try:
         return opener(name, data, options)
-    except MissingLibrary as error:
-        return {"missing": str(error)}
     except DocumentError as error:
-        return {"problem": str(error)}
+        return str(error)
     except MemoryError:
-        return {"problem": f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it."}
+        return f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it."
     except RecursionError:
-        return {"problem": "it is nested too deeply."}
+        return "it is nested too deeply."
 
 
 def _limit() -> None:

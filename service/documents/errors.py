@@ -12,7 +12,3 @@ class DocumentError(Exception):
 
 class UnknownFormat(DocumentError):
     """A name whose ending stands for no known format."""
-
-
-class MissingLibrary(DocumentError):
-    """A format whose library is not installed."""

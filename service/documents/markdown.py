@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from service.documents import html
 from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
 from service.documents.encodings import decoded
-from service.documents.errors import MissingLibrary
 from service.documents.inline import InlineText, Kind, Piece
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     """Read Markdown in UTF-8.
 
     Raises:
-        MissingLibrary: markdown-it-py is not installed.
         DocumentError: it is not UTF-8.
     """
     source, encode = decoded(data)
@@ -123,12 +121,8 @@ class _Reader:
 
 
 def _parser() -> "MarkdownIt":
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError:
-        raise MissingLibrary(
-            "reading Markdown needs the package markdown-it-py; install it with pip install 'dragoman[documents]'."
-        ) from None
+    from markdown_it import MarkdownIt  # slow to import
+
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.disable(["text_join", "fragments_join"])  # they would join tokens whose positions differ
     for name in ("newline", "escape", "backticks", "link", "image", "autolink", "html_inline"):

@@ -37,7 +37,6 @@ def open_document(name: str, data: bytes, options: DocumentOptions | None = None
 
     Raises:
         UnknownFormat: the ending is none of `ENDINGS`; such a file is never taken for text.
-        MissingLibrary: the format needs a library that is not installed.
         DocumentError: the document is broken or too large, or the options don't fit it.
     """
     ending = PurePath(name).suffix.lower()

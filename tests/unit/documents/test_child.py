@@ -94,11 +94,6 @@ def test_too_deep_a_document_is_a_problem_of_the_document() -> None:
     assert json.loads(planted("return opener(name, data, options)")[1][0])["problem"] == "it is nested too deeply."
 
 
-def test_what_is_not_installed_is_no_problem_of_the_document() -> None:
-    code, (said,) = planted("from service.documents import MissingLibrary; raise MissingLibrary('install it.')")
-    assert (code, json.loads(said)) == (0, {"missing": "install it."})
-
-
 def test_a_document_that_never_ends_is_stopped_by_the_system() -> None:
     code, frames = planted("while True: pass")
     assert frames == []

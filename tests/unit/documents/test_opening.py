@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from service.documents import ENDINGS, DocumentError, DocumentOptions, MissingLibrary, UnknownFormat, open_document
+from service.documents import ENDINGS, DocumentError, DocumentOptions, UnknownFormat, open_document
 from service.documents.opening import MAX_BYTES
 from tests.unit.documents.pseudo import texts, translated, unchanged
 
@@ -75,12 +75,6 @@ def test_an_empty_file_stays_empty() -> None:
     for ending in (".txt", ".md", ".html", ".po", ".srt"):
         document = open_document(f"a{ending}", b"")
         assert (list(document.texts), unchanged(document)) == ([], b"")
-
-
-def test_markdown_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "markdown_it", None)
-    with pytest.raises(MissingLibrary, match=r"install it with pip install 'dragoman\[documents\]'"):
-        open_document("a.md", b"Hello")
 
 
 @pytest.mark.parametrize(

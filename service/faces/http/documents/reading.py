@@ -21,10 +21,8 @@ from service.documents.child import LENGTH, MAX_CPU_SECONDS, Order
 from service.domain.errors import (
     DeadlineExceeded,
     InvalidRequest,
-    NotPossible,
     Overloaded,
     Path,
-    Public,
     Quoted,
     quoted,
 )
@@ -118,8 +116,6 @@ class OpenDocument:
         }
         answer = await self._ask(json.dumps(order).encode(), upload.data)
         found = await _run(json.loads, answer)
-        if missing := found.get("missing"):
-            raise NotPossible("{what}", what=Public(missing))
         if problem := found.get("problem"):
             raise unreadable(str(problem))
         self.texts = [DocumentText(text, MimeType(kind), place) for text, kind, place in found["texts"]]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.documents import DocumentOptions
-from service.domain.errors import DeadlineExceeded, InvalidRequest, NotPossible, Overloaded
+from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded
 from service.faces.http.documents.reading import DocumentReaders, Upload
 from tests.patience import patient
 from tests.servers import eventually
@@ -91,11 +91,6 @@ def says(answer: str) -> DocumentReaders:
     )
 
 
-def test_a_library_that_is_missing_is_the_servers_matter() -> None:
-    with pytest.raises(NotPossible, match=r"^install it\.$"):
-        run(read(says("{'missing': 'install it.'}")))
-
-
 def test_a_process_gets_nothing_of_the_servers_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "password")
     with pytest.raises(InvalidRequest) as raised:
@@ -128,7 +123,7 @@ def test_no_process_outlives_its_call() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert children() == before
+        assert children() <= before
 
     run(scenario())
 
