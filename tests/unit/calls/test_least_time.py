@@ -33,12 +33,12 @@ def test_without_a_call_in_time_late_ones_teach_nothing() -> None:
 
 def test_late_calls_raise_it_up_to_a_few_typical_times() -> None:
     few, many = learned(5).seconds(0.0), learned(1000).seconds(0.0)
-    assert 0.0 < few < many == pytest.approx(5 * TYPICAL)
+    assert 0.0 < few < many == pytest.approx(3 * TYPICAL)
 
 
 def test_it_fades_when_nothing_ends() -> None:
     least = learned(1000)
-    assert least.seconds(1.0) == pytest.approx(least.seconds(0.0) / 2)
+    assert least.seconds(0.5) == pytest.approx(least.seconds(0.0) / 2)
     assert least.seconds(60.0) < 1e-9
 
 
@@ -59,7 +59,22 @@ def test_few_of_the_accepted_calls_are_late(left_seconds: float) -> None:
         else:
             least.in_time(needed, now)
     assert accepted > 0.3 * 15 * CALLS_PER_SECOND * (1 - TYPICAL / left_seconds)  # not by rejecting all of them
-    assert late / accepted < 0.06
+    assert late / accepted < 0.1
+
+
+def test_short_deadlines_are_not_all_rejected_because_some_calls_are_late() -> None:
+    rng = random.Random(7)
+    least, num_accepted = LeastTime(), 0
+    for number in range(20 * CALLS_PER_SECOND):
+        now, left, needed = number / CALLS_PER_SECOND, 4 * TYPICAL, rng.expovariate(1 / TYPICAL)
+        if left < least.seconds(now):
+            continue
+        num_accepted += 1
+        if left < needed:
+            least.late(now)
+        else:
+            least.in_time(needed, now)
+    assert num_accepted > 0.9 * 20 * CALLS_PER_SECOND
 
 
 @given(
@@ -76,4 +91,4 @@ def test_it_stays_between_0_and_the_most(events: list[tuple[bool, float, float]]
         else:
             least.in_time(seconds, now)
             longest = max(longest, seconds)
-        assert 0.0 <= least.seconds(now) <= 5.0 * longest * (1 + 1e-9)
+        assert 0.0 <= least.seconds(now) <= 3.0 * longest * (1 + 1e-9)
