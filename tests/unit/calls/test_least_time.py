@@ -66,7 +66,7 @@ def test_short_deadlines_are_not_all_rejected_because_some_calls_are_late() -> N
     rng = random.Random(7)
     least, num_accepted = LeastTime(), 0
     for number in range(20 * CALLS_PER_SECOND):
-        now, left, needed = number / CALLS_PER_SECOND, 4 * TYPICAL, rng.expovariate(1 / TYPICAL)
+        now, left, needed = number / CALLS_PER_SECOND, 2.5 * TYPICAL, rng.expovariate(1 / TYPICAL)
         if left < least.seconds(now):
             continue
         num_accepted += 1
