@@ -4,7 +4,7 @@ import math
 
 _LATE_SHARE = 0.05  # of the accepted calls
 _STEP = 1 / 16  # of the typical time, at each call that ends
-_MOST = 3.0  # typical times; with 5, an idle server rejected all calls with deadlines of 3
+_MOST = 3.0  # typical times; a larger bound can keep out all calls with short deadlines
 _KEEP = 0.98  # weight of the typical time so far, at each call in time
 _HALF_LIFE_SECONDS = 0.5
 
