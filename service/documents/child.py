@@ -27,7 +27,7 @@ from service.documents.errors import DocumentError
 from service.documents.opening import open_document
 
 LENGTH = struct.Struct(">Q")
-MAX_MEMORY_BYTES = 2**30
+MAX_MEMORY_BYTES = 2**29
 MAX_CPU_SECONDS = 60
 
 _NICENESS = 10  # below all that serves other calls

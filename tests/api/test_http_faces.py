@@ -165,3 +165,15 @@ def test_many_callers_of_all_apis_at_once_each_get_their_own_answers(server: InP
     with ThreadPoolExecutor(24) as pool:
         found = dict(pool.map(ask, range(len(texts))))
     assert found == expected
+
+
+@EACH
+def test_too_large_a_body_is_told_in_the_words_of_its_api(server: InProcessServer, name: str) -> None:
+    limit = server.server.config.max_request_bytes
+    wrong = call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document
+    reply = call(server.http_url, "POST", FACES[name].path, body=b" " * (limit + 1), content_type="application/json")
+    assert reply.status == 413
+    assert reply.document.keys() == wrong.keys()
+    assert f"the body has {limit + 1} bytes; allowed is {limit}. Send less." in reply.body.decode()
+    assert reply.headers["connection"] == "close"
+    assert reply.headers["x-request-id"]

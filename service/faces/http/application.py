@@ -67,6 +67,15 @@ class Refused(Exception):
         self.answer = HttpAnswer(status, PLAIN, f"{message}\n".encode(), {"Connection": "close"})
 
 
+class BodyTooLarge(Refused):
+    """A body of more than the allowed bytes; `size` is its size as far as it is known."""
+
+    def __init__(self, size: str, max_bytes: int) -> None:
+        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {size} bytes; allowed is {max_bytes}")
+        self.size = size
+        self.max_bytes = max_bytes
+
+
 class ClientGone(Exception):
     """The client disconnected before its request was complete."""
 
@@ -151,12 +160,12 @@ async def read_body(
     """Return a request's body. `arrives` is called with the size of each part, and may raise.
 
     Raises:
-        Refused: it has more than `max_body_bytes`.
+        BodyTooLarge: it has more than `max_body_bytes`.
         ClientGone: the client disconnected.
     """
     size = headers.get("content-length")
     if int(size or 0) > max_body_bytes:
-        raise _too_large(size, max_body_bytes)
+        raise BodyTooLarge(str(size), max_body_bytes)
     body = bytearray()
     is_whole = False
     while not is_whole:
@@ -168,16 +177,11 @@ async def read_body(
             arrives(len(part))
         is_whole = not message.get("more_body", False)
         if len(body) + len(part) > max_body_bytes:
-            raise _too_large(f"more than {max_body_bytes}", max_body_bytes)
+            raise BodyTooLarge(f"more than {max_body_bytes}", max_body_bytes)
         if is_whole and not body:
             return part  # as most are
         body += part
     return bytes(body)
-
-
-def _too_large(size: object, max_body_bytes: int) -> Refused:
-    message = f"the body has {size} bytes; allowed is {max_body_bytes}"
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
 
 async def end_with(answer: HttpAnswer, receive: Receive, send: Send) -> None:

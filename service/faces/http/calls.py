@@ -17,9 +17,10 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
-from service.domain.errors import ServiceError, Unavailable
+from service.domain.errors import InvalidRequest, Public, ServiceError, Unavailable
 from service.faces.http.answers import in_json, retry_headers
 from service.faces.http.application import (
+    BodyTooLarge,
     ClientGone,
     HttpAnswer,
     HttpRequest,
@@ -121,6 +122,12 @@ class HttpCalls:
                 raise Unavailable("the server is stopping", advice="try again, another server may answer")
             if route.queues:  # probes are answered under load
                 self._pipeline.admit(lambda: route.priority(request))
+        except BodyTooLarge as large:
+            error = InvalidRequest(
+                "the body has {size} bytes", size=Public(large.size), allowed=f"{large.max_bytes}", advice="send less"
+            )
+            answer = replace(route.failure(self._pipeline.refuse(call, error), call), status=large.answer.status)
+            await end_with(_with(sending.named(answer), _CLOSES), receive, sending.send)
         except (ClientGone, Refused):
             raise
         except Exception as error:

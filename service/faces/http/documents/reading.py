@@ -50,7 +50,7 @@ class Upload:
 class DocumentReaders:
     """Starts the processes, so many at a time. For one event loop only."""
 
-    def __init__(self, most_at_once: int = 4, most_waiting: int = 16, command: Sequence[str] = _COMMAND) -> None:
+    def __init__(self, most_at_once: int = 2, most_waiting: int = 16, command: Sequence[str] = _COMMAND) -> None:
         """Let as many calls wait for a process; `command` starts one."""
         self._turns = asyncio.Semaphore(most_at_once)
         self._most_at_once = most_at_once
