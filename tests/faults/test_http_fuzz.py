@@ -5,6 +5,7 @@ import json
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from service.config.server_config import ServerConfig
+from service.documents import ENDINGS
 from service.faces.http.routes import Route
 from tests.http_caller import call
 from tests.patience import patient
@@ -65,6 +67,17 @@ TYPES = (
     ),
     *("text/plain", "application/octet-stream", "", "application/json; charset=utf-16", "*/*"),
 )
+NAMES = (*(f"a{ending}" for ending in ENDINGS), "a.exe", "", "../a.md", "ü.txt", 'a\\"b.md', "x" * 300 + ".md")
+MARKUP = (
+    *("station", "\n", "\n\n", "# ", "*", "> ", "- ", "`", "[a](b)", "<b>", "</b>", "<p>", "<!--", "&amp;", "\t", ","),
+    *('"', "msgid ", "msgstr ", '"station"', "1\n00:00:01,000 --> 00:00:02,000\n", "WEBVTT\n\n", "<xliff ", "|", "\0"),
+    *('version="1.2">', "<file>", "<source>", "</source>", "<trans-unit>", "PK\3\4", "---\n", "\ufeff", "é"),
+)
+ROUTE_FIELDS = {
+    "/v1/files": {"target_language_code"},
+    "/v2/document": {"target_lang"},
+    "/translate_file": {"source", "target"},
+}
 PARTS = ("tiny", "en-de", "1", "p", "global", "x" * 300, "%00", "%2e%2e%2f", "%ff", "ü".encode().hex(), "-1", "nothing")
 
 
@@ -107,6 +120,13 @@ def any_body(source: random.Random) -> bytes:
         damaged[source.randrange(len(damaged))] = source.randrange(256)
         body = bytes(damaged)
     return body
+
+
+def any_document(source: random.Random) -> bytes:
+    kind = source.random()
+    if kind < 0.3:
+        return source.randbytes(source.randint(0, 200))
+    return "".join(source.choice(MARKUP) for _ in range(source.randint(0, 40))).encode("utf-8", "replace")
 
 
 def any_path(source: random.Random, route: Route) -> str:
@@ -158,3 +178,23 @@ def test_every_request_gets_an_answer_that_is_no_fault(server: InProcessServer, 
     assert {200, 400, 404} <= statuses.keys(), statuses
     assert len(seconds) > 10
     assert sorted(seconds)[int(0.99 * (len(seconds) - 1))] < patient(1.0)
+
+
+@pytest.mark.parametrize("number", [60, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
+def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
+    source = random.Random(19)
+    routes = [route for route in server.server.calls.routes.all if route.max_body_bytes]  # type: ignore[union-attr]
+    assert len(routes) == 3
+    fields = {"target_language_code": "de", "target_lang": "DE", "source": "en", "target": "de"}
+    statuses: Counter[int] = Counter()
+    for _ in range(number):
+        route, name, document = source.choice(routes), source.choice(NAMES), any_document(source)
+        given = [each for each in fields.items() if source.random() < 0.95 and each[0] in ROUTE_FIELDS[route.path]]
+        parts = [f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in given]
+        head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+        body = "".join([*parts, head]).encode() + document + b"\r\n--x--\r\n"
+        reply = call(server.http_url, "POST", route.path, body=body, content_type="multipart/form-data; boundary=x")
+        statuses[reply.status] += 1
+        assert reply.status in (200, 400), (route.path, name, document, reply.body)
+    assert {200, 400} <= statuses.keys(), statuses
+    assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200

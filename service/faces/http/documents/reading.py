@@ -64,7 +64,6 @@ class DocumentReaders:
 
         Raises:
             InvalidRequest: its ending stands for no known format, or it is broken or too large.
-            NotPossible: a library that reads this format is not installed.
             Overloaded: too many documents are being translated.
             DeadlineExceeded: reading took too long.
         """
