@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -180,6 +181,15 @@ def test_every_request_gets_an_answer_that_is_no_fault(server: InProcessServer, 
     assert sorted(seconds)[int(0.99 * (len(seconds) - 1))] < patient(1.0)
 
 
+def fetched(server: InProcessServer, document: Any) -> int:
+    """Return the status of what an upload's answer leads to."""
+    if address := document.get("translatedFileUrl"):
+        return call(server.http_url, "GET", urlsplit(address).path).status
+    path, key = f"/v2/document/{document['document_id']}", {"document_key": document["document_key"]}
+    assert call(server.http_url, "POST", path, key).document["status"] in ("done", "error")
+    return call(server.http_url, "POST", f"{path}/result", key).status
+
+
 @pytest.mark.parametrize("number", [60, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
     source = random.Random(19)
@@ -196,5 +206,7 @@ def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, n
         reply = call(server.http_url, "POST", route.path, body=body, content_type="multipart/form-data; boundary=x")
         statuses[reply.status] += 1
         assert reply.status in (200, 400), (route.path, name, document, reply.body)
+        if reply.status == 200 and route.path != "/v1/files":
+            assert fetched(server, reply.document) in (200, 400), (route.path, name, document)
     assert {200, 400} <= statuses.keys(), statuses
     assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200

@@ -29,6 +29,7 @@ class KeptDocument:
     key: str = field(default_factory=lambda: secrets.token_hex(32).upper())
     translated: TranslatedDocument | None = None
     failure: ServiceError | None = None
+    was_fetched: bool = False
 
 
 class KeptDocuments:
@@ -41,17 +42,22 @@ class KeptDocuments:
     def add(self, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
         """Return a new entry for a document of this size, whose translation takes at most `most_seconds`.
 
+        Those that have been fetched make room for it, the oldest first.
+
         Raises:
-            Overloaded: too many are kept.
+            Overloaded: too many are kept that have not been.
         """
         self._forget_old()
-        held = sum(each.num_bytes for each in self._documents.values())
-        if len(self._documents) >= _MAX_DOCUMENTS or held + num_bytes > _MAX_BYTES:
+        for fetched in [each for each in self._documents.values() if each.was_fetched]:
+            if self._has_room(num_bytes):
+                break
+            self.forget(fetched)
+        if not self._has_room(num_bytes):
             raise Overloaded(
                 "{number} documents of {size} MiB wait to be fetched",
                 _PAUSE_SECONDS,
                 number=len(self._documents),
-                size=held >> 20,
+                size=self._num_bytes() >> 20,
                 allowed=f"{_MAX_DOCUMENTS} of {_MAX_BYTES >> 20} MiB",
                 advice="fetch yours, or try again later",
             )
@@ -88,9 +94,19 @@ class KeptDocuments:
             )
         return kept
 
+    def fetched(self, kept: KeptDocument) -> None:
+        """Learn that an entry's document has been fetched, and may be again as long as there is room."""
+        kept.was_fetched = True
+
     def forget(self, kept: KeptDocument) -> None:
         """Keep an entry no longer. Idempotent."""
         self._documents.pop(kept.id, None)
+
+    def _has_room(self, num_bytes: int) -> bool:
+        return len(self._documents) < _MAX_DOCUMENTS and self._num_bytes() + num_bytes <= _MAX_BYTES
+
+    def _num_bytes(self) -> int:
+        return sum(each.num_bytes for each in self._documents.values())
 
     def _forget_old(self) -> None:
         now = self._clock()

@@ -35,6 +35,7 @@ _COMMAND = (sys.executable, "-P", "-m", "service.documents.child")
 _MAX_FRAME_BYTES = 128 * 2**20  # texts have escapes, and an archive unpacks
 _LARGE_BYTES = 65_536  # of JSON, which would block the event loop
 _MAX_MESSAGE = 300  # characters
+_END_SECONDS = 1.0  # for a process to end by itself
 _PAUSE_SECONDS = 2.0  # it is unknown when a document will be done
 
 
@@ -180,6 +181,10 @@ async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
     )
     try:
         yield process
+        if process.stdin is not None:
+            process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _END_SECONDS)  # it has nothing left to do
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

@@ -66,6 +66,7 @@ class Files:
         """Return a translated document."""
         kept = self._kept.find(request.parts[_NAME].partition(".")[0].upper())
         assert kept.translated is not None, "only translated documents have addresses"
+        self._kept.fetched(kept)
         return file_answer(kept.translated)
 
     def _origin(self, request: HttpRequest) -> str:

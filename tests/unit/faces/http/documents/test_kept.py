@@ -56,6 +56,21 @@ def test_so_many_bytes() -> None:
     documents.add("", 120 * 2**20, 1.0)
 
 
+def test_fetched_ones_make_room() -> None:
+    documents = KeptDocuments()
+    kept = [documents.add("", 1, 1.0) for _ in range(256)]
+    for each in (kept[3], kept[1]):
+        documents.done(each, translated(1))
+        documents.fetched(each)
+    documents.add("", 1, 1.0)
+    with pytest.raises(NotFound):
+        documents.find(kept[1].id)
+    assert documents.find(kept[3].id) is kept[3]
+    documents.add("", 1, 1.0)
+    with pytest.raises(Overloaded, match="256 documents"):
+        documents.add("", 1, 1.0)
+
+
 def test_so_many_documents() -> None:
     clock = Clock()
     documents = KeptDocuments(clock)
