@@ -42,15 +42,11 @@ class CallObserver:
         self._metrics.call_refused(call.method, call.code)
         self._errors.note(call.request_id, call.method, call.code, call.message)
 
-    def observed(self, call: Call, metadata: Metadata = ()) -> "_Observed":
-        """Return a context manager that observes a call during the `with` block.
+    def begin(self, call: Call, metadata: Metadata = ()) -> Span | None:
+        """Begin to observe a call, and return its span if it is traced; `end` must follow, whatever happens.
 
-        The code that answers the call records its work in it, and sets its `code` before the block ends.
+        The code that answers the call records its work in it, and sets its `code` before it ends.
         """
-        return _Observed(self, call, metadata)
-
-    def begin(self, call: Call, metadata: Metadata) -> Span | None:
-        """Begin to observe a call; return its span if it is traced."""
         call.began_seconds = time.monotonic()
         self._metrics.call_started()
         return self._tracer.begin(call, metadata) if self._tracer else None
@@ -65,19 +61,3 @@ class CallObserver:
         if span is not None:
             span.end(call)
         call.forget()
-
-
-class _Observed:
-    __slots__ = ("_call", "_metadata", "_observer", "_span")
-
-    def __init__(self, observer: CallObserver, call: Call, metadata: Metadata) -> None:
-        self._observer = observer
-        self._call = call
-        self._metadata = metadata
-        self._span: Span | None = None
-
-    def __enter__(self) -> None:
-        self._span = self._observer.begin(self._call, self._metadata)
-
-    def __exit__(self, *_: object) -> None:
-        self._observer.end(self._call, self._span)

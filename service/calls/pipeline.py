@@ -124,29 +124,31 @@ class CallPipeline:
             ServiceError: the call failed, for whatever reason.
             CancelledError: the caller has disconnected.
         """
-        with self._observer.observed(call, metadata):
-            try:
-                if self._gate is None or call.caller is None:
+        span = self._observer.begin(call, metadata)
+        try:
+            if self._gate is None or call.caller is None:
+                answer = await work()
+            else:
+                with self._gate.call(call.caller):
                     answer = await work()
-                else:
-                    with self._gate.call(call.caller):
-                        answer = await work()
-                call.end()
-                self._learn(call, is_late=is_late())
-                return answer
-            except asyncio.CancelledError:
-                has_time = not is_late()
-                call.code = "CANCELLED" if has_time else "DEADLINE_EXCEEDED"
-                if not has_time:
-                    self._learn(call, is_late=True)
-                raise
-            except Exception as error:
-                if isinstance(error, DeadlineExceeded):
-                    self._learn(call, is_late=True)
-                raise failed(call, error, self._metrics) from None
-            except BaseException:
-                call.code = "UNKNOWN"
-                raise
+            call.end()
+            self._learn(call, is_late=is_late())
+            return answer
+        except asyncio.CancelledError:
+            has_time = not is_late()
+            call.code = "CANCELLED" if has_time else "DEADLINE_EXCEEDED"
+            if not has_time:
+                self._learn(call, is_late=True)
+            raise
+        except Exception as error:
+            if isinstance(error, DeadlineExceeded):
+                self._learn(call, is_late=True)
+            raise failed(call, error, self._metrics) from None
+        except BaseException:
+            call.code = "UNKNOWN"
+            raise
+        finally:
+            self._observer.end(call, span)
 
     async def guard(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
         """Run `work` for a stream of requests, each served as a call of its own, and return its result.

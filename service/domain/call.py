@@ -163,8 +163,9 @@ class Call:
     def seconds(self, phase: Phase) -> float:
         """Return how long any part of the call was in a phase; overlapping intervals count once."""
         intervals = [each for each in self.intervals if each[0] is phase]
-        if len(intervals) > 1:
-            intervals.sort()
+        if len(intervals) == 1:  # as for most calls
+            return max(intervals[0][2] - intervals[0][1], 0.0)
+        intervals.sort()
         total = until = 0.0
         for _, began, ended in intervals:
             total += max(ended - max(began, until), 0.0)

@@ -32,9 +32,10 @@ def checkpoint() -> None:
 def paced(items: Iterable[T], every: int = _EVERY) -> Iterator[T]:
     """Yield the items, with a checkpoint before each `every` of them."""
     passed = _current.get()
-    if passed is None:
-        yield from items
-        return
+    return iter(items) if passed is None else _interrupted(items, every, passed)
+
+
+def _interrupted(items: Iterable[T], every: int, passed: Callable[[], None]) -> Iterator[T]:
     for number, item in enumerate(items):
         if number % every == 0:
             passed()

@@ -185,14 +185,14 @@ class Admission:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
         waiting = self._requests.waiting
-        room = waiting.room(origin) if len(waiting) else self._max_waiting
+        room = waiting.room(origin) if waiting.num_sequences else self._max_waiting
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
                 "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
                 "{room}",
                 _hint(self._seconds_for(excess, 0)),
                 number=len(sequences),
-                num_waiting=len(self._requests.waiting),
+                num_waiting=self._requests.waiting.num_sequences,
                 most=self._max_waiting,
                 room=room,
                 advice=_LATER,
@@ -225,7 +225,7 @@ class Admission:
         if not self._has_room(num_free_slots):
             num_ahead = self._requests.waiting.num_ahead(first.priority, first.origin, len(sequences))
             wait = self._seconds_for(num_ahead, num_free_slots)
-        num_joining = len(self._requests.waiting) // self._throughput.num_workers
+        num_joining = self._requests.waiting.num_sequences // self._throughput.num_workers
         seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
         slowdown = seconds / alone if alone else 1.0
         share = min((slowdown - 1.0) / (_BUSY - 1.0), 1.0)
@@ -260,14 +260,16 @@ class Admission:
     def _has_room(self, num_free_slots: int) -> bool:
         """Return whether a call would not wait, whosever turn comes first: `_seconds_for` is 0 even behind all others.
         Most calls are answered by this."""
-        num_waiting, typical = len(self._requests.waiting), self._throughput.typical_tokens
+        requests = self._requests
+        num_waiting = requests.waiting.num_sequences
         if not num_waiting:
             return num_free_slots > 0
-        return (num_waiting + 1) * self._requests.coalescing.waiting_rows <= num_waiting * num_free_slots * typical
+        places = num_waiting * num_free_slots * self._throughput.typical_tokens
+        return (num_waiting + 1) * requests.coalescing.waiting_rows <= places
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """Estimate the time until `num_ahead` waiting sequences and one more have slots."""
-        num_waiting, typical = len(self._requests.waiting), self._throughput.typical_tokens
+        num_waiting, typical = self._requests.waiting.num_sequences, self._throughput.typical_tokens
         rows = self._requests.coalescing.waiting_rows / num_waiting if num_waiting else typical
         total = (num_ahead + 1) * rows - num_free_slots * typical
         return max(total, 0.0) * self._throughput.seconds_per_row

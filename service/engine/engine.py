@@ -236,7 +236,7 @@ class Engine:
         if self.turns.unavailable is not None:  # all sequences have their updates, whatever the state still holds
             return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=turn_seconds)
         return EngineSnapshot(
-            num_waiting=len(self.turns.requests.waiting),
+            num_waiting=self.turns.requests.waiting.num_sequences,
             num_waiting_tokens=self.turns.requests.waiting.num_tokens,
             wait_seconds=self._admission.wait_seconds(self._num_free),
             num_running=sum(worker.batch.num_sequences for worker in self.workers),
@@ -251,7 +251,7 @@ class Engine:
         coalescing = self.turns.requests.coalescing
         return {
             "live": len(self.turns.requests.live),
-            "queued": len(self.turns.requests.waiting),
+            "queued": self.turns.requests.waiting.num_sequences,
             "coalesced, waiting": coalescing.num_waiting,
             "coalesced, running": coalescing.num_decoding,
             "coalesced, watched": len(coalescing.watched),

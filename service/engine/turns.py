@@ -101,7 +101,7 @@ class Turns:
         """Return whether a turn of this worker would have anything to do."""
         if worker.batch.num_rows or self.unavailable is not None or self.aborted or worker.abandoned:
             return True
-        return len(self.requests.waiting) > 0 and self._share(worker) > 0
+        return self.requests.waiting.num_sequences > 0 and self._share(worker) > 0
 
     def interrupt(self) -> None:
         """End the runs under way soon. The caller holds the lock and has changed what the workers will see then."""
@@ -111,7 +111,7 @@ class Turns:
     def interrupt_for_newcomers(self) -> None:
         """End the runs of workers that have room for waiting sequences, once they have made enough steps. The
         caller holds the lock."""
-        if len(self.requests.waiting):
+        if self.requests.waiting.num_sequences:
             most = self._even_share()
             for worker in self.workers:
                 if worker.batch.num_sequences < most and worker.batch.num_free:
@@ -147,11 +147,13 @@ class Turns:
         deadline = self.requests.deadlines.next_seconds()
         watched = self._watched(worker) if self.requests.coalescing.watched_by else ()
         seconds_left = None if deadline is None else deadline - worker.turn_began
-        limits = worker.limits(plan.admitted, watched, seconds_left, are_waiting=len(self.requests.waiting) > 0)
+        limits = worker.limits(
+            plan.admitted, watched, seconds_left, are_waiting=self.requests.waiting.num_sequences > 0
+        )
         return StepPlan(plan.admitted, plan.num_tokens, plan.num_padded_tokens, limits)
 
     def _scheduled(self, worker: Worker) -> StepPlan:
-        num_waiting, num_free = len(self.requests.waiting), worker.batch.num_free
+        num_waiting, num_free = self.requests.waiting.num_sequences, worker.batch.num_free
         if not num_waiting or not num_free:
             return _NOBODY
         share = self._share(worker)
@@ -170,12 +172,12 @@ class Turns:
     def _share(self, worker: Worker) -> int:
         """Return how many waiting sequences this worker may take so that all workers run about equally many."""
         if len(self.workers) == 1:
-            return len(self.requests.waiting)
+            return self.requests.waiting.num_sequences
         return self._even_share() - worker.batch.num_sequences
 
     def _even_share(self) -> int:
         """Return how many sequences each worker would run if all workers ran equally many, rounded up."""
-        total = len(self.requests.waiting) + sum([each.batch.num_sequences for each in self.workers])
+        total = self.requests.waiting.num_sequences + sum([each.batch.num_sequences for each in self.workers])
         return -(-total // len(self.workers))
 
     def end(self, worker: Worker, turn: Turn) -> None:

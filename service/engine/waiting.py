@@ -41,18 +41,15 @@ class WaitingQueue:
         self._max_waiting = max_waiting
         self._classes = {priority: _Class() for priority in _STRIDES}
         self._clock = 0  # the distance at which a class last had a turn
-        self._num_waiting = 0
+        self.num_sequences = 0
         self.num_tokens = 0  # source tokens of the waiting sequences
-
-    def __len__(self) -> int:
-        return self._num_waiting
 
     def __contains__(self, sequence: Sequence) -> bool:
         return sequence in self._classes[sequence.priority].round
 
     def can_admit(self, num_sequences: int) -> bool:
         """Return whether `admit` would take `num_sequences` more."""
-        return self._num_waiting + num_sequences <= self._max_waiting
+        return self.num_sequences + num_sequences <= self._max_waiting
 
     def room(self, origin: Origin) -> int:
         """Return how many more sequences of this origin should be admitted, never more than `admit` would take.
@@ -60,7 +57,7 @@ class WaitingQueue:
         An origin without waiting sequences may have all that is free; otherwise the free room bounds its share, so that
         some is left for others.
         """
-        room = free = self._max_waiting - self._num_waiting
+        room = free = self._max_waiting - self.num_sequences
         per_newcomer = 1  # the decrease of `free`, here, per admitted sequence
         rounds = [class_.round for class_ in self._classes.values()]
         for key in origin[:-1]:
@@ -75,13 +72,12 @@ class WaitingQueue:
     def admit(self, sequences: Iterable[Sequence]) -> None:
         """Append sequences. Requires `room` or `can_admit`, and that none of them already waits."""
         for sequence in sequences:
-            assert self.can_admit(1), "admit without can_admit"
-            assert sequence not in self, "a sequence waits once"
+            assert self.num_sequences < self._max_waiting, "admit without can_admit"
             class_ = self._classes[sequence.priority]
             if not class_.round.size:  # time without waiting sequences is not saved up
                 class_.next_turn = max(class_.next_turn, self._clock)
             class_.num_calls += class_.round.add(sequence)
-            self._num_waiting += 1
+            self.num_sequences += 1
             self.num_tokens += len(sequence.source_ids)
 
     def num_ahead(self, priority: Priority, origin: Origin, num_sequences: int = 1) -> int:
@@ -98,7 +94,7 @@ class WaitingQueue:
     def _with_other_classes(self, priority: Priority, num_ahead: int, num_sequences: int) -> int:
         shares = sum(share for each, share in _SHARES.items() if each is priority or self._classes[each].round.size)
         others = (num_ahead + num_sequences) * (shares - _SHARES[priority]) // _SHARES[priority]
-        return min(num_ahead + others, self._num_waiting)
+        return min(num_ahead + others, self.num_sequences)
 
     def candidates(self) -> Iterator[Sequence]:
         """Yield sequences in the order in which they should run: priorities by their shares, and within each the first
@@ -134,7 +130,7 @@ class WaitingQueue:
         """Remove a waiting sequence that needs no slots; its origin keeps its place in the round."""
         class_ = self._classes[sequence.priority]
         class_.num_calls -= class_.round.remove(sequence)
-        self._num_waiting -= 1
+        self.num_sequences -= 1
         self.num_tokens -= len(sequence.source_ids)
 
     def check_integrity(self) -> None:
@@ -155,7 +151,7 @@ class WaitingQueue:
                 waiting.append(sequence)
             num_calls = len({origin for origin, _ in found})
             expect(num_calls == class_.num_calls, f"{num_calls} calls wait, {class_.num_calls} are counted")
-        expect(len(waiting) == self._num_waiting, f"{len(waiting)} wait, {self._num_waiting} are counted")
+        expect(len(waiting) == self.num_sequences, f"{len(waiting)} wait, {self.num_sequences} are counted")
         expect(len(waiting) <= self._max_waiting, f"{len(waiting)} wait, allowed are {self._max_waiting}")
         tokens = sum(len(sequence.source_ids) for sequence in waiting)
         expect(tokens == self.num_tokens, f"{tokens} tokens wait, {self.num_tokens} are counted")
@@ -186,35 +182,33 @@ class _Round:
             part = part.turns.get(key) if isinstance(part, _Round) else None
         return part is sequence
 
-    def add(self, sequence: Sequence, depth: int = 0) -> bool:
-        """Append a sequence whose origin leads here after `depth` steps; returns whether it is its call's only one."""
-        if depth == len(sequence.origin):
-            self.turns[sequence] = sequence
-            self._resized(0, 1)
-            return self.size == 1
-        key = sequence.origin[depth]
-        part = self.turns.get(key)
-        if part is None:
-            part = self.turns[key] = _Round()
-        assert isinstance(part, _Round), "an origin is no sequence"
-        is_new = part.add(sequence, depth + 1)
-        self._resized(part.size - 1, part.size)
-        return is_new
+    def add(self, sequence: Sequence) -> bool:
+        """Append a sequence to the round that its origin leads to; returns whether it is its call's only one."""
+        within = self
+        for key in sequence.origin:
+            part = within.turns.get(key)
+            if part is None:
+                part = within.turns[key] = _Round()
+            assert isinstance(part, _Round), "an origin is no sequence"
+            within._resized(part.size, part.size + 1)
+            within = part
+        within.turns[sequence] = sequence
+        within._resized(0, 1)
+        return within.size == 1
 
-    def remove(self, sequence: Sequence, depth: int = 0) -> bool:
+    def remove(self, sequence: Sequence) -> bool:
         """Remove a sequence, reversing `add`; returns whether none of its call is left."""
-        if depth == len(sequence.origin):
-            del self.turns[sequence]
-            self._resized(1, 0)
-            return not self.size
-        key = sequence.origin[depth]
-        part = self.turns[key]
-        assert isinstance(part, _Round), "an origin is no sequence"
-        is_last = part.remove(sequence, depth + 1)
-        if not part.size:
-            del self.turns[key]
-        self._resized(part.size + 1, part.size)
-        return is_last
+        within = self
+        for key in sequence.origin:
+            part = within.turns[key]
+            assert isinstance(part, _Round), "an origin is no sequence"
+            within._resized(part.size, part.size - 1)
+            if part.size == 1:
+                del within.turns[key]
+            within = part
+        del within.turns[sequence]
+        within._resized(1, 0)
+        return not within.size
 
     def end_turn(self, origin: Origin) -> None:
         part: _Round | Sequence | None = self

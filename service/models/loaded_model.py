@@ -25,24 +25,27 @@ class Leases:
 
     def __init__(self) -> None:
         self.num_held = 0
-        self._none_held = asyncio.Event()
-        self._none_held.set()
+        self._given_back: asyncio.Event | None = None  # while somebody waits for it
 
     def __enter__(self) -> None:
         """Keep the model's engine running for the duration of a call."""
         self.num_held += 1
-        self._none_held.clear()
 
     def __exit__(self, *_: object) -> None:
         self.num_held -= 1
-        if not self.num_held:
-            self._none_held.set()
+        if not self.num_held and self._given_back is not None:
+            self._given_back.set()
 
     async def none_held(self, timeout_seconds: float) -> bool:
         """Wait until no call holds the model; returns false if some still do after the timeout."""
+        if self._given_back is None:
+            self._given_back = asyncio.Event()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._none_held.wait(), timeout_seconds)
-        return self._none_held.is_set()
+            async with asyncio.timeout(timeout_seconds):
+                while self.num_held:
+                    self._given_back.clear()
+                    await self._given_back.wait()
+        return not self.num_held
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,20 +25,13 @@ class SentencePieceModel:
             self._processor.LoadFromSerializedProto(file.read_bytes())
         except (OSError, RuntimeError) as error:
             raise BundleError(f"{file} can't be read as a SentencePiece model: {one_line(error)}.") from error
-
-    @property
-    def size(self) -> int:
-        """Return the number of pieces; the model's own ids are below it."""
-        return int(self._processor.get_piece_size())
+        # Kept here: the library's properties take several calls each.
+        self.size = int(self._processor.get_piece_size())  # number of pieces; the model's own ids are below it
+        self.unk_id = int(self._processor.unk_id())  # of text without a piece
 
     def ids(self, text: str) -> list[int]:
         """Return the model's own ids of the text's pieces."""
         return list(self._processor.encode(text))
-
-    @property
-    def unk_id(self) -> int:
-        """Return the id of text without a piece."""
-        return int(self._processor.unk_id())
 
     def pieces(self, text: str) -> list[str]:
         """Return the text's pieces; text without a piece is returned as it is."""

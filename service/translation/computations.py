@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from service.domain.call import Origin, Phase, current_call
+from service.domain.call import Call, Origin, Phase, current_call
 from service.domain.checkpoint import done_within
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
@@ -45,7 +45,7 @@ class Computations:
         began = time.monotonic()
         if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
-        self.note(Phase.TOKENIZE, call.model, began)
+        self.note(Phase.TOKENIZE, call.model, began, current_call())
 
     async def restore(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
         """Return the candidates of some of the call's segments: `TranslationCall.restore`.
@@ -60,7 +60,7 @@ class Computations:
         else:
             work = functools.partial(call.restore, decoded)
             candidates = await self.run(work, call.num_characters, call.request.deadline_seconds)
-        self.note(Phase.DETOKENIZE, call.model, began)
+        self.note(Phase.DETOKENIZE, call.model, began, current_call())
         return candidates
 
     async def assemble(self, work: Callable[[], T], call: TranslationCall) -> T:
@@ -82,10 +82,10 @@ class Computations:
         """
         return await self._pool.run(work, size, deadline_seconds, _caller())
 
-    def note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
-        """Record a phase of the current call that has just ended, in the call, the metrics and the statistics."""
+    def note(self, phase: Phase, model: LoadedModel, began_seconds: float, call: Call) -> None:
+        """Record a phase of a call that has just ended, in the call, the metrics and the statistics."""
         ended_seconds = time.monotonic()
-        current_call().took(phase, began_seconds, ended_seconds)
+        call.took(phase, began_seconds, ended_seconds)
         self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
         model.statistics.took(phase, ended_seconds - began_seconds)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
-from service.domain.call import Phase, current_call
+from service.domain.call import Call, Phase, current_call
 from service.engine.sequence import DecodedHypothesis, JointUpdates, Sequence, SequenceProgress, SequenceUpdate
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
@@ -77,11 +77,11 @@ class SegmentDecoder:
                 update = await outcome
             except BaseException:
                 model.engine.abort((sequence,))
-                _note((sequence,), None)
+                _note(sequence.call, (sequence,), None)
                 raise
         finally:
             self._pending.forget(sequence)
-        _note((sequence,), update.finished_seconds)
+        _note(sequence.call, (sequence,), update.finished_seconds)
         if update.error is not None:
             raise update.error
         best = update.hypotheses[0]
@@ -149,7 +149,7 @@ class SegmentDecoder:
                 model.engine.abort(call.unfinished())
                 raise
             finally:
-                _note(sequences, call.finished_seconds)
+                _note(current_call(), sequences, call.finished_seconds)
         finally:
             self._pending.close(call)
 
@@ -202,11 +202,10 @@ def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence])
     charged[news.sequence] = num_tokens
 
 
-def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> None:
-    """Record the call's time in each engine phase; unfinished sequences are counted until now."""
+def _note(current: Call, sequences: Sequence_[Sequence], finished_seconds: float | None) -> None:
+    """Record the current call's time in each engine phase; unfinished sequences are counted until now."""
     if not sequences:
         return
-    current = current_call()
     ended = time.monotonic() if finished_seconds is None else finished_seconds
     if len(sequences) == 1:
         first = sequences[0] if sequences[0].admitted_seconds else None

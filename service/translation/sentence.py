@@ -87,7 +87,7 @@ class SentenceTranslator:
         source_ids = whole_source_ids(text, model.tokenizer, model.unknown, model.manifest, pair)
         if not source_ids:
             return None
-        self._computations.note(Phase.TOKENIZE, model, began)
+        self._computations.note(Phase.TOKENIZE, model, began, call)
         return Sequence(
             source_ids=source_ids,
             options=options,
@@ -109,7 +109,7 @@ class SentenceTranslator:
         decoded = await self._decoder.decode_one(model, sequence)
         began = time.monotonic()
         translation = self._translation(text, sequence, decoded, model)
-        self._computations.note(Phase.DETOKENIZE, model, began)
+        self._computations.note(Phase.DETOKENIZE, model, began, sequence.call)
         return translation
 
     def _translation(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from service.bundle.manifest_parts import LanguagePair
-from service.domain.call import current_call
+from service.domain.call import Call, current_call
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, Unavailable
 from service.domain.translation import (
     CallLimits,
@@ -250,7 +250,7 @@ class Translator:
                 return None
             _check_in_time(request)
             translations = (await self._sentences.translate(request.texts[0], sequence, model),)
-            self._count(model, request.texts, translations)
+            self._count(call, model, request.texts, translations)
             return TranslationResult(model.name, model.version, translations)
 
     async def _translate(self, part: Part) -> TranslationResult:
@@ -262,7 +262,7 @@ class Translator:
                 lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
                 call,
             )
-            self._count(model, request.texts, translations)
+            self._count(current_call(), model, request.texts, translations)
             return TranslationResult(model.name, model.version, translations)
 
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
@@ -302,7 +302,8 @@ class Translator:
                             yield event(index, delta + streams[index].finish(translations[index]), translations[index])
                         elif delta:
                             yield event(index, delta)
-            self._count(model, request.texts, [translations[index] for index in range(len(request.texts))])
+            in_order = [translations[index] for index in range(len(request.texts))]
+            self._count(current_call(), model, request.texts, in_order)
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         """Return a model that can translate into the request's target."""
@@ -329,8 +330,8 @@ class Translator:
         _check_in_time(request)
         return call
 
-    def _count(self, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
-        current_call().translated(translations)
+    def _count(self, call: Call, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
+        call.translated(translations)
         metrics = self._metrics.model(model.name)
         answers = zip(texts, translations, strict=True)
         metrics.texts_translated(text for text, each in answers if each.num_source_tokens)

@@ -8,7 +8,9 @@ from unittest.mock import Mock
 import pytest
 
 from service.calls.observer import CallObserver
+from service.calls.pipeline import CallPipeline
 from service.domain.call import Call, Caller, begin_call, current_call
+from service.domain.errors import ServiceError
 from service.domain.translation import Priority
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
@@ -19,9 +21,11 @@ def test_calls_on_a_stream_have_its_caller_and_records_of_their_own() -> None:
     async def one() -> Call:
         call = current_call().another()
         begin_call(call)
-        with CallObserver(Metrics(), RecentErrors(), AccessLog(0.0, with_texts=False)).observed(call):
-            assert current_call() is call
-            return call
+        observer = CallObserver(Metrics(), RecentErrors(), AccessLog(0.0, with_texts=False))
+        span = observer.begin(call)
+        assert current_call() is call
+        observer.end(call, span)
+        return call
 
     async def stream() -> list[Call]:
         begin_call(Call("m", caller=Caller("ci", "", Mock())))
@@ -35,10 +39,14 @@ def test_calls_on_a_stream_have_its_caller_and_records_of_their_own() -> None:
 def test_a_call_that_raises_is_over_too() -> None:
     metrics = Metrics()
     observer = CallObserver(metrics, RecentErrors(), AccessLog(0.0, with_texts=False))
-    call = Call("m", code="INTERNAL")
+    call = Call("m")
     call.asks_for(["a text"])
-    with pytest.raises(KeyError), observer.observed(call):
+
+    async def work() -> None:
         raise KeyError
+
+    with pytest.raises(ServiceError):
+        asyncio.run(CallPipeline(metrics, observer, lambda _: None).serve(call, work))
     assert call.ended_seconds
     assert (list(call.texts), call.num_texts) == ([], 1)
     text = metrics.render()[0].decode()
@@ -52,6 +60,8 @@ def test_the_record_of_a_call_that_is_over_keeps_nothing_large_alive() -> None:
     call = Call("m", admitted_by=(queue, Priority.NORMAL))
     is_alive = weakref.ref(queue)
     del queue
-    with CallObserver(Metrics(), RecentErrors(), AccessLog(0.0, with_texts=False)).observed(call):
-        assert is_alive()
+    observer = CallObserver(Metrics(), RecentErrors(), AccessLog(0.0, with_texts=False))
+    span = observer.begin(call)
+    assert is_alive()
+    observer.end(call, span)
     assert not is_alive()

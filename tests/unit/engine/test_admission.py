@@ -76,7 +76,7 @@ def test_whoever_would_wait_too_long_is_refused_with_a_hint() -> None:
     with pytest.raises(Overloaded):
         door.admission.check_queue(0, Priority.NORMAL, ("new",), NOW)
     door.admission.check_queue(0, Priority.HIGH, ("new",), NOW)
-    assert len(door.requests.waiting) == 10
+    assert door.requests.waiting.num_sequences == 10
 
 
 def test_a_call_of_many_texts_keeps_nobody_else_out() -> None:
@@ -139,7 +139,7 @@ def test_a_queue_that_is_full_of_one_callers_has_room_for_another() -> None:
     three = [sequence(30 + number, origin=("C", 1)) for number in range(3)]
     with pytest.raises(Overloaded):
         door.enter(*three)
-    assert len(door.requests.waiting) == 18
+    assert door.requests.waiting.num_sequences == 18
 
 
 def test_an_open_limit_lets_a_burst_in_and_no_standing_queue() -> None:

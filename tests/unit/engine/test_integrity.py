@@ -88,7 +88,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.worker.abandoned.append(a.beam)),
     "a sequence is abandoned twice": ("abandoned twice", lambda a: a.worker.abandoned.extend([a.waiting] * 2)),
     "the queue forgets one": ("known to be coalesced", lambda a: a.requests.waiting.drop(a.waiting)),
-    "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "_num_waiting", 0)),
+    "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "num_sequences", 0)),
     "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.requests.waiting, "num_tokens", 1)),
     "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.requests.waiting, "_max_waiting", 0)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),

@@ -85,7 +85,7 @@ def test_everyone_gets_a_turn_and_every_plan_keeps_the_limits(
     queue = WaitingQueue(100)
     queue.admit(of_length(length, request, beam) for request, length, beam in waiting)
     turns = 0
-    while len(queue):
+    while queue.num_sequences:
         head = next(queue.candidates())
         order = list(queue.candidates())
         plan = schedule(queue.candidates(), num_slots, budget, 100, pads=pads)

@@ -35,7 +35,7 @@ def calls_of(caller: str, num_calls: int, each: int = 1) -> list[Sequence]:
 
 def served(queue: WaitingQueue) -> Iterator[Sequence]:
     """Yield sequences as they are taken, one by one."""
-    while queue:
+    while queue.num_sequences:
         sequence = next(queue.candidates())
         queue.take([sequence])
         yield sequence
@@ -126,9 +126,9 @@ def test_candidates_are_the_order_of_taking(waiting: list[tuple[str, Priority]],
     """Repeatedly taking the first few equals taking them in the order offered, within each priority."""
     queue = WaitingQueue(100)
     queue.admit([new_sequence((n, 1), request, priority=priority) for n, (request, priority) in enumerate(waiting)])
-    assert len(list(queue.candidates())) == len(queue) == len(waiting)
+    assert len(list(queue.candidates())) == queue.num_sequences == len(waiting)
     one_by_one, in_groups = [], list(queue.candidates())
-    while queue:
+    while queue.num_sequences:
         group = [sequence for sequence, _ in zip(queue.candidates(), range(at_once), strict=False)]
         queue.take(group)
         one_by_one += group
@@ -216,13 +216,13 @@ def test_who_fills_the_queue_leaves_room_for_others_and_less_for_each_next() -> 
     queue = WaitingQueue(1000)
     greedy = ("A", 1)
     while queue.room((*greedy, "next")):
-        queue.admit(of(*greedy, len(queue)))
-    assert len(queue) == 876
+        queue.admit(of(*greedy, queue.num_sequences))
+    assert queue.num_sequences == 876
     assert queue.room(("A", 2, "new")) == 116, "another connection of the host"
     assert queue.room(("B", 1, "new")) == 124, "whoever has nobody waiting may have all that is free"
     while queue.room(("B", 1, "next")):
-        queue.admit(of("B", 1, len(queue)))
-    assert len(queue) == 984
+        queue.admit(of("B", 1, queue.num_sequences))
+    assert queue.num_sequences == 984
     assert queue.room(("C", 1, "new")) == 16
     assert not queue.room((*greedy, "next"))
     assert WaitingQueue(1000).room((*greedy, "first")) == 1000, "a single call may be as large as the queue"
@@ -232,8 +232,8 @@ def test_who_fills_the_queue_leaves_room_for_others_and_less_for_each_next() -> 
 def test_nobody_alone_fills_a_queue_with_single_calls(max_waiting: int) -> None:
     queue, greedy = WaitingQueue(max_waiting), ("A", 1)
     while queue.room((*greedy, "next")):
-        queue.admit(of(*greedy, len(queue)))
-    assert len(queue) >= max_waiting // 2
+        queue.admit(of(*greedy, queue.num_sequences))
+    assert queue.num_sequences >= max_waiting // 2
     assert queue.room(("A", 2, "new"))
     assert queue.room(("B", 1, "new"))
 
@@ -244,7 +244,7 @@ def test_room_keeps_the_bound(calls: list[tuple[Origin, int, Priority]]) -> None
     queue = WaitingQueue(50)
     for origin, count, priority in calls:
         room = queue.room(origin)
-        assert 0 <= room <= 50 - len(queue)
+        assert 0 <= room <= 50 - queue.num_sequences
         queue.admit([new_sequence((1,), origin=origin, priority=priority) for _ in range(min(count, room))])
         queue.check_integrity()
 
@@ -291,7 +291,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def same_content(self) -> None:
         waiting = _sequences(self.model)
-        assert len(self.queue) == len(waiting)
+        assert self.queue.num_sequences == len(waiting)
         assert sorted(map(id, self.queue.candidates())) == sorted(map(id, waiting))
         assert all(sequence in self.queue for sequence in waiting)
         self.queue.check_integrity()
