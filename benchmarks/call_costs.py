@@ -1,7 +1,8 @@
 """`python -m benchmarks.call_costs`: where the CPU time of a plain call goes, outside the engine's threads.
 
 py-spy samples the real server from outside while callers keep it busy, once to learn the CPU time of a call without the
-sampling and once with it. A sample belongs to the innermost frame that is in one of the parts below, so what a library
+sampling and once with it. The server stands still for each sample: read while it runs, stacks are torn, and Python's
+time appears as the event loop's. A sample belongs to the innermost frame that is in one of the parts below, so what a library
 does for us counts as the part that called it. The shares are of samples of the event loop's thread, the times those
 shares of the measured CPU time.
 """
@@ -24,7 +25,7 @@ from benchmarks.scenarios import CONNECTIONS, QUEUE, SATURATING_CALLERS, TIMEOUT
 from benchmarks.servers import RunningServer, running, serve_command
 from benchmarks.serving_points import closed_loop
 
-RATE = 500  # samples a second
+RATE = 100  # samples a second; each stops the server for a moment
 WARM_UP_SECONDS = 2.0
 SPARE_SECONDS = 2.0  # the load outlasts the sampling
 LOOP = "MainThread"
@@ -77,7 +78,7 @@ def main(model: str, precision: str, callers: int, seconds: float) -> None:
 
 def sampling(server: RunningServer, profile: Path, seconds: float) -> subprocess.Popen[bytes]:
     """Start py-spy, which writes to `profile` and ends after `seconds`; leave its context to wait for that."""
-    command = [str(Path(sys.executable).with_name("py-spy")), "record", "--format", "raw", "--threads", "--nonblocking"]
+    command = [str(Path(sys.executable).with_name("py-spy")), "record", "--format", "raw", "--threads"]
     command += ["--rate", str(RATE), "--duration", str(max(round(seconds), 1)), "--pid", str(server.process.pid)]
     return subprocess.Popen([*command, "--output", str(profile)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
