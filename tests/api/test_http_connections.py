@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import logging
 import random
 import socket
 import ssl
@@ -114,6 +115,24 @@ def test_a_client_that_leaves_frees_its_slots(loop_thread: LoopThread, tiny_mode
             eventually(lambda: server.server.translator.num_pending > 0)
         eventually(lambda: server.server.translator.num_pending == 0)
         eventually(lambda: server.metric("dragoman_requests_total", **labels) == 1)
+
+
+@pytest.mark.parametrize("is_reset", [False, True], ids=["closed", "reset"])
+def test_a_client_that_leaves_within_its_body_is_no_error(
+    server: InProcessServer, caplog: pytest.LogCaptureFixture, *, is_reset: bool
+) -> None:
+    address = "127.0.0.1", server.server.http_port
+    labels = {"method": "http/v1/translate", "code": "CANCELLED"}
+    before = server.metric("dragoman_requests_total", **labels)
+    with socket.create_connection(address, TIMEOUT_SECONDS) as connection:
+        if is_reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY))
+        assert b"100 Continue" in connection.recv(1024)  # the call has begun
+        connection.sendall(BODY[:-9])
+    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
+    assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_slow_and_silent_clients_are_closed_and_delay_nobody(

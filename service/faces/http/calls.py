@@ -17,7 +17,7 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
-from service.domain.errors import InvalidRequest, Public, ServiceError, Unavailable
+from service.domain.errors import Cancelled, InvalidRequest, Public, ServiceError, Unavailable
 from service.faces.http.answers import in_json, retry_headers
 from service.faces.http.application import (
     BodyTooLarge,
@@ -98,6 +98,8 @@ class HttpCalls:
                 await self._take(call, route, request, metadata, receive, _Sending(send, own, call))
             except Refused as refused:
                 await end_with(refused.answer, receive, send)
+            except ClientGone:
+                raise
             except Exception:  # of a face: its calls' own are answered by the pipeline
                 _LOG.exception("%s %s failed", scope["method"], scope["raw_path"])
                 raise
@@ -128,7 +130,10 @@ class HttpCalls:
             )
             answer = replace(route.failure(self._pipeline.refuse(call, error), call), status=large.answer.status)
             await end_with(_with(sending.named(answer), _CLOSES), receive, sending.send)
-        except (ClientGone, Refused):
+        except Refused:
+            raise
+        except ClientGone:
+            self._pipeline.refuse(call, Cancelled("the client left before it had sent the whole body"))
             raise
         except Exception as error:
             failure = self._pipeline.refuse(call, error)
