@@ -109,6 +109,11 @@ class CallPipeline:
         self._observer.refused(call)
         return failure
 
+    def answered(self, call: Call) -> None:
+        """Count a call that was answered at sight, such as the question of a browser whether a page may call."""
+        call.end()
+        self._metrics.call_refused(call.method, call.code)
+
     async def serve(
         self,
         call: Call,
