@@ -247,7 +247,7 @@ def test_another_method_is_told_in_the_words_of_its_api(server: InProcessServer,
     ids=["path", "method", "unknown-method", "header", "headers", "body", "preflight"],
 )
 def test_what_is_refused_at_sight_has_an_id_and_is_counted(
-    open_server: InProcessServer, method: str, path: str, headers: dict[str, str], status: int, code: str
+    open_server: InProcessServer, method: str, path: str, headers: dict[str, Any], status: int, code: str
 ) -> None:
     server, given = open_server, f"refused-{method}-{status}"
     name = "http/v1/translate" if status == 413 else "http/no_route"

@@ -1,7 +1,8 @@
 """Our own API over HTTP: the same translations, options, limits, keys and errors as over gRPC."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from pydantic import BaseModel
 from dragoman_client import Options
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
+from service.domain.errors import DeadlineExceeded, EngineFailure
 from service.domain.options import OPTIONS
+from service.domain.translation import StreamEvent, TranslationRequest
 from service.faces.http.v1 import openapi
 from tests.http_caller import Reply, call, events
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
@@ -73,6 +76,39 @@ def test_a_stream_that_can_not_begin_is_an_error_like_any_other(server: InProces
     reply = translate(server, "/v1/translate/stream", target_language_code="xx")
     assert reply.status == 404
     assert reply.error["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "word"),
+    [
+        (DeadlineExceeded("the deadline passed"), "DEADLINE_EXCEEDED", "the deadline passed"),
+        (EngineFailure("decoding failed"), "INTERNAL", "decoding failed"),
+        (KeyError("a bug of ours"), "INTERNAL", "internal error; see request order-68 in the server's log"),
+    ],
+    ids=["deadline", "engine", "bug"],
+)
+def test_a_stream_that_fails_after_its_first_event_ends_with_the_error(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str, word: str
+) -> None:
+    stream = server.server.translator.stream
+
+    async def failing(request: TranslationRequest) -> AsyncGenerator[StreamEvent]:
+        async with aclosing(stream(request)) as events_of_stream:
+            yield await anext(events_of_stream)
+            raise error
+
+    monkeypatch.setattr(server.server.translator, "stream", failing)
+    labels = {"method": "http/v1/translate_stream", "code": code}
+    before = server.metric("dragoman_requests_total", **labels)
+    reply = call(server.http_url, "POST", "/v1/translate/stream", ASKED, x_request_id="order-68")
+    assert (reply.status, reply.headers["x-request-id"]) == (200, "order-68")
+    [(first, delta), (last, document)] = events(reply.body)
+    assert (first, last) == ("", "error")
+    assert delta["delta"]
+    told = document["error"]
+    assert word in told["message"]
+    assert (told["code"], told["request_id"]) == (code, "order-68")
+    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
