@@ -4,6 +4,7 @@ import http.client
 import json
 import logging
 import random
+import select
 import socket
 import ssl
 import threading
@@ -156,6 +157,53 @@ def test_slow_and_silent_clients_are_closed_and_delay_nobody(
         held = [pool.submit(silent, sent) for sent in (b"", b"POST /v1", WHOLE[:-1], HEAD) * 3]
         assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
         assert all(each.result(TIMEOUT_SECONDS) >= 0.2 for each in held)
+
+
+SLOW = 40  # parts of a body, one every 20 ms: in all more than the least time
+
+
+@pytest.mark.parametrize(
+    ("part", "most_seconds", "status"),
+    [(b" " * 100, 600.0, 200), (b" ", 600.0, 408), (b" " * 100, 0.5, 408)],
+    ids=["steady", "trickle", "for-too-long"],
+)
+def test_a_body_has_more_time_the_more_of_it_arrives(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, part: bytes, most_seconds: float, status: int
+) -> None:
+    monkeypatch.setattr(bounds, "READ_SECONDS", 0.4)
+    monkeypatch.setattr(bounds, "LEAST_BYTES_PER_SECOND", 400)  # of the 5000 that are sent steadily, or 50
+    monkeypatch.setattr(bounds, "MOST_SECONDS", most_seconds)
+    head = HEAD + b"X-Request-Id: slow\r\nContent-Length: %d\r\n\r\n" % (SLOW * 100 + len(BODY))
+    with socket.create_connection(("127.0.0.1", server.server.http_port), TIMEOUT_SECONDS) as connection:
+        connection.sendall(head)
+        for _ in range(SLOW):
+            if select.select([connection], [], [], 0.02)[0]:
+                break  # it has been answered
+            connection.sendall(part)
+            assert call(server.http_url, "GET", "/livez").status == 404  # others are answered meanwhile
+        else:
+            connection.sendall(BODY)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert b"\r\nx-request-id: slow\r\n" in answer
+    assert b"\r\nconnection: close\r\n" in answer
+    if status == 408:
+        error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+        assert (error["code"], error["request_id"]) == ("DEADLINE_EXCEEDED", "slow")
+        assert "bytes of the body arrived within" in error["message"]
+
+
+def test_a_body_of_which_nothing_arrives_is_a_408_in_the_words_of_its_api(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(bounds, "READ_SECONDS", 0.3)
+    labels = {"method": "http/deepl/translate", "code": "DEADLINE_EXCEEDED"}
+    before = server.metric("dragoman_requests_total", **labels)
+    answer = raw(server.http_url, b"POST /v2/translate HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'{"message":"only 0 bytes of the body arrived within' in answer
+    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_too_many_connections_replace_the_idle_ones(loop_thread: LoopThread, tiny_models: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from service.domain.errors import InvalidRequest, NotFound, Public, ServiceError, Unimplemented
+from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Public, ServiceError, Unimplemented
 
 _LONGEST_METHOD = 20
 
@@ -61,3 +61,18 @@ class BodyTooLarge(InvalidRequest, Refused):
 
     def __init__(self, size: str, max_bytes: int) -> None:
         super().__init__("the body has {size} bytes", size=Public(size), allowed=f"{max_bytes}", advice="send less")
+
+
+class BodyTooSlow(DeadlineExceeded, Refused):
+    """The body did not arrive in the time that as many bytes have."""
+
+    status = HTTPStatus.REQUEST_TIMEOUT
+
+    def __init__(self, num_bytes: int, seconds: float, allowed: str) -> None:
+        super().__init__(
+            "only {size} bytes of the body arrived within {seconds} s",
+            size=num_bytes,
+            seconds=Public(f"{seconds:.0f}"),
+            allowed=allowed,
+            advice="send it faster, or in parts",
+        )
