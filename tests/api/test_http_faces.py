@@ -219,6 +219,19 @@ def shape(document: Any) -> Any:
 
 
 @EACH
+def test_pages_of_other_sites_get_no_leave_unless_it_is_configured(server: InProcessServer, name: str) -> None:
+    path = FACES[name].path
+    page = {"origin": "https://example.org"}
+    replies = (
+        send(server, name, "station", **page),
+        call(server.http_url, "OPTIONS", path, access_control_request_method="POST", **page),  # type: ignore[arg-type]
+    )
+    assert [reply.status for reply in replies] == [200, 405]
+    for reply in replies:
+        assert [each for each in reply.headers if each == "vary" or each.startswith("access-control-")] == []
+
+
+@EACH
 def test_another_method_is_told_in_the_words_of_its_api(server: InProcessServer, name: str) -> None:
     wrong = call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document
     reply = call(server.http_url, "PATCH", FACES[name].path)
