@@ -1,7 +1,7 @@
 """Our own API over HTTP: the same translations, options, limits, keys and errors as over gRPC."""
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from pydantic import BaseModel
 from dragoman_client import Options
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
-from service.domain.errors import DeadlineExceeded, EngineFailure
+from service.domain.errors import DeadlineExceeded, EngineFailure, Overloaded
 from service.domain.options import OPTIONS
 from service.domain.translation import StreamEvent, TranslationRequest
 from service.faces.http.v1 import openapi
+from service.translation.translator import Translator
 from tests.http_caller import Reply, call, events
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 
@@ -217,6 +218,17 @@ def test_what_is_not_here_is_a_404_or_405_that_says_what_is(server: InProcessSer
     wrong = call(server.http_url, "GET", "/v1/translate")
     assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
     assert call(server.http_url, "BREW", "/v1/translate").status in (400, 501)
+
+
+def test_what_waits_for_no_model_is_answered_while_the_queue_is_full(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "overload", lambda *_: Overloaded("the queue is full", 2.5))
+    server = serve(http_port=0)
+    paths = ("/", "/v1/docs", "/v1/openapi.json", "/v1/languages", "/v1/models")
+    statuses = {path: call(server.http_url, "GET", path).status for path in paths}
+    assert statuses == dict.fromkeys(paths, 200)
+    assert translate(server).status == 429
 
 
 def test_calls_are_counted_by_their_names(server: InProcessServer) -> None:

@@ -42,15 +42,16 @@ class V1:
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
         route = partial(Route, failure=failure)
+        quick = partial(route, queues=False)
         return (
             route("POST", "/v1/translate", "http/v1/translate", self.translate, priority=_priority),
             route("POST", "/v1/translate/stream", "http/v1/translate_stream", self.stream, priority=_priority),
             route("POST", "/v1/files", "http/v1/files", self._files.translate, max_body_bytes=MAX_UPLOAD_BYTES),
             route("POST", "/v1/detect", "http/v1/detect", self.detect),
-            route("GET", "/v1/languages", "http/v1/languages", self.languages),
-            route("GET", "/v1/models", "http/v1/models", self.models),
-            route("GET", "/v1/openapi.json", "http/v1/openapi", self.openapi, needs_key=False),
-            route("GET", "/v1/docs", "http/v1/docs", self.reference, needs_key=False),
+            quick("GET", "/v1/languages", "http/v1/languages", self.languages),
+            quick("GET", "/v1/models", "http/v1/models", self.models),
+            quick("GET", "/v1/openapi.json", "http/v1/openapi", self.openapi, needs_key=False),
+            quick("GET", "/v1/docs", "http/v1/docs", self.reference, needs_key=False),
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
