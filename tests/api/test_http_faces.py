@@ -1,5 +1,6 @@
 """All APIs over HTTP: one text has one translation, and keys, quotas, ids and errors are alike on each."""
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -216,6 +217,19 @@ def shape(document: Any) -> Any:
     if not isinstance(document, dict):
         return ...
     return {name: shape(each) for name, each in document.items() if name not in ("field", "allowed", "advice")}
+
+
+@EACH
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip"])
+def test_a_compressed_body_is_told_so(server: InProcessServer, name: str, encoding: str) -> None:
+    body = gzip.compress(json.dumps(FACES[name].asked("station")).encode())
+    given = {"content_type": "application/json", "content_encoding": encoding}
+    wrong = call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document
+    reply = call(server.http_url, "POST", FACES[name].path, body=body, **given)
+    assert (reply.status, shape(reply.document)) == (415, shape(wrong))
+    assert f"Content-Encoding is '{encoding}'; allowed is identity. Send the body uncompressed." in reply.body.decode()
+    for plain in ("Identity", ""):
+        assert send(server, name, "station", content_encoding=plain).status == 200
 
 
 @EACH

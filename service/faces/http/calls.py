@@ -36,7 +36,15 @@ from service.faces.http.application import (
     send_head,
 )
 from service.faces.http.cors import Cors
-from service.faces.http.refusals import HeadRefused, MethodNotAllowed, NoSuchPath, Refused, UnknownMethod
+from service.faces.http.refusals import (
+    IDENTITY,
+    Encoded,
+    HeadRefused,
+    MethodNotAllowed,
+    NoSuchPath,
+    Refused,
+    UnknownMethod,
+)
 from service.faces.http.routes import Failure, Found, HttpStream, Route, Routes
 
 _LOG = logging.getLogger(__name__)
@@ -131,6 +139,9 @@ class HttpCalls:
             max_bytes = route.max_body_bytes or self._limits.max_body_bytes
             body = await read_body(request.headers, receive, max_bytes, stay.grow)
             is_whole = True
+            encoding = request.headers.get("content-encoding", "").lower()
+            if body and encoding not in ("", IDENTITY):
+                raise Encoded(encoding)
             if len(body) > LARGE_BYTES:
                 await self._large.turn()
             stay.open()

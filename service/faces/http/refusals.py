@@ -6,6 +6,8 @@ from typing import Any
 
 from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Public, ServiceError, Unimplemented
 
+IDENTITY = "identity"  # of Content-Encoding: as it is
+
 _LONGEST_METHOD = 20
 
 
@@ -75,4 +77,15 @@ class BodyTooSlow(DeadlineExceeded, Refused):
             seconds=Public(f"{seconds:.0f}"),
             allowed=allowed,
             advice="send it faster, or in parts",
+        )
+
+
+class Encoded(InvalidRequest, Refused):
+    """The body is compressed, which would let a few bytes become very many."""
+
+    status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(
+            "Content-Encoding is {given}", given=encoding, allowed=IDENTITY, advice="send the body uncompressed"
         )
