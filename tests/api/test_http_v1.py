@@ -15,7 +15,7 @@ from service.config.server_config import ServerConfig
 from service.domain.errors import DeadlineExceeded, EngineFailure, Overloaded
 from service.domain.options import OPTIONS
 from service.domain.translation import StreamEvent, TranslationRequest
-from service.faces.http.v1 import openapi
+from service.faces.http.v1 import answers
 from service.translation.translator import Translator
 from tests.http_caller import Reply, call, events
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
@@ -279,15 +279,19 @@ def test_answers_are_as_the_openapi_document_says(server: InProcessServer) -> No
     options = {"num_hypotheses": 2, "return_scores": True}
     asked = {**ASKED, "options": options, "return_segments": True, "return_alignments": True}
     replies: list[tuple[type[BaseModel], Any]] = [
-        (openapi.TranslateResponse, call(server.http_url, "POST", "/v1/translate", asked).document),
-        (openapi.DetectResponse, call(server.http_url, "POST", "/v1/detect", {"text": "Hello there"}).document),
-        (openapi.LanguagesResponse, call(server.http_url, "GET", "/v1/languages").document),
-        (openapi.ModelsResponse, call(server.http_url, "GET", "/v1/models").document),
-        (openapi.Error, call(server.http_url, "POST", "/v1/translate", {}).document),
+        (answers.TranslateResponse, call(server.http_url, "POST", "/v1/translate", asked).document),
+        (answers.DetectResponse, call(server.http_url, "POST", "/v1/detect", {"text": "Hello there"}).document),
+        (answers.LanguagesResponse, call(server.http_url, "GET", "/v1/languages").document),
+        (answers.ModelsResponse, call(server.http_url, "GET", "/v1/models").document),
+        (answers.Error, call(server.http_url, "POST", "/v1/translate", {}).document),
     ]
     for kind, document in replies:
         assert kind.model_validate(document).model_dump(exclude_unset=True) == document
     paths = call(server.http_url, "GET", "/v1/openapi.json").document["paths"]
     for path, methods in paths.items():
-        for method in methods:
-            assert call(server.http_url, method.upper(), path).status in (200, 400)
+        for method, operation in methods.items():
+            reply = call(server.http_url, method.upper(), path)
+            assert reply.status in (200, 400)
+            described = operation["responses"][str(reply.status)]
+            assert described["headers"].keys() <= reply.headers.keys()
+            assert reply.headers["content-type"].partition(";")[0] in described["content"]

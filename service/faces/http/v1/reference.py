@@ -39,6 +39,7 @@ def reference_page(document: Mapping[str, Any]) -> HttpAnswer:
 
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
     schemas = document["components"]["schemas"]
+    errors: dict[str, str] = {}
     yield "<p><a href='/'>Translate in the browser</a></p>"
     yield "<p>The same as <a href='/v1/openapi.json'>OpenAPI 3.1</a>, for programs.</p>"
     command = "curl http://127.0.0.1:8080/v1/translate -H 'Content-Type: application/json'"
@@ -53,6 +54,14 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
                 *((each, "Answer") for each in operation["responses"]["200"]["content"].items()),
             ):
                 yield f"<p>{words}: {_type(content['schema'])}</p>"
+            failed = {status: about for status, about in operation["responses"].items() if status != "200"}
+            yield f"<p>Errors: {', '.join(failed)}: {_type({'$ref': f'{_REF}Error'})}</p>"
+            errors |= {status: about["description"] for status, about in failed.items()}
+    yield "<h2 id='errors'>Errors</h2><div class='card' tabindex='0' role='region' aria-label='Errors'><table>"
+    yield "<thead><tr><th scope='col'>status</th><th scope='col'>meaning</th></tr></thead>"
+    for status, description in sorted(errors.items()):
+        yield f"<tr><td>{status}</td><td>{escape(description)}</td></tr>"
+    yield "</table></div>"
     yield "<h2 id='messages'>Messages</h2>"
     for name, schema in schemas.items():
         yield f"<h3 id='{escape(name)}'>{escape(name)}</h3><p>{escape(schema.get('description', ''))}</p>"
