@@ -109,8 +109,9 @@ class CallPipeline:
         self._observer.refused(call)
         return failure
 
-    def answered(self, call: Call) -> None:
-        """Count a call that was answered at sight, such as the question of a browser whether a page may call."""
+    def count(self, call: Call, code: str = "OK") -> None:
+        """Count a call that ended before it was served and is nobody's error: it was answered at sight, or given up."""
+        call.code = code
         call.end()
         self._metrics.call_refused(call.method, call.code)
 

@@ -134,6 +134,7 @@ def test_a_client_that_leaves_within_its_body_is_no_error(
     eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
     assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert "CANCELLED" not in {error.code for error in server.server.errors.latest()}
 
 
 def test_slow_and_silent_clients_are_closed_and_delay_nobody(

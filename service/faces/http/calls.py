@@ -18,7 +18,7 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
-from service.domain.errors import Cancelled, ServiceError, Unavailable
+from service.domain.errors import ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
 from service.faces.http.application import (
     ClientGone,
@@ -118,7 +118,7 @@ class HttpCalls:
             return
         answer = None if refused else self._cors.preflight(scope["method"], headers)
         if answer is not None:
-            self._pipeline.answered(call)
+            self._pipeline.count(call)
         else:
             refused = refused or _no_route(scope["method"], path, found)
             failure = next(iter(found.by_method.values())).failure if found else self._routes.failure(path)
@@ -153,7 +153,7 @@ class HttpCalls:
             if route.queues:  # probes are answered under load
                 self._pipeline.admit(lambda: route.priority(request))
         except ClientGone:
-            self._pipeline.refuse(call, Cancelled("the client left before it had sent the whole body"))
+            self._pipeline.count(call, "CANCELLED")
             raise
         except Exception as error:
             answer = _failed(self._pipeline.refuse(call, error), route.failure, call)
