@@ -42,8 +42,9 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
     errors: dict[str, str] = {}
     yield "<p><a href='/'>Translate in the browser</a></p>"
     yield "<p>The same as <a href='/v1/openapi.json'>OpenAPI 3.1</a>, for programs.</p>"
-    command = "curl http://127.0.0.1:8080/v1/translate -H 'Content-Type: application/json'"
-    yield f"<pre>{command} \\\n    -d '{escape(json.dumps(_EXAMPLE))}'</pre>"
+    command = "curl http://127.0.0.1:8080/v1/translate -H 'Content-Type: application/json' \\\n"
+    command += f"    -d '{json.dumps(_EXAMPLE)}'"
+    yield f"<pre tabindex='0' role='region' aria-label='Example'>{escape(command)}</pre>"
     yield "<p>Where the server asks for a key, add <code>-H 'Authorization: Bearer KEY'</code>.</p>"
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
