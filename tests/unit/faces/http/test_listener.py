@@ -20,6 +20,7 @@ from service.faces.http import bounds
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.process.ports import PortError
+from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, eventually
 
 Address = tuple[str, int]
@@ -215,10 +216,10 @@ def test_an_answer_has_to_be_taken_in_time(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_large_answer_has_more_time_if_it_is_read(
     monkeypatch: pytest.MonkeyPatch, most_seconds: float, *, is_whole: bool
 ) -> None:
-    size, read_seconds = 8_000_000, 0.2
+    size, read_seconds = 8_000_000, patient(0.2)
     monkeypatch.setattr(bounds, "READ_SECONDS", read_seconds)
-    monkeypatch.setattr(bounds, "LEAST_BYTES_PER_SECOND", 200_000)
-    monkeypatch.setattr(bounds, "MOST_SECONDS", most_seconds)
+    monkeypatch.setattr(bounds, "LEAST_BYTES_PER_SECOND", 200_000 / patient(1))
+    monkeypatch.setattr(bounds, "MOST_SECONDS", patient(most_seconds))
     received = bytearray()
     with listening(size) as listener, connected(listener) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -226,7 +227,7 @@ def test_a_large_answer_has_more_time_if_it_is_read(
         with contextlib.suppress(ConnectionError):
             while more := client.recv(65_536):
                 received += more
-                time.sleep(0.01)  # a slow reader
+                time.sleep(patient(0.01))  # a slow reader
     assert time.monotonic() - began > 2 * read_seconds
     assert received.endswith(random.Random(size).randbytes(size)) is is_whole
 
