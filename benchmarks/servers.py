@@ -20,8 +20,8 @@ from benchmarks.cpu_times import CpuTimes, cpu_times
 from benchmarks.load_generator import Load, Outcome
 
 READY = re.compile(
-    r"(?:gRPC|HTTP) on (?P<address>\S+?)(?:, HTTP on (?P<http>\S+?)/)?(?:, metrics on (?P<metrics>\S+?))?"
-    r"(?:, status page on (?P<status>\S+?))?\. "
+    r"(?:gRPC|HTTP) on (?P<address>\S+?)(?:, HTTP API and translation page on (?P<http>\S+?)/)?"
+    r"(?:, metrics on (?P<metrics>\S+?))?(?:, status page on (?P<status>\S+?))?\. "
 )
 STOP_SECONDS = 60.0
 

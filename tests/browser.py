@@ -97,6 +97,17 @@ def browser(profile: Path, width: int = 1280, height: int = 900) -> Iterator[Bro
         process.wait(TIMEOUT_SECONDS)
 
 
+@contextlib.contextmanager
+def like(window: Browser, scheme: str, width: int) -> Iterator[None]:
+    """Make the page think that it is on a phone, or in the dark."""
+    metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    window.command("Emulation.setDeviceMetricsOverride", **metrics)
+    window.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    yield
+    window.command("Emulation.clearDeviceMetricsOverride")
+    window.command("Emulation.setEmulatedMedia", features=[])
+
+
 def _is_up(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/status", timeout=TIMEOUT_SECONDS) as response:

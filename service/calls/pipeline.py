@@ -109,6 +109,12 @@ class CallPipeline:
         self._observer.refused(call)
         return failure
 
+    def count(self, call: Call, code: str = "OK") -> None:
+        """Count a call that ended before it was served and is nobody's error: it was answered at sight, or given up."""
+        call.code = code
+        call.end()
+        self._metrics.call_refused(call.method, call.code)
+
     async def serve(
         self,
         call: Call,

@@ -222,7 +222,7 @@ def ready_line(server: Ready) -> str:
     ready = f"Dragoman is ready: gRPC on {grpc_address}"
     if config.http_port >= 0:
         scheme = "https" if config.tls_certificate else "http"
-        ready += f", HTTP on {scheme}://{join_address(config.http_host, server.http_port)}/"
+        ready += f", HTTP API and translation page on {scheme}://{join_address(config.http_host, server.http_port)}/"
     ready += f", metrics on {metrics_url}"
     if config.admin_port >= 0:
         ready += f", status page on http://{join_address(config.admin_host, server.admin_port)}/"

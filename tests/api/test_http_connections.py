@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import logging
 import random
+import select
 import socket
 import ssl
 import threading
@@ -19,6 +21,7 @@ from service.config.server_config import ServerConfig
 from service.faces.http import bounds
 from tests.certificates import Authority
 from tests.http_caller import call, raw
+from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, distinct_texts, eventually, in_process
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
@@ -116,6 +119,25 @@ def test_a_client_that_leaves_frees_its_slots(loop_thread: LoopThread, tiny_mode
         eventually(lambda: server.metric("dragoman_requests_total", **labels) == 1)
 
 
+@pytest.mark.parametrize("is_reset", [False, True], ids=["closed", "reset"])
+def test_a_client_that_leaves_within_its_body_is_no_error(
+    server: InProcessServer, caplog: pytest.LogCaptureFixture, *, is_reset: bool
+) -> None:
+    address = "127.0.0.1", server.server.http_port
+    labels = {"method": "http/v1/translate", "code": "CANCELLED"}
+    before = server.metric("dragoman_requests_total", **labels)
+    with socket.create_connection(address, TIMEOUT_SECONDS) as connection:
+        if is_reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY))
+        assert b"100 Continue" in connection.recv(1024)  # the call has begun
+        connection.sendall(BODY[:-9])
+    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
+    assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert "CANCELLED" not in {error.code for error in server.server.errors.latest()}
+
+
 def test_slow_and_silent_clients_are_closed_and_delay_nobody(
     server: InProcessServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +159,53 @@ def test_slow_and_silent_clients_are_closed_and_delay_nobody(
         held = [pool.submit(silent, sent) for sent in (b"", b"POST /v1", WHOLE[:-1], HEAD) * 3]
         assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
         assert all(each.result(TIMEOUT_SECONDS) >= 0.2 for each in held)
+
+
+SLOW = 40  # parts of a body, one every 20 ms: in all more than the least time
+
+
+@pytest.mark.parametrize(
+    ("part", "most_seconds", "status"),
+    [(b" " * 100, 600.0, 200), (b" ", 600.0, 408), (b" " * 100, 0.5, 408)],
+    ids=["steady", "trickle", "for-too-long"],
+)
+def test_a_body_has_more_time_the_more_of_it_arrives(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, part: bytes, most_seconds: float, status: int
+) -> None:
+    monkeypatch.setattr(bounds, "READ_SECONDS", patient(0.4))
+    monkeypatch.setattr(bounds, "LEAST_BYTES_PER_SECOND", 400 / patient(1))  # of some 5000 that are sent steadily
+    monkeypatch.setattr(bounds, "MOST_SECONDS", patient(most_seconds))
+    head = HEAD + b"X-Request-Id: slow\r\nContent-Length: %d\r\n\r\n" % (SLOW * 100 + len(BODY))
+    with socket.create_connection(("127.0.0.1", server.server.http_port), TIMEOUT_SECONDS) as connection:
+        connection.sendall(head)
+        for _ in range(SLOW):
+            if select.select([connection], [], [], patient(0.02))[0]:
+                break  # it has been answered
+            connection.sendall(part)
+            assert call(server.http_url, "GET", "/v1/models").status == 200  # others are answered meanwhile
+        else:
+            connection.sendall(BODY)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert b"\r\nx-request-id: slow\r\n" in answer
+    assert b"\r\nconnection: close\r\n" in answer
+    if status == 408:
+        error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+        assert (error["code"], error["request_id"]) == ("DEADLINE_EXCEEDED", "slow")
+        assert "bytes of the body arrived within" in error["message"]
+
+
+def test_a_body_of_which_nothing_arrives_is_a_408_in_the_words_of_its_api(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(bounds, "READ_SECONDS", 0.3)
+    labels = {"method": "http/deepl/translate", "code": "DEADLINE_EXCEEDED"}
+    before = server.metric("dragoman_requests_total", **labels)
+    answer = raw(server.http_url, b"POST /v2/translate HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'{"message":"only 0 bytes of the body arrived within' in answer
+    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_too_many_connections_replace_the_idle_ones(loop_thread: LoopThread, tiny_models: Path) -> None:

@@ -1,17 +1,16 @@
 """All APIs over HTTP: one text has one translation, and keys, quotas, ids and errors are alike on each."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
+from service.calls.keys import new_key
 from service.config.server_config import ServerConfig
-from tests.http_caller import Reply, call
+from tests.api.http_faces import EACH, FACES, send
+from tests.http_caller import call
 from tests.log_lines import lines
 from tests.otlp_collector import otlp_collector
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
@@ -19,69 +18,11 @@ from tests.servers import InProcessServer, LoopThread, distinct_texts, eventuall
 KEY = new_key()
 
 
-@dataclass(frozen=True)
-class Face:
-    """How one text is sent to an API, and where its translation is in the answer."""
-
-    path: str
-    asked: Callable[[str], Any]
-    answered: Callable[[Any], str]
-    no_key: int = 401
-
-
-FACES = {
-    "v1": Face(
-        "/v1/translate",
-        lambda text: {"text": text, "source_language_code": "en", "target_language_code": "de"},
-        lambda answer: answer["translations"][0]["text"],
-    ),
-    "libretranslate": Face(
-        "/translate",
-        lambda text: {"q": text, "source": "en", "target": "de"},
-        lambda answer: answer["translatedText"],
-        no_key=403,
-    ),
-    "deepl": Face(
-        "/v2/translate",
-        lambda text: {"text": [text], "source_lang": "EN", "target_lang": "DE"},
-        lambda answer: answer["translations"][0]["text"],
-        no_key=403,
-    ),
-    "google.v2": Face(
-        "/language/translate/v2",
-        lambda text: {"q": text, "source": "en", "target": "de", "format": "text"},
-        lambda answer: answer["data"]["translations"][0]["translatedText"],
-    ),
-    "google.v3": Face(
-        "/v3/projects/p/locations/global:translateText",
-        lambda text: {
-            "contents": [text],
-            "mimeType": "text/plain",
-            "sourceLanguageCode": "en",
-            "targetLanguageCode": "de",
-        },
-        lambda answer: answer["translations"][0]["translatedText"],
-    ),
-    "kserve": Face(
-        "/v2/models/tiny/infer",
-        lambda text: {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": [text]}]},
-        lambda answer: next(each["data"][0] for each in answer["outputs"] if each["name"] == "translation"),
-    ),
-}
-EACH = pytest.mark.parametrize("name", FACES)
-
-
 @pytest.fixture(scope="module")
 def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
     config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, access_log_ratio=1.0)
     with in_process(loop_thread, config) as running:
         yield running
-
-
-def send(server: InProcessServer, name: str, text: str, **headers: str) -> Reply:
-    face = FACES[name]
-    body = json.dumps(face.asked(text)).encode()
-    return call(server.http_url, "POST", face.path, body=body, content_type="application/json", **headers)
 
 
 def test_one_text_has_one_translation_whatever_the_api(server: InProcessServer) -> None:
@@ -111,22 +52,6 @@ def test_calls_are_counted_by_the_name_of_their_api(server: InProcessServer, nam
     before = server.metric("dragoman_requests_total", **labels)
     assert send(server, name, "station").status == 200
     eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
-
-
-def test_a_quota_is_one_for_all_apis(loop_thread: LoopThread, tiny_models: Path, tmp_path: Path) -> None:
-    path = tmp_path / "keys.toml"
-    path.write_text(key_lines(KEY, "bob", None, Quotas(requests_per_minute=len(FACES))))
-    path.chmod(0o600)
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, api_keys=path)
-    with in_process(loop_thread, config) as server:
-        for name, face in FACES.items():
-            assert send(server, name, "station").status == face.no_key, name
-            assert send(server, name, "station", x_api_key=KEY).status == 200, name
-        for name in FACES:
-            refused = send(server, name, "station", authorization=f"Bearer {KEY}")
-            assert refused.status == 429, (name, refused.body)
-            assert 0 < int(refused.headers["retry-after"]) <= 60
-            assert "bob" in refused.body.decode()
 
 
 @EACH
@@ -165,15 +90,3 @@ def test_many_callers_of_all_apis_at_once_each_get_their_own_answers(server: InP
     with ThreadPoolExecutor(24) as pool:
         found = dict(pool.map(ask, range(len(texts))))
     assert found == expected
-
-
-@EACH
-def test_too_large_a_body_is_told_in_the_words_of_its_api(server: InProcessServer, name: str) -> None:
-    limit = server.server.config.max_request_bytes
-    wrong = call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document
-    reply = call(server.http_url, "POST", FACES[name].path, body=b" " * (limit + 1), content_type="application/json")
-    assert reply.status == 413
-    assert reply.document.keys() == wrong.keys()
-    assert f"the body has {limit + 1} bytes; allowed is {limit}. Send less." in reply.body.decode()
-    assert reply.headers["connection"] == "close"
-    assert reply.headers["x-request-id"]

@@ -1,7 +1,8 @@
 """Our own API over HTTP: the same translations, options, limits, keys and errors as over gRPC."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from pydantic import BaseModel
 from dragoman_client import Options
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
+from service.domain.errors import DeadlineExceeded, EngineFailure, Overloaded
 from service.domain.options import OPTIONS
-from service.faces.http.v1 import openapi
+from service.domain.translation import StreamEvent, TranslationRequest
+from service.faces.http.v1 import answers
+from service.translation.translator import Translator
 from tests.http_caller import Reply, call, events
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 
@@ -73,6 +77,39 @@ def test_a_stream_that_can_not_begin_is_an_error_like_any_other(server: InProces
     reply = translate(server, "/v1/translate/stream", target_language_code="xx")
     assert reply.status == 404
     assert reply.error["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "word"),
+    [
+        (DeadlineExceeded("the deadline passed"), "DEADLINE_EXCEEDED", "the deadline passed"),
+        (EngineFailure("decoding failed"), "INTERNAL", "decoding failed"),
+        (KeyError("a bug of ours"), "INTERNAL", "internal error; see request order-68 in the server's log"),
+    ],
+    ids=["deadline", "engine", "bug"],
+)
+def test_a_stream_that_fails_after_its_first_event_ends_with_the_error(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str, word: str
+) -> None:
+    stream = server.server.translator.stream
+
+    async def failing(request: TranslationRequest) -> AsyncGenerator[StreamEvent]:
+        async with aclosing(stream(request)) as events_of_stream:
+            yield await anext(events_of_stream)
+            raise error
+
+    monkeypatch.setattr(server.server.translator, "stream", failing)
+    labels = {"method": "http/v1/translate_stream", "code": code}
+    before = server.metric("dragoman_requests_total", **labels)
+    reply = call(server.http_url, "POST", "/v1/translate/stream", ASKED, x_request_id="order-68")
+    assert (reply.status, reply.headers["x-request-id"]) == (200, "order-68")
+    [(first, delta), (last, document)] = events(reply.body)
+    assert (first, last) == ("", "error")
+    assert delta["delta"]
+    told = document["error"]
+    assert word in told["message"]
+    assert (told["code"], told["request_id"]) == (code, "order-68")
+    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -183,6 +220,17 @@ def test_what_is_not_here_is_a_404_or_405_that_says_what_is(server: InProcessSer
     assert call(server.http_url, "BREW", "/v1/translate").status in (400, 501)
 
 
+def test_what_waits_for_no_model_is_answered_while_the_queue_is_full(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "overload", lambda *_: Overloaded("the queue is full", 2.5))
+    server = serve(http_port=0)
+    paths = ("/", "/v1/docs", "/v1/openapi.json", "/v1/languages", "/v1/models")
+    statuses = {path: call(server.http_url, "GET", path).status for path in paths}
+    assert statuses == dict.fromkeys(paths, 200)
+    assert translate(server).status == 429
+
+
 def test_calls_are_counted_by_their_names(server: InProcessServer) -> None:
     labels = {"method": "http/v1/translate", "code": "OK"}
     before = server.metric("dragoman_requests_total", **labels)
@@ -231,15 +279,19 @@ def test_answers_are_as_the_openapi_document_says(server: InProcessServer) -> No
     options = {"num_hypotheses": 2, "return_scores": True}
     asked = {**ASKED, "options": options, "return_segments": True, "return_alignments": True}
     replies: list[tuple[type[BaseModel], Any]] = [
-        (openapi.TranslateResponse, call(server.http_url, "POST", "/v1/translate", asked).document),
-        (openapi.DetectResponse, call(server.http_url, "POST", "/v1/detect", {"text": "Hello there"}).document),
-        (openapi.LanguagesResponse, call(server.http_url, "GET", "/v1/languages").document),
-        (openapi.ModelsResponse, call(server.http_url, "GET", "/v1/models").document),
-        (openapi.Error, call(server.http_url, "POST", "/v1/translate", {}).document),
+        (answers.TranslateResponse, call(server.http_url, "POST", "/v1/translate", asked).document),
+        (answers.DetectResponse, call(server.http_url, "POST", "/v1/detect", {"text": "Hello there"}).document),
+        (answers.LanguagesResponse, call(server.http_url, "GET", "/v1/languages").document),
+        (answers.ModelsResponse, call(server.http_url, "GET", "/v1/models").document),
+        (answers.Error, call(server.http_url, "POST", "/v1/translate", {}).document),
     ]
     for kind, document in replies:
         assert kind.model_validate(document).model_dump(exclude_unset=True) == document
     paths = call(server.http_url, "GET", "/v1/openapi.json").document["paths"]
     for path, methods in paths.items():
-        for method in methods:
-            assert call(server.http_url, method.upper(), path).status in (200, 400)
+        for method, operation in methods.items():
+            reply = call(server.http_url, method.upper(), path)
+            assert reply.status in (200, 400)
+            described = operation["responses"][str(reply.status)]
+            assert described["headers"].keys() <= reply.headers.keys()
+            assert reply.headers["content-type"].partition(";")[0] in described["content"]

@@ -23,7 +23,7 @@ def test_all_workers_answer_at_one_port_and_are_counted_as_one(server: ServerPro
     asked = {"source_language_code": "en", "target_language_code": "de"}
     replies = [call(server.http_url, "POST", "/v1/translate", {**asked, "text": text}) for text in distinct_texts(20)]
     assert {reply.status for reply in replies} == {200}
-    assert f"HTTP on {server.http_url}/" in server.ready_line
+    assert f"HTTP API and translation page on {server.http_url}/," in server.ready_line
     name = 'dragoman_requests_total{code="OK",method="http/v1/translate"} 20.0'
     name_other_order = 'dragoman_requests_total{method="http/v1/translate",code="OK"} 20.0'
     eventually(lambda: any(each in server.get("/metrics")[2] for each in (name, name_other_order)))

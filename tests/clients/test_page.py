@@ -1,6 +1,5 @@
 """The translation page in a real browser, as a visitor sees it: on the port of callers and on the operators'."""
 
-import contextlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 from dragoman_client import Client, Options
 from service.calls.keys import Quotas, key_lines, new_key
 from tests.axe import findings
-from tests.browser import Browser, browser
+from tests.browser import Browser, browser, like
 from tests.servers import REPOSITORY, ServerProcess, eventually, samples
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -273,17 +272,6 @@ def test_what_the_server_refuses_is_shown(visit: Visit) -> None:
     visit.click("#error button")
     assert visit.settled() == "Wo ist der Bahnhof?"
     assert visit.window.text("#error") == ""
-
-
-@contextlib.contextmanager
-def like(window: Browser, scheme: str, width: int) -> Iterator[None]:
-    """Make the page think that it is on a phone, or in the dark."""
-    metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
-    window.command("Emulation.setDeviceMetricsOverride", **metrics)
-    window.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    yield
-    window.command("Emulation.clearDeviceMetricsOverride")
-    window.command("Emulation.setEmulatedMedia", features=[])
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -275,7 +275,7 @@ def check_bad_tensors() -> None:
 
 def check_compression() -> None:
     for algorithm in ("gzip", "deflate"):
-        infer_fails(400, "Content-Encoding", algorithm, "identity", request_compression_algorithm=algorithm)
+        infer_fails(415, "Content-Encoding", algorithm, "identity", request_compression_algorithm=algorithm)
         result = client.infer("tiny", inputs(GOLDEN_TEXTS), response_compression_algorithm=algorithm)
         assert strings(result) == GOLDEN["2"]
 
@@ -366,7 +366,7 @@ def check_asyncio() -> None:
             await fails_with(404, "'nobody'", work=each.infer("nobody", inputs(["Hello"])))
             await fails_with(400, "'beam_size'", work=each.infer("tiny", inputs(["a"]), parameters={"beam_size": "4"}))
             await fails_with(
-                400, "Content-Encoding", work=each.infer("tiny", inputs(["a"]), request_compression_algorithm="gzip")
+                415, "Content-Encoding", work=each.infer("tiny", inputs(["a"]), request_compression_algorithm="gzip")
             )
             await fails_with(400, "explicit", work=each.load_model("tiny"))
             await fails_with(400, "explicit", work=each.unload_model("tiny"))

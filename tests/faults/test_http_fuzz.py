@@ -2,11 +2,13 @@
 
 import http.client
 import json
+import logging
 import random
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
 from service.documents import ENDINGS
-from service.faces.http.routes import Route
+from service.faces.http.google.rules import UNSUPPORTED_RULES
+from service.faces.http.routes import Route, Routes
+from tests.api.http_faces import FACES
 from tests.http_caller import call
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, in_process
@@ -79,7 +84,36 @@ ROUTE_FIELDS = {
     "/v2/document": {"target_lang"},
     "/translate_file": {"source", "target"},
 }
+HEADERS = {
+    "Inference-Header-Content-Length": ("0", "1", "-1", "9" * 5000, "²", "1e3", "", " 2 ", "0x10"),
+    "Content-Encoding": ("gzip", "deflate", "br", "identity", "gzip, gzip", "x" * 300, "\xff", ""),
+    "Origin": ("null", "*", "https://example.org", "http://[", "x" * 3000, "\xff", ""),
+    "Access-Control-Request-Method": ("POST", "x" * 300, ""),
+    "Authorization": ("Bearer", "Bearer ", "Bearer \xff", "DeepL-Auth-Key x", "Basic Zm9v", "x" * 3000, ""),
+    "X-Api-Key": ("", "\xff", "dgm_", "x" * 3000),
+    "X-Goog-Api-Key": ("", "\xff", "x" * 3000),
+    "Traceparent": ("00", "00-x-y-z", f"00-{'0' * 32}-{'0' * 16}-00", f"ff-{'a' * 32}-{'b' * 16}-zz", "\xff" * 55),
+    "X-Request-Id": ("", "x" * 128, "x" * 129, "\xff", "a\tb"),
+    "Content-Type": ("\xff", 'multipart/form-data; boundary="', "application/json; charset=\xff", "x" * 3000),
+    "Accept-Language": ("*", "\xff", "de;q=x"),
+    "Host": ("", "\xff", "a:b:c", "x" * 300),
+    "X-Forwarded-Proto": ("https", "\xff", "javascript"),
+    "Expect": ("100-continue", "x"),
+}
 PARTS = ("tiny", "en-de", "1", "p", "global", "x" * 300, "%00", "%2e%2e%2f", "%ff", "ü".encode().hex(), "-1", "nothing")
+# Requests that are right, of which one field is changed: a random one is rejected by the first of its checks.
+RIGHT: dict[str, Any] = {
+    **{face.path: face.asked("station") for face in FACES.values() if not re.search("/projects/|/models/", face.path)},
+    "/v1/translate/stream": ASKED,
+    "/v1/detect": {"texts": ["station"]},
+    "/detect": {"q": "station"},
+    "/language/translate/v2/detect": {"q": ["station"]},
+    "/v3/projects/{part0}:translateText": FACES["google.v3"].asked("station"),
+    "/v3/projects/{part0}:detectLanguage": {"content": "station"},
+    "/v2/models/{name}/infer": FACES["kserve"].asked("station"),
+}
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+KEY = new_key()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +121,12 @@ def server(
     loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InProcessServer]:
     folder = tmp_path_factory.mktemp("glossaries")
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, glossaries=folder, caller_glossaries=True)
+    keys = tmp_path_factory.mktemp("keys") / "keys.toml"
+    keys.write_text(key_lines(KEY, "fuzz", None, Quotas()))
+    keys.chmod(0o600)
+    config = ServerConfig(
+        models=tiny_models, num_threads=1, http_port=0, glossaries=folder, caller_glossaries=True, api_keys=keys
+    )
     with in_process(loop_thread, config) as running:
         yield running
 
@@ -123,6 +162,13 @@ def any_body(source: random.Random) -> bytes:
     return body
 
 
+def nearly_right(source: random.Random, right: Any) -> bytes:
+    document = {**right}
+    if source.random() < 0.7:
+        document[source.choice((*right, *FIELDS))] = any_value(source)
+    return json.dumps(document).encode()
+
+
 def any_document(source: random.Random) -> bytes:
     kind = source.random()
     if kind < 0.3:
@@ -140,60 +186,109 @@ def any_path(source: random.Random, route: Route) -> str:
     return path
 
 
-@pytest.mark.parametrize("number", [1_500, pytest.param(20_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
-def test_every_request_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
+def any_headers(source: random.Random) -> dict[str, str]:
+    names = source.sample(sorted(HEADERS), source.choice((0, 0, 1, 1, 2, 4)))
+    return {name: source.choice(HEADERS[name]) for name in names}
+
+
+def routes_of(server: InProcessServer) -> Routes:
+    routes = server.server.calls.routes
+    assert routes is not None
+    return routes
+
+
+def may_be_refused(route: Route) -> bool:
+    """Return whether the route is there to be refused: another server may support it."""
+    triton = {f"http/kserve/{name}" for name in ("trace_setting", "log_settings", "shared_memory", "generate")}
+    google = {f"http/google.v3/{rule.name}" for rule in UNSUPPORTED_RULES}
+    return route.name in triton | google or route.path.startswith("/v2/repository/{repository}")
+
+
+def fuzz(server: InProcessServer, number: int) -> Counter[int]:
+    """Send so many requests, each of which must get an answer that is no fault, and return how often each status came.
+
+    Raises:
+        AssertionError: an answer is a fault.
+    """
     source = random.Random(19)
-    routes = [route for route in server.server.calls.routes.all if route.path != "/"]  # type: ignore[union-attr]
+    routes = routes_of(server)
+    chosen = [route for route in routes.all if route.path != "/" and not route.name.endswith("load")]
+    statuses: Counter[int] = Counter()
+    address = urlsplit(server.http_url).netloc
+    with closing(http.client.HTTPConnection(address, timeout=TIMEOUT_SECONDS)) as kept:
+        for _ in range(number):
+            route = source.choice(chosen)
+            method = route.method if source.random() < 0.9 else source.choice(METHODS)
+            path, body, kind = any_path(source, route), any_body(source), source.choice(TYPES)
+            if route.path in RIGHT and source.random() < 0.7:
+                body, kind = nearly_right(source, RIGHT[route.path]), "application/json"
+            headers = {"Content-Type": kind, "X-Request-Id": "a b", "X-Api-Key": KEY, **any_headers(source)}
+            kept.request(method, path, body, headers)
+            response = kept.getresponse()
+            answer = response.read()
+            statuses[response.status] += 1
+            sent = method, path, headers, body, response.status, answer
+            if response.status == 501:
+                found = routes.find(path.partition("?")[0])
+                taken = found and found.by_method.get("GET" if method == "HEAD" else method)
+                assert taken, sent
+                assert may_be_refused(taken), sent
+            else:
+                assert response.status < 500 or response.status == 504, sent
+            assert response.getheader("x-request-id"), sent
+    return statuses
+
+
+@pytest.mark.parametrize("number", [1_500, pytest.param(20_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
+def test_every_request_gets_an_answer_that_is_no_fault(
+    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Callable[..., None], number: int
+) -> None:
+    assert {route.path for route in routes_of(server).all} >= RIGHT.keys()
     seconds: list[float] = []
     done = threading.Event()
 
     def someone_else() -> None:
         while not done.is_set():
             began = time.monotonic()
-            assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
+            assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=KEY).status == 200
             seconds.append(time.monotonic() - began)
 
     other = threading.Thread(target=someone_else)
     other.start()
-    statuses: dict[int, int] = {}
     try:
-        with closing(
-            http.client.HTTPConnection(server.http_url.removeprefix("http://"), timeout=TIMEOUT_SECONDS)
-        ) as kept:
-            for _ in range(number):
-                route = source.choice(routes)
-                method = (
-                    route.method if source.random() < 0.9 else source.choice(("GET", "POST", "PUT", "DELETE", "PATCH"))
-                )
-                path, body, kind = any_path(source, route), any_body(source), source.choice(TYPES)
-                if "unload" in path or "load" in path.rpartition("/")[2]:
-                    continue
-                kept.request(method, path, body, {"Content-Type": kind, "X-Request-Id": "a b"})
-                response = kept.getresponse()
-                answer = response.read()
-                statuses[response.status] = statuses.get(response.status, 0) + 1
-                assert response.status < 500 or response.status in (501, 504), (method, path, kind, body, answer)
+        statuses = fuzz(server, number)
     finally:
         done.set()
         other.join(TIMEOUT_SECONDS)
-    assert {200, 400, 404} <= statuses.keys(), statuses
+    proved("fuzz-requests", cases=statuses.total(), answered=statuses[200])
+    assert {200, 400, 401, 404, 405, 415, 501} <= statuses.keys(), statuses
     assert len(seconds) > 10
     assert sorted(seconds)[int(0.99 * (len(seconds) - 1))] < patient(1.0)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_control_a_planted_fault_is_found(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(server.server.translator, "detect", broken)
+    with pytest.raises(AssertionError, match="internal error; see request"):
+        fuzz(server, 1_500)
 
 
 def fetched(server: InProcessServer, document: Any) -> int:
     """Return the status of what an upload's answer leads to."""
     if address := document.get("translatedFileUrl"):
-        return call(server.http_url, "GET", urlsplit(address).path).status
+        return call(server.http_url, "GET", urlsplit(address).path, x_api_key=KEY).status
     path, key = f"/v2/document/{document['document_id']}", {"document_key": document["document_key"]}
-    assert call(server.http_url, "POST", path, key).document["status"] in ("done", "error")
-    return call(server.http_url, "POST", f"{path}/result", key).status
+    assert call(server.http_url, "POST", path, key, x_api_key=KEY).document["status"] in ("done", "error")
+    return call(server.http_url, "POST", f"{path}/result", key, x_api_key=KEY).status
 
 
 @pytest.mark.parametrize("number", [60, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
     source = random.Random(19)
-    routes = [route for route in server.server.calls.routes.all if route.max_body_bytes]  # type: ignore[union-attr]
+    routes = [route for route in routes_of(server).all if route.max_body_bytes]
     assert len(routes) == 3
     fields = {"target_language_code": "de", "target_lang": "DE", "source": "en", "target": "de"}
     statuses: Counter[int] = Counter()
@@ -203,10 +298,11 @@ def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, n
         parts = [f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in given]
         head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
         body = "".join([*parts, head]).encode() + document + b"\r\n--x--\r\n"
-        reply = call(server.http_url, "POST", route.path, body=body, content_type="multipart/form-data; boundary=x")
+        about = {"content_type": "multipart/form-data; boundary=x", "x_api_key": KEY}
+        reply = call(server.http_url, "POST", route.path, body=body, **about)
         statuses[reply.status] += 1
         assert reply.status in (200, 400), (route.path, name, document, reply.body)
         if reply.status == 200 and route.path != "/v1/files":
             assert fetched(server, reply.document) in (200, 400), (route.path, name, document)
     assert {200, 400} <= statuses.keys(), statuses
-    assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
+    assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=KEY).status == 200

@@ -10,6 +10,7 @@ from typing import Any
 from service.calls.failures import code_of
 from service.domain.errors import Overloaded, ServiceError
 from service.faces.http.application import HttpAnswer
+from service.faces.http.refusals import Refused
 
 JSON = "application/json"
 
@@ -35,7 +36,7 @@ def status_of(code: str) -> HTTPStatus:
 
 def status_of_error(error: ServiceError) -> HTTPStatus:
     """Return HTTP's status for an error."""
-    return status_of(code_of(error))
+    return error.status if isinstance(error, Refused) else status_of(code_of(error))
 
 
 def retry_headers(error: ServiceError) -> Mapping[str, str]:

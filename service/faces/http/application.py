@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from service.faces.http.refusals import BodyTooLarge, HeadRefused, Refused, UnknownMethod
+
 _LOG = logging.getLogger(__name__)
 
 PLAIN = "text/plain; charset=utf-8"
@@ -59,23 +61,6 @@ class HttpAnswer:
 Answer = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 
-class Refused(Exception):
-    """A request that can't be read; the connection ends with `answer`."""
-
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.answer = HttpAnswer(status, PLAIN, f"{message}\n".encode(), {"Connection": "close"})
-
-
-class BodyTooLarge(Refused):
-    """A body of more than the allowed bytes; `size` is its size as far as it is known."""
-
-    def __init__(self, size: str, max_bytes: int) -> None:
-        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {size} bytes; allowed is {max_bytes}")
-        self.size = size
-        self.max_bytes = max_bytes
-
-
 class ClientGone(Exception):
     """The client disconnected before its request was complete."""
 
@@ -90,7 +75,8 @@ def application(answer: Answer, max_body_bytes: int = 0) -> Application:
         except ClientGone:
             return
         except Refused as refused:
-            await end_with(refused.answer, receive, send)
+            answer_of_refusal = HttpAnswer(refused.status, PLAIN, f"{refused}\n".encode(), {"Connection": "close"})
+            await end_with(answer_of_refusal, receive, send)
             return
         try:
             answered = await answer(request)
@@ -110,16 +96,26 @@ def check_head(scope: Scope, methods: Sequence[str]) -> None:
         Refused: it is too large, or the method another one.
     """
     if scope["method"] not in methods:
-        possible = f"{', '.join(methods[:-1])} and {methods[-1]}"
-        raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"{scope['method']:.20} is not possible; {possible} are")
-    if len(scope["raw_path"]) + len(scope["query_string"]) > _MAX_TARGET_BYTES:
-        raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, f"the path is too long; allowed are {_MAX_TARGET_BYTES} bytes")
+        raise UnknownMethod(scope["method"], methods)
+    size = len(scope["raw_path"]) + len(scope["query_string"])
+    if size > _MAX_TARGET_BYTES:
+        raise HeadRefused(
+            HTTPStatus.REQUEST_URI_TOO_LONG,
+            "the path and the query have {size} bytes",
+            size=size,
+            allowed=f"{_MAX_TARGET_BYTES}",
+            advice="send what is long in a body",
+        )
     headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
     sizes = [len(name) + len(value) for name, value in headers]
     if len(sizes) > _MAX_HEADERS or sum(sizes) > _MAX_HEADERS_BYTES:
-        raise Refused(
+        raise HeadRefused(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-            f"{len(sizes)} headers of {sum(sizes)} bytes; allowed are {_MAX_HEADERS} of {_MAX_HEADERS_BYTES} in all",
+            "the request has {number} headers of {size} bytes",
+            number=len(sizes),
+            size=sum(sizes),
+            allowed=f"{_MAX_HEADERS} of {_MAX_HEADERS_BYTES} in all",
+            advice="send fewer or shorter ones",
         )
 
 
@@ -138,7 +134,7 @@ def on_loop(answer: Answer, loop: asyncio.AbstractEventLoop) -> Answer:
 async def _read(scope: Scope, receive: Receive, max_body_bytes: int) -> HttpRequest:
     headers = headers_of(scope)
     if "content-length" not in headers and scope["method"] == "POST":
-        raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; give the length of the body")
+        raise HeadRefused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing", advice="give the length of the body")
     body = await read_body(headers, receive, max_body_bytes)
     return HttpRequest(method_of(scope), scope["raw_path"].decode("latin-1"), headers, body)
 

@@ -1,15 +1,28 @@
 """Limits on a port's connections, and on the time each takes to send its request and to receive the answer.
 
+A request's head has a fixed time. A body and an answer have as much, and more for what has been moved, so that large
+ones pass over slow networks, and who hardly moves anything is given up as early as who moves nothing.
+
 Connections still sending their request are closed to make room for new ones, so idle connections can't block others.
 """
 
 import asyncio
+import contextlib
+import socket
 from dataclasses import dataclass
 
 from service.faces.http.application import Application, Message, Receive, Scope, Send
+from service.faces.http.refusals import BodyTooSlow
 
 MAX_CONNECTIONS = 64  # of operators
-READ_SECONDS = 10.0  # to send a request, since connecting or its first byte; and to receive the answer
+READ_SECONDS = 10.0  # to send a request's head, since connecting or its first byte; and the least for all else
+LEAST_BYTES_PER_SECOND = 32 * 2**10  # of a body, and of an answer
+MOST_SECONDS = 600.0  # for either, whatever its size
+
+_PIECE_BYTES = 64 * 2**10  # of an answer, that are waited for together
+_UNSENT_BYTES = (
+    128 * 2**10
+)  # that the system takes before they can be sent; by default megabytes, and all count as read
 
 CONNECTION = "dragoman.connection"  # key of the `Connection` in an ASGI scope's state
 
@@ -43,11 +56,20 @@ class Connection:
         self._connections = connections
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._allowed_seconds = self._due_seconds = 0.0  # the time without what is moved, and its end
+        self._num_moved = 0
+        self._reader: asyncio.Task[object] | None = None  # waits for more of a body
+        self._is_late = self._has_body = False
         self._task: asyncio.Task[object] | None = None
         self._is_last = False
         self._is_idle = self._has_answered = False
         self._has_room = asyncio.Event()  # to write more
         self._has_room.set()
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the connection is open."""
+        return self._transport is not None
 
     @property
     def is_reading(self) -> bool:
@@ -61,6 +83,7 @@ class Connection:
                 return False
             next(iter(self._connections.reading))._give_up()
         self._transport = transport
+        _limit_unsent(transport)
         self._connections.all.add(self)
         self.reads()
         return True
@@ -73,6 +96,7 @@ class Connection:
                 self._transport.close()
             self._connections.reading[self] = None
             self._is_idle = self._has_answered
+            self._is_late = self._has_body = False
             idle_seconds = self._connections.limits.idle_seconds if self._has_answered else None
             self._within(idle_seconds or READ_SECONDS)
 
@@ -81,6 +105,31 @@ class Connection:
         if self._is_idle:
             self._is_idle = False
             self._within(READ_SECONDS)
+
+    async def body(self, receive: Receive) -> Message:
+        """Receive the next part of a request's body.
+
+        Raises:
+            BodyTooSlow: it takes too long.
+        """
+        self._reader = task = asyncio.current_task()
+        try:
+            message = await receive()
+        except asyncio.CancelledError:
+            if task is None or not self._is_late or task.uncancel():
+                raise
+            raise self._too_slow() from None
+        finally:
+            self._reader = None
+        if message["type"] == "http.request":
+            if not message.get("more_body", False):
+                self.works()
+            else:
+                if not self._has_body:
+                    self._has_body = True
+                    self._within(READ_SECONDS)
+                self._num_moved += len(message.get("body", b""))
+        return message
 
     def works(self) -> None:
         """Handle a request that has arrived completely; handling it has deadlines of its own."""
@@ -103,9 +152,10 @@ class Connection:
         else:
             self._has_room.set()
 
-    async def sent(self) -> None:
-        """Wait until the client has read most of the answer."""
+    async def sent(self, num_bytes: int = 0) -> None:
+        """Wait until the client has read most of these bytes, and of those before."""
         await self._has_room.wait()
+        self._num_moved += num_bytes
 
     def reads_no_more(self) -> None:
         """Close once the requests that have arrived are answered; the client sends no more."""
@@ -122,17 +172,48 @@ class Connection:
         self._connections.reading.pop(self, None)
 
     def _within(self, seconds: float | None) -> None:
+        """Give up after so many seconds, and those that the bytes moved until then may take."""
+        self._num_moved = 0
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
         if seconds is not None:
-            self._deadline = asyncio.get_running_loop().call_later(seconds, self._give_up)
+            loop = asyncio.get_running_loop()
+            self._allowed_seconds, self._due_seconds = seconds, loop.time() + seconds
+            self._deadline = loop.call_at(self._due_seconds, self._is_due)
+
+    def _is_due(self) -> None:
+        loop = asyncio.get_running_loop()
+        more_seconds = min(self._num_moved / LEAST_BYTES_PER_SECOND, MOST_SECONDS - self._allowed_seconds)
+        due_seconds = self._due_seconds + more_seconds
+        if self._num_moved and due_seconds > loop.time():
+            self._deadline = loop.call_at(due_seconds, self._is_due)
+        elif self._reader is not None and not self._is_late:
+            self._is_late = True
+            self._deadline = loop.call_later(READ_SECONDS, self._is_due)  # to tell the client
+            self._reader.cancel()
+        else:
+            self._give_up()
+
+    def _too_slow(self) -> BodyTooSlow:
+        began_seconds = self._due_seconds - self._allowed_seconds
+        allowed = (
+            f"{READ_SECONDS:g} s and 1 s more for each {LEAST_BYTES_PER_SECOND} bytes, up to {MOST_SECONDS:g} s in all"
+        )
+        return BodyTooSlow(self._num_moved, asyncio.get_running_loop().time() - began_seconds, allowed)
 
     def _give_up(self) -> None:
         transport = self._transport
         self.leave()
         if transport is not None:
             transport.abort()
+
+
+def _limit_unsent(transport: asyncio.Transport) -> None:
+    connected = transport.get_extra_info("socket")
+    if hasattr(socket, "TCP_NOTSENT_LOWAT") and connected is not None and connected.family != socket.AF_UNIX:
+        with contextlib.suppress(OSError):  # it is closed, or the system has no such option for it
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
 
 
 def bounded(app: Application) -> Application:
@@ -142,23 +223,28 @@ def bounded(app: Application) -> Application:
         connection: Connection = scope["state"][CONNECTION]
         has_begun = False
 
-        async def receive_all() -> Message:
-            message = await receive()
-            if not has_begun and message["type"] == "http.request" and not message.get("more_body", False):
-                connection.works()
-            return message
+        async def receive_in_time() -> Message:
+            return await (receive() if has_begun else connection.body(receive))
 
         async def send_in_time(message: Message) -> None:
             nonlocal has_begun
             has_begun = True
             connection.sends()
+            body: bytes = message.get("body", b"")
+            if len(body) > _PIECE_BYTES:
+                for at in range(0, len(body) - _PIECE_BYTES, _PIECE_BYTES):
+                    await send({**message, "body": body[at : at + _PIECE_BYTES], "more_body": True})
+                    await connection.sent(_PIECE_BYTES)
+                    if not connection.is_open:
+                        return
+                message = {**message, "body": body[at + _PIECE_BYTES :]}
             await send(message)
             await connection.sent()
             if message.get("more_body", message["type"] == "http.response.start"):
                 connection.works()  # on the next part
 
         try:
-            await app(scope, receive_all, send_in_time)
+            await app(scope, receive_in_time, send_in_time)
         finally:
             connection.reads()
 

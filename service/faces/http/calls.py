@@ -1,7 +1,8 @@
 """HTTP side of the call pipeline (`service.calls.pipeline`): takes every call from its head to its last byte.
 
 Find the route -> begin -> identify -> read the body within the byte budget -> admit -> serve -> answer, or the error in
-the API's words. All on the server's event loop: a call never waits for another thread.
+the API's words; where there is no route, in the words of the API whose paths begin like this one. All on the server's
+event loop: a call never waits for another thread.
 """
 
 import contextlib
@@ -17,15 +18,13 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
-from service.domain.errors import InvalidRequest, Public, ServiceError, Unavailable
-from service.faces.http.answers import in_json, retry_headers
+from service.domain.errors import ServiceError, Unavailable
+from service.faces.http.answers import retry_headers
 from service.faces.http.application import (
-    BodyTooLarge,
     ClientGone,
     HttpAnswer,
     HttpRequest,
     Receive,
-    Refused,
     Scope,
     Send,
     check_head,
@@ -37,9 +36,20 @@ from service.faces.http.application import (
     send_head,
 )
 from service.faces.http.cors import Cors
-from service.faces.http.routes import Found, HttpStream, Route, Routes
+from service.faces.http.refusals import (
+    IDENTITY,
+    Encoded,
+    HeadRefused,
+    MethodNotAllowed,
+    NoSuchPath,
+    Refused,
+    UnknownMethod,
+)
+from service.faces.http.routes import Failure, Found, HttpStream, Route, Routes
 
 _LOG = logging.getLogger(__name__)
+
+_NO_ROUTE = "http/no_route"  # name of all calls that are answered before it is known which they are
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -79,39 +89,59 @@ class HttpCalls:
         """Answer a request."""
         with contextlib.suppress(ClientGone):
             try:
-                check_head(scope, METHODS)
-                path: str = scope["raw_path"].decode("latin-1")
-                found = self._routes.find(path)
-                headers = headers_of(scope)
-                own = self._cors.headers(headers.get("origin", ""))
-                route = found.by_method.get(method_of(scope)) if found else None
-                if found is None or route is None:
-                    answer = self._cors.preflight(scope["method"], headers) or _no_route(scope["method"], path, found)
-                    await end_with(_with(answer, own), receive, send)
-                    return
-                request = HttpRequest(
-                    route.method, path, headers, query=scope["query_string"].decode("latin-1"), parts=found.parts
-                )
-                metadata = tuple(headers.items())
-                host, port = scope["client"] or ("", 0)
-                call = self._pipeline.begin(route.name, metadata, host, f"{host}:{port}")
-                await self._take(call, route, request, metadata, receive, _Sending(send, own, call))
-            except Refused as refused:
-                await end_with(refused.answer, receive, send)
+                await self._answer(scope, receive, send)
+            except ClientGone:
+                raise
             except Exception:  # of a face: its calls' own are answered by the pipeline
                 _LOG.exception("%s %s failed", scope["method"], scope["raw_path"])
                 raise
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["raw_path"].decode("latin-1")
+        headers = headers_of(scope)
+        route, found, refused = None, None, None
+        try:
+            check_head(scope, METHODS)
+            found = self._routes.find(path)
+            route = found.by_method.get(method_of(scope)) if found else None
+        except Refused as error:
+            refused = error
+        metadata = tuple(headers.items())
+        host, port = scope["client"] or ("", 0)
+        call = self._pipeline.begin(route.name if route else _NO_ROUTE, metadata, host, f"{host}:{port}")
+        sending = _Sending(send, self._cors.headers(headers.get("origin", "")), call)
+        if route is not None and found is not None:
+            request = HttpRequest(
+                route.method, path, headers, query=scope["query_string"].decode("latin-1"), parts=found.parts
+            )
+            await self._take(call, route, request, metadata, receive, sending)
+            return
+        answer = None if refused else self._cors.preflight(scope["method"], headers)
+        if answer is not None:
+            self._pipeline.count(call)
+        else:
+            refused = refused or _no_route(scope["method"], path, found)
+            failure = next(iter(found.by_method.values())).failure if found else self._routes.failure(path)
+            answer = _failed(self._pipeline.refuse(call, refused), failure, call)
+            if isinstance(refused, HeadRefused | UnknownMethod):
+                answer = _with(answer, _CLOSES)
+        await end_with(sending.named(answer), receive, send)
 
     async def _take(
         self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, receive: Receive, sending: "_Sending"
     ) -> None:
         stay: Stay | None = None
+        is_whole = False
         try:
             if route.needs_key and not route.has_own_key:
                 self._pipeline.identify(call, metadata)
             stay = Stay(self._limits.budget, self._open_calls)
             max_bytes = route.max_body_bytes or self._limits.max_body_bytes
             body = await read_body(request.headers, receive, max_bytes, stay.grow)
+            is_whole = True
+            encoding = request.headers.get("content-encoding", "").lower()
+            if body and encoding not in ("", IDENTITY):
+                raise Encoded(encoding)
             if len(body) > LARGE_BYTES:
                 await self._large.turn()
             stay.open()
@@ -122,21 +152,15 @@ class HttpCalls:
                 raise Unavailable("the server is stopping", advice="try again, another server may answer")
             if route.queues:  # probes are answered under load
                 self._pipeline.admit(lambda: route.priority(request))
-        except BodyTooLarge as large:
-            error = InvalidRequest(
-                "the body has {size} bytes", size=Public(large.size), allowed=f"{large.max_bytes}", advice="send less"
-            )
-            answer = replace(route.failure(self._pipeline.refuse(call, error), call), status=large.answer.status)
-            await end_with(_with(sending.named(answer), _CLOSES), receive, sending.send)
-        except (ClientGone, Refused):
+        except ClientGone:
+            self._pipeline.count(call, "CANCELLED")
             raise
         except Exception as error:
-            failure = self._pipeline.refuse(call, error)
-            answer = _with(route.failure(failure, call), retry_headers(failure))
-            if stay is None:  # nothing was read
-                await end_with(_with(sending.named(answer), _CLOSES), receive, sending.send)
-            else:
+            answer = _failed(self._pipeline.refuse(call, error), route.failure, call)
+            if is_whole:
                 await sending.answer(answer if not self._is_closing() else _with(answer, _CLOSES))
+            else:
+                await end_with(_with(sending.named(answer), _CLOSES), receive, sending.send)
         else:
             await self._serve(route, request, call, metadata, sending)
         finally:
@@ -160,9 +184,9 @@ class HttpCalls:
             answer = await self._pipeline.serve(call, work, metadata)
         except ServiceError as error:
             if sending.has_begun and sending.stream is not None:
-                await sending.end(sending.stream.failed(error))
+                await sending.end(sending.stream.failed(error, call))
                 return
-            answer = _with(route.failure(error, call), retry_headers(error))
+            answer = _failed(error, route.failure, call)
         if answer is None:
             await sending.end()
         else:
@@ -219,12 +243,11 @@ def _with_key(metadata: Metadata, key: str) -> Metadata:
     return (("x-api-key", key), *metadata) if key else metadata
 
 
-def _no_route(method: str, path: str, found: Found | None) -> HttpAnswer:
-    """Return the answer where no route is."""
-    if found is None:
-        message = f"{path!r:.80} is not here; /v1/docs lists what is."
-        document = {"error": {"code": "NOT_FOUND", "message": message}}
-        return in_json(document, status=HTTPStatus.NOT_FOUND)
-    possible = ", ".join(sorted(found.by_method))
-    document = {"error": {"code": "UNIMPLEMENTED", "message": f"{method} is not possible here; allowed is {possible}."}}
-    return in_json(document, {"Allow": possible}, HTTPStatus.METHOD_NOT_ALLOWED)
+def _failed(error: ServiceError, failure: Failure, call: Call) -> HttpAnswer:
+    """Return an error in the words of its API, with what HTTP itself has to say."""
+    answer = _with(failure(error, call), retry_headers(error))
+    return _with(replace(answer, status=error.status), error.headers) if isinstance(error, Refused) else answer
+
+
+def _no_route(method: str, path: str, found: Found | None) -> Refused:
+    return MethodNotAllowed(method, sorted(found.by_method)) if found else NoSuchPath(path)

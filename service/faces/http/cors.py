@@ -13,7 +13,19 @@ ANY = "*"
 _NONE: Mapping[str, str] = MappingProxyType({})
 _KEPT_SECONDS = 600
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
-_EXPOSED = f"{REQUEST_ID_KEY}, {TIMING_KEY}, retry-after"
+# What a page may read of an answer besides its body: all that some API tells in headers.
+_EXPOSED = ", ".join(
+    (
+        REQUEST_ID_KEY,
+        TIMING_KEY,
+        "retry-after",
+        "www-authenticate",
+        "content-disposition",
+        "x-document-notes",
+        "dragoman-finish-reasons",
+        "inference-header-content-length",
+    )
+)
 
 
 class Cors:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from service.domain.errors import InvalidRequest, Quoted, quoted
 from service.faces.http.application import HttpRequest
+from service.faces.http.bodies import FORM, content_type, fields_of_form
 
 MULTIPART = "multipart/form-data"
 
@@ -38,6 +39,20 @@ class FormPart:
             raise InvalidRequest(
                 "form field {name} is not UTF-8", name=self.name, advice="encode it as UTF-8"
             ) from None
+
+
+def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
+    """Return the fields of a body that is a form in either encoding, in order and without files; `None` if it is none.
+
+    Raises:
+        InvalidRequest: as for `fields_of_form` and `parts_of_form`.
+    """
+    kind = content_type(request)
+    if kind == FORM:
+        return fields_of_form(request)
+    if kind == MULTIPART:
+        return [(part.name, part.text) for part in parts_of_form(request) if part.filename is None]
+    return None
 
 
 def parts_of_form(request: HttpRequest) -> list[FormPart]:

@@ -1,7 +1,7 @@
 """Which call each path is, and in whose words its errors are."""
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -11,6 +11,7 @@ from service.domain.errors import ServiceError
 from service.domain.translation import Priority
 from service.faces.http.application import HttpAnswer, HttpRequest
 
+_MOST_SEGMENTS = 4  # of a path, that tell which API it is of
 _PART = re.compile(r"\{(\w+)\}")
 
 
@@ -20,7 +21,7 @@ class HttpStream:
 
     content_type: str
     parts: AsyncGenerator[bytes]
-    failed: Callable[[ServiceError], bytes]  # the last part, after an error
+    failed: Callable[[ServiceError, Call], bytes]  # the last part, after an error
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -82,11 +83,14 @@ class Routes:
         self.all = tuple(routes)
         self._fixed: dict[str, Found] = {}
         self._open: dict[re.Pattern[str], dict[str, Route]] = {}
+        self._failures: dict[str, Failure] = {}
         by_path: dict[str, dict[str, Route]] = {}
         for route in self.all:
             there = by_path.setdefault(route.path, {})
             assert route.method not in there, f"{route.method} {route.path} is there twice"
             there[route.method] = route
+            for beginning in _beginnings(_PART.split(route.path)[0]):
+                self._failures.setdefault(beginning, route.failure)
         # Of two that match, the one with more fixed text is meant: {name}:translateText before {name}.
         for path, there in sorted(by_path.items(), key=lambda each: -len(_PART.sub("", each[0]))):
             if _PART.search(path):
@@ -103,6 +107,21 @@ class Routes:
             if match := pattern.fullmatch(path):
                 return Found(there, {name: unquote(part) for name, part in match.groupdict().items()})
         return None
+
+    def failure(self, path: str) -> Failure:
+        """Return in whose words it is told that `path` has no route: those of the API whose paths begin like it.
+
+        Of several, the first; the first API of all where none begins so.
+        """
+        known = (self._failures[each] for each in _beginnings(path) if each in self._failures)
+        return next(known, self.all[0].failure)
+
+
+def _beginnings(path: str) -> Iterator[str]:
+    """Yield the first segments of a path, the longest beginning first."""
+    segments = path.split("/", _MOST_SEGMENTS)[1:_MOST_SEGMENTS]
+    for number in range(len(segments), 0, -1):
+        yield "/".join(segments[:number])
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.servers import READY
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair
 from service.cli.serve import ready_line
@@ -38,6 +39,18 @@ def test_the_default_server_needs_no_address(server: Any) -> None:
         "status page on http://127.0.0.1:9465/. "
         'Try: .venv/bin/dragoman translate --to de "Where is the train station?"'
     )
+
+
+def test_the_port_for_http_is_an_address_to_open(server: Any) -> None:
+    page = "HTTP API and translation page on"
+    assert f"gRPC on 127.0.0.1:50051, {page} http://127.0.0.1:8080/, metrics on" in ready_line(server(http_port=8080))
+    assert f", {page} http://[::1]:8080/, metrics" in ready_line(server(http_port=8080, http_host="::1"))
+    tls = {"tls_certificate": Path("a.crt"), "tls_key": Path("a.key")}
+    assert f", {page} https://127.0.0.1:8080/, metrics" in ready_line(server(http_port=8080, **tls))
+    assert "page on" not in ready_line(server(admin_port=-1))
+    found = READY.search(f"{ready_line(server(http_port=8080))}\n")
+    assert found is not None
+    assert (found["address"], found["http"]) == ("127.0.0.1:50051", "http://127.0.0.1:8080")
 
 
 def test_another_address_is_part_of_the_command(server: Any) -> None:

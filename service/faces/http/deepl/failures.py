@@ -7,17 +7,16 @@ from service.domain.call import Call
 from service.domain.errors import (
     NotFound,
     PairNotFound,
-    Path,
     QuotaExceeded,
     ServiceError,
     TooLong,
     TooMany,
     Unauthenticated,
     Unimplemented,
-    dotted,
 )
 from service.faces.http.answers import in_json, status_of_error
 from service.faces.http.application import HttpAnswer
+from service.faces.http.spelling import spell, spelling_of
 
 QUOTA_EXCEEDED = 456  # not one of HTTP's; clients don't try again
 
@@ -28,13 +27,13 @@ _FIELDS = {
     "mime_type": "tag_handling",
     "glossary": "glossary_id",
 }
+spelled = spelling_of(_FIELDS)  # how a field is called here
 _LANGUAGES = ("source_lang", "target_lang")
 
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
     """Return an error: a sentence that says it all, and by what to find the call."""
-    error.spelling = spelled
-    error.advice = error.advice.replace("source_language_code", _FIELDS["source_language_code"])
+    spell(error, _FIELDS, spelled)
     message = str(error)
     if error.field in _LANGUAGES:
         message = f"Value for '{error.field}' not supported: {message}"
@@ -59,8 +58,3 @@ def status_for(error: ServiceError) -> int:
     if isinstance(error, NotFound):
         return HTTPStatus.NOT_FOUND
     return status_of_error(error)
-
-
-def spelled(path: Path) -> str:
-    """Return how a field is called here."""
-    return dotted(Path(_FIELDS.get(str(path[0]), path[0]), *path[1:]))

@@ -3,8 +3,8 @@
 from typing import Any, TypeVar
 
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import FORM, checked, content_type, fields_of_form, form_of, json_of
-from service.faces.http.multipart import MULTIPART, parts_of_form
+from service.faces.http.bodies import checked, form_of, json_of
+from service.faces.http.multipart import fields_of_any_form
 
 T = TypeVar("T")
 
@@ -36,17 +36,10 @@ def key_in(request: HttpRequest) -> str:
 
 
 def _document(request: HttpRequest) -> dict[str, Any]:
-    document: dict[str, Any] = {}
-    fields = form_of(request.query)
-    if request.body:
-        if (given := content_type(request)) == FORM:
-            fields = [*fields_of_form(request), *fields]
-        elif given == MULTIPART:
-            fields = [*((each.name, each.text) for each in parts_of_form(request) if each.filename is None), *fields]
-        else:
-            document = json_of(request, dict[str, Any])
+    of_form = fields_of_any_form(request) if request.body else []
+    document = json_of(request, dict[str, Any]) if of_form is None else {}
     in_fields: dict[str, Any] = {}
-    for name, value in fields:
+    for name, value in (*(of_form or ()), *form_of(request.query)):
         if name in _LISTS:
             in_fields.setdefault(name, []).append(value)
         else:

@@ -11,7 +11,7 @@ from service.calls.failures import code_of
 from service.domain.call import Call
 from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceError
 from service.faces.grpc.status import ERROR_DOMAIN
-from service.faces.http.answers import in_json, status_of
+from service.faces.http.answers import in_json, status_of_error
 from service.faces.http.application import HttpAnswer
 
 Document = dict[str, Any]
@@ -47,7 +47,7 @@ def failure_of_v2(error: ServiceError, _: Call) -> HttpAnswer:
 
 def _document(error: ServiceError) -> Document:
     code = code_of(error)
-    return {"code": status_of(code).value, "message": str(error), "status": code, "details": _details(error)}
+    return {"code": status_of_error(error).value, "message": str(error), "status": code, "details": _details(error)}
 
 
 def _details(error: ServiceError) -> list[Document]:

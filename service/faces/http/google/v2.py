@@ -14,7 +14,6 @@ from service.domain.errors import (
     Path,
     ServiceError,
     Unimplemented,
-    dotted,
     quoted,
 )
 from service.domain.translation import MAX_TEXTS, TranslationRequest
@@ -29,6 +28,7 @@ from service.faces.http.google.failures import failure_of_v2
 from service.faces.http.google.parameters import Fields, key_in, own_fields
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
+from service.faces.http.spelling import spell
 from service.text.languages import is_well_formed
 from service.translation.translator import Translator
 
@@ -150,8 +150,7 @@ def in_words_of_v2(model: str | None = None) -> Iterator[None]:
         told = error.as_invalid() if isinstance(error, PairNotFound) else error
         if isinstance(told, NotFound) and told.resource_type == "model":
             told.resource_name = model or ""
-        told.spelling = _spelled
-        told.advice = told.advice.replace("source_language_code", _FIELDS["source_language_code"])
+        spell(told, _FIELDS)
         raise told from error
 
 
@@ -164,7 +163,3 @@ def _texts(texts: list[str]) -> tuple[str, ...]:
     check_count("q", len(texts), MAX_TEXTS)
     current_call().asks_for(texts)
     return tuple(texts)
-
-
-def _spelled(path: Path) -> str:
-    return dotted(Path(_FIELDS.get(str(path[0]), path[0]), *path[1:]))

@@ -1,12 +1,10 @@
-"""The JSON of requests. As with Triton, Content-Type does not matter; unlike there, bodies may not be compressed."""
+"""The JSON of requests. As with Triton, Content-Type does not matter."""
 
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from service.domain.errors import InvalidRequest
 from service.faces.grpc.kserve.plain_data import Parameters
-from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import adapter, invalid
 
 B = TypeVar("B", bound=BaseModel)
@@ -58,20 +56,6 @@ class IndexBody(_Body):
 
 class ModelBody(_WithParameters):
     """A request to load or unload a model."""
-
-
-def bytes_of(request: HttpRequest) -> bytes:
-    """Return the body of a request.
-
-    Raises:
-        InvalidRequest: it is compressed.
-    """
-    encoding = request.headers.get("content-encoding", "").strip().lower()
-    if encoding not in ("", "identity"):
-        raise InvalidRequest(
-            "Content-Encoding is {given}", given=encoding, allowed="identity", advice="send the body as it is"
-        )
-    return request.body
 
 
 def parsed(document: bytes, kind: type[B]) -> B:

@@ -22,7 +22,7 @@ from service.faces.grpc.kserve.plain_data import (
 )
 from service.faces.http.answers import in_json, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.kserve.bodies import IndexBody, ModelBody, bytes_of, parsed
+from service.faces.http.kserve.bodies import IndexBody, ModelBody, parsed
 from service.faces.http.kserve.inference import WantedOutputs, answer_of, infer_body_of, input_tensors
 from service.faces.http.routes import Handle, Route
 
@@ -108,21 +108,21 @@ class KServe:
 
     async def repository_index(self, request: HttpRequest) -> HttpAnswer:
         """List the models on disk and in memory."""
-        only_ready = parsed(bytes_of(request), IndexBody).ready
+        only_ready = parsed(request.body, IndexBody).ready
         index = await self._methods.repository_index(_repository_of(request), only_ready=only_ready)
         return in_json(document_of(index)["models"])
 
     async def load(self, request: HttpRequest) -> HttpAnswer:
         """Load a model."""
         _check_origin(request)
-        parameters = parsed(bytes_of(request), ModelBody).given
+        parameters = parsed(request.body, ModelBody).given
         await self._methods.load(_repository_of(request), request.parts["name"], parameters)
         return in_json({})
 
     async def unload(self, request: HttpRequest) -> HttpAnswer:
         """Unload a model."""
         _check_origin(request)
-        parsed(bytes_of(request), ModelBody)
+        parsed(request.body, ModelBody)
         await self._methods.unload(_repository_of(request), request.parts["name"])
         return in_json({})
 

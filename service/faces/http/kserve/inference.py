@@ -16,7 +16,7 @@ from service.faces.grpc.kserve.plain_data import InputTensor, OutputTensor, Para
 from service.faces.grpc.kserve.tensors import BYTES, elements_of
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.kserve.bodies import InferBody, InputBody, bytes_of, parsed
+from service.faces.http.kserve.bodies import InferBody, InputBody, parsed
 
 BINARY = "application/octet-stream"
 JSON_LENGTH = "Inference-Header-Content-Length"
@@ -32,7 +32,7 @@ def infer_body_of(request: HttpRequest) -> tuple[InferBody, bytes]:
         InvalidRequest: the body is compressed, its JSON is not such a request or names another model than the URL, or
             the header is wrong.
     """
-    whole = bytes_of(request)
+    whole = request.body
     length = _json_length(request, len(whole))
     body = parsed(whole[:length], InferBody)
     for field, own, part in (("model_name", body.model_name, "name"), ("model_version", body.model_version, "version")):

@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from service.domain.errors import InvalidRequest, Path, Quoted, Spelling, dotted, shown
+from service.domain.errors import InvalidRequest, Path, Quoted, ServiceError, shown
 from service.domain.options import MAX_BEAM_SIZE, RequestedOptions
 from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Translation, TranslationRequest
 from service.faces.counts import check_count
 from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import FORM, checked, content_type, fields_of_form, form_of, json_of
+from service.faces.http.bodies import FORM, checked, content_type, form_of, json_of
 from service.faces.http.languages import ListedLanguage
-from service.faces.http.multipart import MULTIPART, parts_of_form
+from service.faces.http.multipart import MULTIPART, fields_of_any_form
+from service.faces.http.spelling import spell, spelling_of
 from service.text.detection import UNDETERMINED
 from service.text.languages import language_of
 
@@ -88,13 +89,10 @@ def body_of(request: HttpRequest, kind: type[T]) -> T:
     given = content_type(request)
     if given == JSON:
         return json_of(request, kind)
-    fields = form_of(request.query)
-    if given == FORM:
-        fields += fields_of_form(request)
-    elif given == MULTIPART:
-        fields += [(part.name, part.text) for part in parts_of_form(request) if part.filename is None]
-    elif request.body:
+    of_form = fields_of_any_form(request)
+    if of_form is None and request.body:
         raise InvalidRequest("Content-Type is {given}", given=given, allowed=f"{JSON}, {FORM}, {MULTIPART}")
+    fields = [*form_of(request.query), *(of_form or ())]
     values: Document = {}
     for name, value in fields:
         values.setdefault(name, value)
@@ -217,16 +215,16 @@ def settings_document(
     }
 
 
-def spelling(*, is_single: bool) -> Spelling:
-    """Return how fields are called here; a text that came alone has no index."""
+def tell(error: ServiceError, *, is_single: bool) -> None:
+    """Put an error into the terms of this API; a text that came alone has no index."""
+    spelled = spelling_of(_FIELDS)
 
-    def spelled(path: Path) -> str:
+    def own(path: Path) -> str:
         if path[0] == "options":
             return "alternatives"  # the only one that can be chosen
-        rest = () if is_single and path[0] == "texts" else path[1:]
-        return dotted(Path(_FIELDS.get(str(path[0]), path[0]), *rest))
+        return spelled(Path("texts") if is_single and path[0] == "texts" else path)
 
-    return spelled
+    spell(error, _FIELDS, own)
 
 
 def _with_plain_line_ends(text: str) -> str:

@@ -27,7 +27,7 @@ class TranslationPage:
 
     def routes(self) -> Sequence[Route]:
         """Return the page's route."""
-        route = partial(Route, failure=failure)
+        route = partial(Route, failure=failure, queues=False)
         return (route("GET", "/", "page", self.page, needs_key=False),)
 
     async def page(self, request: HttpRequest) -> HttpAnswer:

@@ -9,7 +9,7 @@ from service.calls.failures import code_of
 from service.domain.call import Call, current_call
 from service.domain.errors import ServiceError
 from service.domain.translation import Priority, StreamEvent, TranslationRequest
-from service.faces.http.answers import in_json, json_bytes, status_of
+from service.faces.http.answers import in_json, json_bytes, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
 from service.faces.http.documents.translation import DocumentTranslator
@@ -42,15 +42,16 @@ class V1:
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
         route = partial(Route, failure=failure)
+        quick = partial(route, queues=False)
         return (
             route("POST", "/v1/translate", "http/v1/translate", self.translate, priority=_priority),
             route("POST", "/v1/translate/stream", "http/v1/translate_stream", self.stream, priority=_priority),
             route("POST", "/v1/files", "http/v1/files", self._files.translate, max_body_bytes=MAX_UPLOAD_BYTES),
             route("POST", "/v1/detect", "http/v1/detect", self.detect),
-            route("GET", "/v1/languages", "http/v1/languages", self.languages),
-            route("GET", "/v1/models", "http/v1/models", self.models),
-            route("GET", "/v1/openapi.json", "http/v1/openapi", self.openapi, needs_key=False),
-            route("GET", "/v1/docs", "http/v1/docs", self.reference, needs_key=False),
+            quick("GET", "/v1/languages", "http/v1/languages", self.languages),
+            quick("GET", "/v1/models", "http/v1/models", self.models),
+            quick("GET", "/v1/openapi.json", "http/v1/openapi", self.openapi, needs_key=False),
+            quick("GET", "/v1/docs", "http/v1/docs", self.reference, needs_key=False),
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
@@ -76,7 +77,9 @@ class V1:
                     yield _event("", _stream_document(event, with_segments=body.return_segments))
             yield _event("done", model)
 
-        return HttpStream(EVENTS, parts(), lambda error: _event("error", error_document(error)), _STREAM_HEADERS)
+        return HttpStream(
+            EVENTS, parts(), lambda error, call: _event("error", error_document(error, call)), _STREAM_HEADERS
+        )
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         """Detect the language of each text."""
@@ -120,20 +123,22 @@ def _priority(request: HttpRequest) -> Priority:
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
     """Return an error: its code, the field, what is allowed, and a sentence that says it all."""
-    document = error_document(error)
-    document["error"]["request_id"] = call.request_id
-    status = status_of(document["error"]["code"])
+    status = status_of_error(error)
     headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-    return in_json(document, headers, status)
+    return in_json(error_document(error, call), headers, status)
 
 
-def error_document(error: ServiceError) -> messages.Document:
+def error_document(error: ServiceError, call: Call) -> messages.Document:
     """Return an error as data."""
     about = {"code": code_of(error), "reason": error.reason, "message": str(error)}
     for name, text in (("field", error.field), ("allowed", error.allowed), ("advice", error.advice)):
         if text:
             about[name] = text
-    return {"error": about}
+    return {"error": {**about, "request_id": call.request_id}}
+
+
+def _failed(error: ServiceError, call: Call) -> bytes:
+    return _event("error", error_document(error, call))
 
 
 def _event(name: str, document: messages.Document) -> bytes:

@@ -1,6 +1,6 @@
 """Documents in our own API: a form with a file and the fields of /v1/translate that fit, answered by the file."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Json
 
@@ -25,15 +25,15 @@ class FileFields(BaseModel):
     target_language_code: str = Field(description="BCP 47, such as de.")
     columns: list[str] = Field([], description="Of a table: names of the columns to translate; may be repeated.")
     retranslate: bool = Field(False, description="Of .po and .xliff: also entries that have a translation.")
-    model: str = ""
-    model_version: str = ""
+    model: str = Field("", description=messages.about("model"))
+    model_version: str = Field("", description=messages.about("model_version"))
     options: Json[messages.DecodingOptions] | None = Field(None, description="How to decode, as JSON.")
-    priority: Literal["high", "normal", "low"] = "normal"
-    split_sentences: Literal["off", "on", "no_newlines"] = "on"
-    preserve_formatting: bool = False
-    glossary: str = ""
-    strict: bool = False
-    deadline: Annotated[float, Field(description="Milliseconds until the answer must be there.")] | None = None
+    priority: Literal["high", "normal", "low"] = Field("normal", description=messages.about("priority"))
+    split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=messages.about("split_sentences"))
+    preserve_formatting: bool = Field(False, description=messages.about("preserve_formatting"))
+    glossary: str = Field("", description=messages.about("glossary"))
+    strict: bool = Field(False, description=messages.about("strict"))
+    deadline: float | None = Field(None, description=messages.DEADLINE)
 
 
 class FileRequest(FileFields):

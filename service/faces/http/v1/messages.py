@@ -7,7 +7,7 @@ Fields have the names of `dragoman.v1`'s messages. Those of the options come fro
 import enum
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -28,6 +28,9 @@ from service.faces.counts import MAX_LABELS, MAX_TERMS, check_count
 from service.models.loaded_model import LoadedModel
 
 Document = dict[str, Any]
+
+
+DEADLINE = "Milliseconds until the answer must be there; --default-deadline-seconds where it is left out."
 
 
 class _Message(BaseModel):
@@ -64,12 +67,13 @@ else:
 class TermMessage(_Message):
     """A term and its required translation; without a target it is kept unchanged."""
 
-    source: str
-    target: str | None = None
-    case_sensitive: bool = False
+    source: str = Field(description="What the text has.")
+    target: str | None = Field(None, description="What the translation will have; the same where it is left out.")
+    case_sensitive: bool = Field(False, description="Whether upper and lower case differ.")
 
 
-def _about(name: str) -> str:
+def about(name: str) -> str:
+    """Return what an option of a request means."""
     return REQUEST_OPTIONS[name].help
 
 
@@ -80,28 +84,28 @@ class TranslateRequest(_Message):
     texts: list[str] | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
     source_language_code: str = Field("", description="BCP 47, such as en; detected where it is left out.")
     target_language_code: str = Field(description="BCP 47, such as de.")
-    model: str = Field("", description=_about("model"))
-    model_version: str = Field("", description=_about("model_version"))
+    model: str = Field("", description=about("model"))
+    model_version: str = Field("", description=about("model_version"))
     options: DecodingOptions | None = Field(None, description="How to decode.")
-    mime_type: Literal["text/plain", "text/html"] = Field("text/plain", description=_about("mime_type"))
-    priority: Literal["high", "normal", "low"] = Field("normal", description=_about("priority"))
-    split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=_about("split_sentences"))
-    preserve_formatting: bool = Field(False, description=_about("preserve_formatting"))
-    glossary: str = Field("", description=_about("glossary"))
+    mime_type: Literal["text/plain", "text/html"] = Field("text/plain", description=about("mime_type"))
+    priority: Literal["high", "normal", "low"] = Field("normal", description=about("priority"))
+    split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=about("split_sentences"))
+    preserve_formatting: bool = Field(False, description=about("preserve_formatting"))
+    glossary: str = Field("", description=about("glossary"))
     terms: list[TermMessage] = Field([], description="Terms of this call; they take precedence over the glossary's.")
     target_prefixes: list[str] = Field([], description="Beginnings of the translations: one for each text, or none.")
     return_alignments: bool = Field(False, description="Return which parts of source and translation correspond.")
     return_segments: bool = Field(False, description="Return the segments that each text was translated in.")
-    strict: bool = Field(False, description=_about("strict"))
+    strict: bool = Field(False, description=about("strict"))
     labels: dict[str, str] = Field({}, description="Labels of yours.")
-    deadline: Annotated[float, Field(description="Milliseconds until the answer must be there.")] | None = None
+    deadline: float | None = Field(None, description=DEADLINE)
 
 
 class DetectRequest(_Message):
     """Texts to detect the languages of; give `text` or `texts`."""
 
-    text: str | None = None
-    texts: list[str] | None = None
+    text: str | None = Field(None, description="One text.")
+    texts: list[str] | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
 
 
 def texts_of(body: TranslateRequest | DetectRequest) -> tuple[str, ...]:

@@ -39,10 +39,12 @@ def reference_page(document: Mapping[str, Any]) -> HttpAnswer:
 
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
     schemas = document["components"]["schemas"]
+    errors: dict[str, str] = {}
     yield "<p><a href='/'>Translate in the browser</a></p>"
     yield "<p>The same as <a href='/v1/openapi.json'>OpenAPI 3.1</a>, for programs.</p>"
-    command = "curl http://127.0.0.1:8080/v1/translate -H 'Content-Type: application/json'"
-    yield f"<pre>{command} \\\n    -d '{escape(json.dumps(_EXAMPLE))}'</pre>"
+    command = "curl http://127.0.0.1:8080/v1/translate -H 'Content-Type: application/json' \\\n"
+    command += f"    -d '{json.dumps(_EXAMPLE)}'"
+    yield f"<pre tabindex='0' role='region' aria-label='Example'>{escape(command)}</pre>"
     yield "<p>Where the server asks for a key, add <code>-H 'Authorization: Bearer KEY'</code>.</p>"
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -53,6 +55,14 @@ def _body(document: Mapping[str, Any]) -> Iterator[str]:
                 *((each, "Answer") for each in operation["responses"]["200"]["content"].items()),
             ):
                 yield f"<p>{words}: {_type(content['schema'])}</p>"
+            failed = {status: about for status, about in operation["responses"].items() if status != "200"}
+            yield f"<p>Errors: {', '.join(failed)}: {_type({'$ref': f'{_REF}Error'})}</p>"
+            errors |= {status: about["description"] for status, about in failed.items()}
+    yield "<h2 id='errors'>Errors</h2><div class='card' tabindex='0' role='region' aria-label='Errors'><table>"
+    yield "<thead><tr><th scope='col'>status</th><th scope='col'>meaning</th></tr></thead>"
+    for status, description in sorted(errors.items()):
+        yield f"<tr><td>{status}</td><td>{escape(description)}</td></tr>"
+    yield "</table></div>"
     yield "<h2 id='messages'>Messages</h2>"
     for name, schema in schemas.items():
         yield f"<h3 id='{escape(name)}'>{escape(name)}</h3><p>{escape(schema.get('description', ''))}</p>"

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import http.client
 import logging
+import random
 import socket
 import threading
 import time
@@ -19,6 +20,7 @@ from service.faces.http import bounds
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.process.ports import PortError
+from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, eventually
 
 Address = tuple[str, int]
@@ -56,7 +58,7 @@ def test_what_is_asked_arrives(address: Address) -> None:
 
 
 def test_too_much_is_refused(address: Address) -> None:
-    assert ask(address, "POST", "/", b"12345678901") == (413, "the body has 11 bytes; allowed is 10\n")
+    assert ask(address, "POST", "/", b"12345678901") == (413, "the body has 11 bytes; allowed is 10. Send less.\n")
     assert ask(address, "POST", "/", b"x" * 1_000_000)[0] == 413
     assert raw(address, "POST / HTTP/1.1\r\nHost: a\r\n\r\n").startswith(b"HTTP/1.1 411 ")
     chunks = "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
@@ -169,24 +171,65 @@ def test_one_connection_takes_many_requests_one_after_the_other(address: Address
     assert [answered.count(each) for each in (b"HTTP/1.1 200 ", b"GET /a None", b"GET /b None")] == [3, 2, 1]
 
 
-def test_an_answer_has_to_be_taken_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def much(_: HttpRequest) -> HttpAnswer:
-        return HttpAnswer(HTTPStatus.OK, PLAIN, bytes(50_000_000))
-
+def test_a_slow_body_is_told_so(monkeypatch: pytest.MonkeyPatch, address: Address) -> None:
     monkeypatch.setattr(bounds, "READ_SECONDS", 0.3)
+    with socket.create_connection(address, TIMEOUT_SECONDS) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234")
+        answer = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"only 4 bytes of the body arrived within 0 s; allowed are 0.3 s and 1 s more for each 32768 bytes" in answer
+
+
+@contextlib.contextmanager
+def listening(num_bytes: int) -> Iterator[HttpListener]:
+    """Answer with so many bytes."""
+
+    async def much(_: HttpRequest) -> HttpAnswer:
+        return HttpAnswer(HTTPStatus.OK, PLAIN, random.Random(num_bytes).randbytes(num_bytes))
+
     listener = HttpListener("127.0.0.1", 0, "tests", "--test-port", application(much))
     listener.start()
     try:
-        with socket.create_connection(("127.0.0.1", listener.port), TIMEOUT_SECONDS) as client:
-            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            eventually(lambda: listener.num_connections == 1)
-            eventually(lambda: listener.num_connections == 0)
-            with pytest.raises(ConnectionError):  # noqa: PT012
-                while client.recv(65_536):
-                    pass
-                raise ConnectionError("it ended")
+        yield listener
     finally:
         listener.stop()
+
+
+def connected(listener: HttpListener) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", listener.port), TIMEOUT_SECONDS)
+
+
+def test_an_answer_has_to_be_taken_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(bounds, "LEAST_BYTES_PER_SECOND", 1_000_000)
+    with listening(50_000_000) as listener, connected(listener) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        eventually(lambda: listener.num_connections == 1)
+        eventually(lambda: listener.num_connections == 0)
+        with pytest.raises(ConnectionError):  # noqa: PT012
+            while client.recv(65_536):
+                pass
+            raise ConnectionError("it ended")
+
+
+@pytest.mark.parametrize(("most_seconds", "is_whole"), [(600.0, True), (0.4, False)], ids=["whole", "for-too-long"])
+def test_a_large_answer_has_more_time_if_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, most_seconds: float, *, is_whole: bool
+) -> None:
+    size, read_seconds = 8_000_000, patient(0.2)
+    monkeypatch.setattr(bounds, "READ_SECONDS", read_seconds)
+    monkeypatch.setattr(bounds, "LEAST_BYTES_PER_SECOND", 200_000 / patient(1))
+    monkeypatch.setattr(bounds, "MOST_SECONDS", patient(most_seconds))
+    received = bytearray()
+    with listening(size) as listener, connected(listener) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        began = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while more := client.recv(65_536):
+                received += more
+                time.sleep(patient(0.01))  # a slow reader
+    assert time.monotonic() - began > 2 * read_seconds
+    assert received.endswith(random.Random(size).randbytes(size)) is is_whole
 
 
 def test_without_descriptors_it_waits_and_recovers(

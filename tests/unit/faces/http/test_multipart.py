@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest
 from service.faces.http.application import HttpRequest
-from service.faces.http.multipart import FormPart, parts_of_form
+from service.faces.http.multipart import FormPart, fields_of_any_form, parts_of_form
 
 END = b"\r\n--b--\r\n"
 
@@ -38,6 +38,16 @@ def test_fields_and_files_come_in_order() -> None:
         FormPart("file", 'a "b".txt', b" --b\n\xff\r\n"),
     ]
     assert parts[0].text == "Grüße\r\nan alle"
+
+
+def test_a_form_is_one_in_either_encoding() -> None:
+    file = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\na'
+    body = b"\r\n".join([field("q", b"a"), file, field("q", b"b")])
+    assert fields_of_any_form(request(body + END)) == [("q", "a"), ("q", "b")]
+    encoded = "application/x-www-form-urlencoded; charset=utf-8"
+    assert fields_of_any_form(request(b"q=a&q=b", encoded)) == [("q", "a"), ("q", "b")]
+    for other in ("application/json", "text/plain", ""):
+        assert fields_of_any_form(request(b"q=a", other)) is None
 
 
 def test_what_surrounds_the_parts_is_ignored() -> None:

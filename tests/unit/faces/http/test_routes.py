@@ -1,11 +1,13 @@
 """Which route a path has."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from service.domain.call import Call
 from service.domain.errors import ServiceError
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.routes import Route, Routes
+from service.faces.http.routes import Failure, Route, Routes
 
 
 async def handle(request: HttpRequest) -> HttpAnswer:
@@ -16,7 +18,7 @@ def failure(error: ServiceError, call: Call) -> HttpAnswer:
     raise NotImplementedError
 
 
-def route(method: str, path: str) -> Route:
+def route(method: str, path: str, failure: Failure = failure) -> Route:
     return Route(method, path, f"{method} {path}", handle, failure)
 
 
@@ -58,3 +60,30 @@ def test_others_are_not(path: str) -> None:
 def test_the_same_method_of_the_same_path_twice_is_a_mistake() -> None:
     with pytest.raises(AssertionError, match="twice"):
         Routes([route("GET", "/a"), route("GET", "/a")])
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/", "ours"),
+        ("/nothing", "ours"),
+        ("", "ours"),
+        ("/a/b", "first"),
+        ("/a/x/y/z", "first"),
+        ("/a/models", "second"),
+        ("/a/models/m/1/2/3/4/5/6", "second"),
+        ("/a/modelsx", "first"),
+        ("//a", "ours"),
+    ],
+)
+def test_a_path_without_a_route_is_told_by_the_api_whose_paths_begin_like_it(path: str, name: str) -> None:
+    failures: list[Failure] = [Mock(), Mock(), Mock()]
+    names = dict(zip(("ours", "first", "second"), failures, strict=True))
+    routes = Routes(
+        [
+            route("GET", "/o", names["ours"]),
+            route("GET", "/a/b", names["first"]),
+            route("GET", "/a/models/{name}", names["second"]),
+        ]
+    )
+    assert routes.failure(path) is names[name]

@@ -145,8 +145,6 @@ def test_an_output_s_own_parameter_is_stronger_than_the_request_s(
             "outputs[score].parameters[binary_data] is 'yes'; allowed is true or false",
         ),
         (posted({"inputs": [text(data=TEXTS, parameters={"x": {}})]}), "inputs[text].parameters[x] can't be sent"),
-        (posted(in_json(), content_encoding="gzip"), "Content-Encoding is 'gzip'; allowed is identity"),
-        (posted(b"compressed", length="999", content_encoding="deflate"), "Content-Encoding is 'deflate'"),
         (posted(in_json(), length="0"), "Inference-Header-Content-Length is '0'"),
         (posted(in_json(), length="-5"), "Inference-Header-Content-Length is '-5'"),
         (posted(in_json(), length="9999"), "Inference-Header-Content-Length is '9999'; allowed is 1 to"),
