@@ -7,7 +7,7 @@ of the time outside the engine.
 
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import grpc
 from grpc_reflection.v1alpha import reflection
@@ -91,24 +91,6 @@ class CallInterceptor(Interceptor):
         return handler
 
 
-class _Behaviour(Generic[T]):
-    """What gRPC calls for each call. It is awaitable only by its looks: gRPC asks that of it twice a call, and if it
-    were not, whether it is a coroutine function, which takes twelve more calls of Python functions."""
-
-    def __init__(self, way: Callable[[Context], Awaitable[T]]) -> None:
-        self._way = way
-
-    async def __call__(self, _: Any, context: Context) -> T:
-        try:
-            return await self._way(context)
-        except grpc.aio.AbortError as error:
-            forget(error)
-            raise
-
-    def __await__(self) -> NoReturn:
-        raise TypeError("a behaviour is called, not awaited")
-
-
 class _Way:
     """The way of the calls of one method. All methods belong to the event loop's thread."""
 
@@ -130,14 +112,20 @@ class _Way:
     def handler(self) -> Any:
         """Return the handler for gRPC."""
         if self._is_unary:
-            return grpc.stream_unary_rpc_method_handler(_Behaviour(self._answer))
-        behaviour = _Behaviour(self._write_all if self._is_streamed else self._answer)
+            return grpc.stream_unary_rpc_method_handler(self._forgotten(self._answer))
+        way = self._forgotten(self._write_all) if self._is_streamed else self._forgotten(self._answer)
+        return grpc.stream_stream_rpc_method_handler(way, None, self._serialize)
 
-        async def coroutine_function(request: Any, context: Context) -> Any:
-            """Behave. It must look like what it is: what any other behaviour returns, gRPC iterates over."""
-            return await behaviour(request, context)
+    @staticmethod
+    def _forgotten(way: Callable[[Context], Awaitable[T]]) -> Callable[[Any, Context], Awaitable[T]]:
+        async def behaviour(_: Any, context: Context) -> T:
+            try:
+                return await way(context)
+            except grpc.aio.AbortError as error:
+                forget(error)
+                raise
 
-        return grpc.stream_stream_rpc_method_handler(coroutine_function, None, self._serialize)
+        return behaviour
 
     async def _answer(self, context: Context) -> bytes | None:
         """Answer one message with one message; `None` if the handler has written a stream."""

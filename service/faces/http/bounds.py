@@ -20,9 +20,8 @@ LEAST_BYTES_PER_SECOND = 32 * 2**10  # of a body, and of an answer
 MOST_SECONDS = 600.0  # for either, whatever its size
 
 _PIECE_BYTES = 64 * 2**10  # of an answer, that are waited for together
-_UNSENT_BYTES = (
-    128 * 2**10
-)  # that the system takes before they can be sent; by default megabytes, and all count as read
+# That the system takes before they can be sent: by default megabytes, all of which would count as read.
+_UNSENT_BYTES = 128 * 2**10
 
 CONNECTION = "dragoman.connection"  # key of the `Connection` in an ASGI scope's state
 
