@@ -2,9 +2,9 @@
 
 py-spy samples the real server from outside while callers keep it busy, once to learn the CPU time of a call without the
 sampling and once with it. The server stands still for each sample: read while it runs, stacks are torn, and Python's
-time appears as the event loop's. A sample belongs to the innermost frame that is in one of the parts below, so what a library
-does for us counts as the part that called it. The shares are of samples of the event loop's thread, the times those
-shares of the measured CPU time.
+time appears as the event loop's. A sample belongs to the innermost frame that is in one of the parts below, so what a
+library does for us counts as the part that called it. The shares are of samples of the event loop's thread, the times
+those shares of the measured CPU time.
 """
 
 import re
@@ -38,8 +38,7 @@ PARTS = (
     (r"^service/observe/", "metrics and log"),
     (r"^service/translation/", "translation: options, sequences, results"),
     (r"^service/(calls|faces)/", "taking the call: limits, key, deadline, errors"),
-    (r"^grpc/", "gRPC"),
-    (r"^(asyncio|uvloop|service/process)/|^service/server/", "event loop and sockets"),
+    (r"^(asyncio|uvloop|grpc|service/process)/|^service/server/", "gRPC, event loop and sockets"),
 )
 FRAME = re.compile(r" \((?P<file>[^()]+):\d+\)$")
 
