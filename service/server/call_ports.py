@@ -114,7 +114,7 @@ class CallPorts:
         from service.server.http_calls import call_listener, routes_of
 
         # What one of several processes keeps, callers could not fetch from the others.
-        self._background = None if self._shares_ports else BackgroundWork(self._open_calls)
+        self._background = None if self._shares_ports else BackgroundWork(self._pipeline, self._open_calls)
         self.routes = routes_of(self._config, self._translator, self._kserve, self._pipeline, self._background)
         return call_listener(
             self._config,

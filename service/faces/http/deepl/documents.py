@@ -4,7 +4,6 @@ Source: https://developers.deepl.com/api-reference/document.
 """
 
 import asyncio
-import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from pydantic import BaseModel
 
 from service.documents import DocumentOptions
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, Unavailable
+from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
@@ -26,15 +25,14 @@ from service.faces.http.deepl.parameters import asked_in
 from service.faces.http.documents.background import BackgroundWork
 from service.faces.http.documents.kept import KeptDocument, KeptDocuments
 from service.faces.http.documents.reading import Upload, check_ending
-from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
+from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator, is_of_document
 from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
 from service.faces.http.routes import Route
 from service.text.glossary_store import GlossaryStore
 
-_LOG = logging.getLogger(__name__)
-
 # An upload is answered when its translation is done, but not later: DeepL's client gives up after 10 s, and asks every
-# 5 s how far a document is that was not done at once.
+# 5 s how far a document is that was not done at once. What fails within this time for another reason than the document
+# is the upload's error: clients try an upload again that the server was too busy for.
 _PATIENCE_SECONDS = 2.0
 _ID = "document_id"
 
@@ -99,8 +97,16 @@ class Documents:
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
         kept = self._kept.add(current_call().key_name, len(upload.data), DOCUMENT_SECONDS)
-        task = self._background.start(lambda: self._translate(kept, upload, wanted))
+        task = self._background.start(
+            "http/deepl/document_translation",
+            tuple(request.headers.items()),
+            partial(self._translate, kept, upload, wanted),
+            partial(self._kept.failed, kept),
+        )
         await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
+        if kept.failure is not None and not is_of_document(kept.failure):
+            self._kept.forget(kept)
+            raise kept.failure
         return in_json({_ID: kept.id, "document_key": kept.key})
 
     async def status(self, request: HttpRequest) -> HttpAnswer:
@@ -118,16 +124,7 @@ class Documents:
         return file_answer(kept.translated)
 
     async def _translate(self, kept: KeptDocument, upload: Upload, wanted: TranslationRequest) -> None:
-        try:
-            self._kept.done(kept, await self._documents.translate(upload, wanted))
-        except ServiceError as error:
-            self._kept.failed(kept, error.with_traceback(None))
-        except asyncio.CancelledError:
-            self._kept.failed(kept, Unavailable("the server is stopping", advice="upload it again"))
-            raise
-        except Exception:
-            _LOG.exception("a document of a caller could not be translated")
-            self._kept.failed(kept, ServiceError("internal error; see the server's log", advice="report it"))
+        self._kept.done(kept, await self._documents.translate(upload, wanted))
 
     def _asked_for(self, request: HttpRequest) -> KeptDocument:
         asked = asked_in(request, HandleParameters)
