@@ -177,6 +177,14 @@ def test_a_deadline_is_kept(server: InProcessServer) -> None:
     eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
 
 
+def test_without_a_deadline_there_is_the_time_for_a_document(loop_thread: LoopThread, tiny_models: Path) -> None:
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, default_deadline_seconds=0.001)
+    with in_process(loop_thread, config) as running:
+        assert call(running.http_url, "POST", "/v1/translate", {**PAIR, "text": "station"}).status == 504
+        assert translate(running, "a.txt", b"station\n").status == 200
+        assert translate(running, "a.txt", b"station\n", deadline="1").status == 504
+
+
 def raw_upload(server: InProcessServer, data: bytes, key: str = "") -> Reply:
     return send(server, "/v2/document", "a.txt", data, key, source_lang="EN", target_lang="DE")
 

@@ -16,7 +16,7 @@ from service.text.languages import canonical
 from service.translation.translator import Translator
 
 DOCUMENT_SECONDS = 600.0
-"""The time for a document, in APIs whose callers can't set a deadline."""
+"""The time for a document whose caller sets no deadline."""
 
 # As `service.cli.pipeline` has them for the same work.
 _MAX_CHUNK_TEXTS = 32
