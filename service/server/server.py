@@ -120,7 +120,7 @@ class Server:
             self._pipeline,
             lambda: self._phase,
             self._tls,
-            shares_ports=worker is not None,
+            shared_documents=worker.documents if worker else None,
         )
         memory = self.calls.memory
         self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)

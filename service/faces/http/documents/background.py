@@ -1,6 +1,7 @@
 """Work that goes on after its call has been answered."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 from service.calls.metadata import Metadata
@@ -8,6 +9,8 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.domain.call import begin_call, current_call
 from service.domain.errors import ServiceError, Unavailable
+
+_LOG = logging.getLogger(__name__)
 
 
 class BackgroundWork:
@@ -26,7 +29,7 @@ class BackgroundWork:
         name: str,
         metadata: Metadata,
         work: Callable[[], Awaitable[None]],
-        on_failure: Callable[[ServiceError], None],
+        on_failure: Callable[[ServiceError], Awaitable[None]],
     ) -> "asyncio.Task[None]":
         """Start work for the current call's caller, who pays for it, as the call `name` with the same id.
 
@@ -41,9 +44,9 @@ class BackgroundWork:
             try:
                 await self._pipeline.serve(call, work, metadata, is_background=True)
             except ServiceError as error:
-                on_failure(error.with_traceback(None))
+                await _tell(on_failure, error.with_traceback(None))
             except asyncio.CancelledError:
-                on_failure(Unavailable("the server is stopping", advice="send it again"))
+                await _tell(on_failure, Unavailable("the server is stopping", advice="send it again"))
                 raise
 
         self._open_calls.began()
@@ -61,3 +64,10 @@ class BackgroundWork:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         self._open_calls.ended()
+
+
+async def _tell(on_failure: Callable[[ServiceError], Awaitable[None]], error: ServiceError) -> None:
+    try:
+        await on_failure(error)
+    except Exception:
+        _LOG.exception("why work in the background failed could not be kept for its caller")

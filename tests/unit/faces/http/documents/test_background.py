@@ -34,7 +34,10 @@ class Background:
         self.work = BackgroundWork(CallPipeline(self.metrics, observer, lambda _: None, self.gate), self.open_calls)
 
     def start(self, work: Callable[[], Awaitable[None]]) -> "asyncio.Task[None]":
-        return self.work.start("work", (), work, self.failures.append)
+        return self.work.start("work", (), work, self.failed)
+
+    async def failed(self, failure: ServiceError) -> None:
+        self.failures.append(failure)
 
     def count(self, code: str) -> bool:
         """Return whether one call ended with this code."""
@@ -118,6 +121,23 @@ def test_a_failure_is_told_counted_and_logged(error: Exception, code: str, caplo
     [failure] = background.failures
     told = {"RESOURCE_EXHAUSTED": "full", "INTERNAL": "internal error; see request id in the server's log; report it."}
     assert str(failure) == told[code]
+
+
+def test_a_failure_that_can_not_be_told_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        background = Background()
+
+        async def work() -> None:
+            raise Overloaded("full", 1.0)
+
+        async def failed(_: ServiceError) -> None:
+            raise OSError("no space left")
+
+        await background.work.start("work", (), work, failed)
+
+    asyncio.run(scenario())
+    assert "could not be kept for its caller" in caplog.text
+    assert "no space left" in caplog.text
 
 
 def test_so_many_at_a_time_as_calls_are_allowed_and_beside_these(tmp_path: Path) -> None:
