@@ -131,8 +131,13 @@ class _Way:
         """Return the handler for gRPC."""
         if self._is_unary:
             return grpc.stream_unary_rpc_method_handler(_Behaviour(self._answer))
-        way = self._write_all if self._is_streamed else self._answer
-        return grpc.stream_stream_rpc_method_handler(_Behaviour(way), None, self._serialize)
+        behaviour = _Behaviour(self._write_all if self._is_streamed else self._answer)
+
+        async def coroutine_function(request: Any, context: Context) -> Any:
+            """Behave. It must look like what it is: what any other behaviour returns, gRPC iterates over."""
+            return await behaviour(request, context)
+
+        return grpc.stream_stream_rpc_method_handler(coroutine_function, None, self._serialize)
 
     async def _answer(self, context: Context) -> bytes | None:
         """Answer one message with one message; `None` if the handler has written a stream."""
