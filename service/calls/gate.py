@@ -75,6 +75,7 @@ class Gate:
         self._files: WatchedFiles[KeyRing] = WatchedFiles([path], lambda: read_keys(path))
         self._requests, self._tokens = Usage(), Usage()
         self._num_calls: Counter[str] = Counter()
+        self._num_works: Counter[str] = Counter()
         self._took_over()
 
     def refresh(self) -> bool:
@@ -102,15 +103,7 @@ class Gate:
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
         try:
-            if 0 < quotas.concurrent_calls <= self._num_calls[name]:
-                raise QuotaExceeded(
-                    "key {key} has {number} calls in progress, and at most {most} are allowed at the same time",
-                    _CONCURRENCY_PAUSE_SECONDS,
-                    key=Public(name),
-                    number=self._num_calls[name],
-                    most=quotas.concurrent_calls,
-                    advice="wait for one to end",
-                )
+            _check_concurrency(key, self._num_calls[name], "calls")
             _check(self._tokens, name, quotas.tokens_per_minute, "tokens")
             _check(self._requests, name, quotas.requests_per_minute, "requests")
         except QuotaExceeded:
@@ -124,6 +117,27 @@ class Gate:
             yield
         finally:
             self._num_calls[name] -= 1
+
+    @contextmanager
+    def work(self, caller: Caller) -> Iterator[None]:
+        """Count work that goes on after its call, such as a document, for the duration of the `with` block.
+
+        As many of them are allowed as calls, but beside these: while they run, the caller may ask how far they are.
+
+        Raises:
+            Unauthenticated, QuotaExceeded: as for `call`; other quotas were those of the call.
+        """
+        key = self._good(caller.key)
+        try:
+            _check_concurrency(key, self._num_works[key.name], "documents")
+        except QuotaExceeded:
+            self._metrics.key_refused(key.name)
+            raise
+        self._num_works[key.name] += 1
+        try:
+            yield
+        finally:
+            self._num_works[key.name] -= 1
 
     def charge(self, name: str, num_tokens: int) -> None:
         """Charge a key for tokens that a call has used. If they exceed the quota, the key's next calls wait longer."""
@@ -157,6 +171,20 @@ class Gate:
     def _took_over(self) -> None:
         warn_if_world_readable(self._path, "API keys")
         self._metrics.knows_keys(self._files.current.names)
+
+
+def _check_concurrency(key: Key, number: int, what: str) -> None:
+    most = key.quotas.concurrent_calls
+    if 0 < most <= number:
+        raise QuotaExceeded(
+            "key {key} has {number} {what} in progress, and at most {most} are allowed at the same time",
+            _CONCURRENCY_PAUSE_SECONDS,
+            key=Public(key.name),
+            number=number,
+            what=Public(what),
+            most=most,
+            advice="wait for one to end",
+        )
 
 
 def _check(usage: Usage, name: str, quota: int, unit: str) -> None:

@@ -121,10 +121,13 @@ class CallPipeline:
         work: Callable[[], Awaitable[T]],
         metadata: Metadata = (),
         is_late: Callable[[], bool] = _never,
+        *,
+        is_background: bool = False,
     ) -> T:
         """Run `work`, observed and within the caller's quotas, and return its result.
 
-        `is_late` returns whether the call's deadline has passed.
+        `is_late` returns whether the call's deadline has passed. With `is_background` the work belongs to a call that
+        was answered, or will be while the work goes on.
 
         Raises:
             ServiceError: the call failed, for whatever reason.
@@ -135,10 +138,11 @@ class CallPipeline:
             if self._gate is None or call.caller is None:
                 answer = await work()
             else:
-                with self._gate.call(call.caller):
+                with self._gate.work(call.caller) if is_background else self._gate.call(call.caller):
                     answer = await work()
             call.end()
-            self._learn(call, is_late=is_late())
+            if not is_background:  # which takes longer than the calls that it is to be compared with
+                self._learn(call, is_late=is_late())
             return answer
         except asyncio.CancelledError:
             has_time = not is_late()
@@ -147,7 +151,7 @@ class CallPipeline:
                 self._learn(call, is_late=True)
             raise
         except Exception as error:
-            if isinstance(error, DeadlineExceeded):
+            if isinstance(error, DeadlineExceeded) and not is_background:
                 self._learn(call, is_late=True)
             raise failed(call, error, self._metrics) from None
         except BaseException:

@@ -9,11 +9,12 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from service.documents.archive import Archive
 from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
+from service.documents.docx_items import Item, balanced, with_fields
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.xml_source import Element, XmlSource, as_raw, from_raw
@@ -35,26 +36,6 @@ _CHARACTERS: Mapping[str, str] = MappingProxyType({"noBreakHyphen": "\u2011", "s
 _SPACES = re.compile(r"[\t\n\r]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A part of a paragraph, by itself: for text, `raw` is a run of it alone.
-
-    `kind` is `None` for what no text may move across. `field` is "begin", "separate" or "end" of a field, or
-    "instruction". It is from `start` to before `end` of the source; if that is within a run, `splits_before` and
-    `splits_after` say so, and `properties` are the run's.
-    """
-
-    kind: Kind | None
-    start: int
-    end: int
-    raw: str = ""
-    text: str = ""
-    properties: str = ""
-    field: str = ""
-    splits_before: bool = False
-    splits_after: bool = False
-
-
 class _Part:
     """One XML file of the archive."""
 
@@ -74,17 +55,17 @@ class _Part:
 
     def _of_paragraph(self, paragraph: Element) -> Iterator[Slot]:
         slots: list[Slot] = []
-        run: list[_Item] = []
-        for item in [*_with_fields(list(self._items(paragraph, slots))), _Item(None, 0, 0)]:
+        run: list[Item] = []
+        for item in [*with_fields(list(self._items(paragraph, slots))), Item(None, 0, 0)]:
             if item.kind is not None:
                 run.append(item)
                 continue
-            for part in _balanced(run):
+            for part in balanced(run):
                 slots += self._slot(part)
             run = []
         yield from sorted(slots, key=lambda slot: slot.start)
 
-    def _slot(self, items: Sequence[_Item]) -> Iterator[Slot]:
+    def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
         if not any(item.kind is Kind.TEXT and item.text.strip() for item in items):
             return
         inline = InlineText(_pieces(items))
@@ -96,7 +77,7 @@ class _Part:
             write = functools.partial(_written, inline, self._w, before, after)
             yield Slot(start.start, end.end, text, write)
 
-    def _items(self, element: Element, slots: list[Slot]) -> Iterator[_Item]:
+    def _items(self, element: Element, slots: list[Slot]) -> Iterator[Item]:
         """Yield the parts of a paragraph or of what is around its runs; `slots` gets those of paragraphs in it."""
         raw = self._source.raw
         for child in element.elements:
@@ -106,23 +87,23 @@ class _Part:
             elif name in _WRAPPERS and child.inner < child.end:
                 content = child.first(f"{self._w}sdtContent") if name == "sdt" else child
                 if content is None:
-                    yield _Item(None, child.start, child.end)
+                    yield Item(None, child.start, child.end)
                     continue
                 properties = content.first(f"{self._w}{name}Pr") if name in ("smartTag", "customXml") else None
                 inner = properties.end if properties else content.inner
-                yield _Item(Kind.OPEN, child.start, inner, raw[child.start : inner])
+                yield Item(Kind.OPEN, child.start, inner, raw[child.start : inner])
                 yield from self._items(content, slots)
-                yield _Item(Kind.CLOSE, content.outer, child.end, raw[content.outer : child.end])
+                yield Item(Kind.CLOSE, content.outer, child.end, raw[content.outer : child.end])
             elif name in _RANGES:
-                yield _Item(Kind.ORDERED, child.start, child.end, raw[child.start : child.end])
+                yield Item(Kind.ORDERED, child.start, child.end, raw[child.start : child.end])
             elif name == "fldSimple":
-                yield _Item(Kind.KEPT, child.start, child.end, raw[child.start : child.end], self._shown(child))
+                yield Item(Kind.KEPT, child.start, child.end, raw[child.start : child.end], self._shown(child))
             elif name in _LEFT_OUT:
-                yield _Item(Kind.ORDERED, child.start, child.end)
+                yield Item(Kind.ORDERED, child.start, child.end)
             elif not name.endswith("Pr"):
-                yield self._left(child, slots, _Item(Kind.MARK, child.start, child.end, raw[child.start : child.end]))
+                yield self._left(child, slots, Item(Kind.MARK, child.start, child.end, raw[child.start : child.end]))
 
-    def _of_run(self, run: Element, slots: list[Slot]) -> Iterator[_Item]:
+    def _of_run(self, run: Element, slots: list[Slot]) -> Iterator[Item]:
         raw = self._source.raw
         properties = ""
         children = []
@@ -133,7 +114,7 @@ class _Part:
                 children.append(child)
         for index, child in enumerate(children):
             is_first, is_last = index == 0, index == len(children) - 1
-            item = _Item(
+            item = Item(
                 Kind.MARK,
                 run.start if is_first else child.start,
                 run.end if is_last else child.end,
@@ -169,7 +150,7 @@ class _Part:
         left = re.sub(rf"<{self._w}(?:lang|noProof)(?:\s[^<>]*)?/>", "", properties)
         return "" if re.fullmatch(rf"<{self._w}rPr>\s*</{self._w}rPr>", left) else left
 
-    def _left(self, element: Element, slots: list[Slot], item: _Item) -> _Item:
+    def _left(self, element: Element, slots: list[Slot], item: Item) -> Item:
         """Return an item for an element that stays as it is, but for the paragraphs in it, such as those of a box."""
         inner = list(_outermost(element, f"{self._w}p"))
         for paragraph in inner:
@@ -249,88 +230,7 @@ def _outermost(element: Element, name: str) -> Iterator[Element]:
             yield from _outermost(child, name)
 
 
-def _with_fields(items: Sequence[_Item]) -> Iterator[_Item]:
-    """Yield the items, each field as one: a link as a pair around its text, another one as kept text.
-
-    The marks of a field that begins or ends in another paragraph or element are borders of texts.
-    """
-    index = 0
-    while index < len(items):
-        item = items[index]
-        if not item.field:
-            yield item
-            index += 1
-            continue
-        end = _end_of_field(items, index) if item.field == "begin" else None
-        if end is None:
-            yield replace(item, kind=None)
-            index += 1
-            continue
-        whole = items[index : end + 1]
-        separate = _separator(whole)
-        instruction = "".join(each.text for each in whole[:separate] if each.field == "instruction")
-        if instruction.split()[:1] == ["HYPERLINK"] and separate < len(whole) - 1:
-            opening = whole[: separate + 1]
-            raw = "".join(each.raw for each in opening)
-            yield replace(opening[0], kind=Kind.OPEN, end=opening[-1].end, raw=raw, field="")
-            yield from _with_fields(whole[separate + 1 : -1])
-            yield replace(whole[-1], kind=Kind.CLOSE, field="")
-        else:
-            raw = "".join(each.raw for each in whole)
-            text = "".join(each.text for each in whole[separate:] if each.kind is Kind.TEXT)
-            kept = replace(item, kind=Kind.KEPT if text.strip() else Kind.MARK, raw=raw, text=text, field="")
-            yield replace(kept, end=whole[-1].end, splits_after=whole[-1].splits_after, properties=whole[-1].properties)
-        index = end + 1
-
-
-def _end_of_field(items: Sequence[_Item], start: int) -> int | None:
-    """Return where a field ends; `None` if that is not in the same text and element."""
-    depth = fields = 0
-    for index in range(start, len(items)):
-        item = items[index]
-        depth += (item.kind is Kind.OPEN) - (item.kind is Kind.CLOSE)
-        fields += (item.field == "begin") - (item.field == "end")
-        if item.kind is None or depth < 0:
-            return None
-        if fields == 0:
-            return index if depth == 0 else None
-    return None
-
-
-def _separator(field: Sequence[_Item]) -> int:
-    """Return the index of the mark between a field's instruction and its result; of its end, if it has none."""
-    depth = 0
-    for index, item in enumerate(field):
-        depth += (item.field == "begin") - (item.field == "end")
-        if depth == 1 and item.field == "separate":
-            return index
-    return len(field) - 1
-
-
-def _balanced(items: Sequence[_Item]) -> Iterator[list[_Item]]:
-    """Yield the items between tags without a partner among them."""
-    path: list[int] = []
-    single: set[int] = set()
-    for index, item in enumerate(items):
-        if item.kind is Kind.OPEN:
-            path.append(index)
-        elif item.kind is Kind.CLOSE:
-            if path:
-                path.pop()
-            else:
-                single.add(index)
-    single.update(path)
-    part: list[_Item] = []
-    for index, item in enumerate(items):
-        if index in single:
-            yield part
-            part = []
-        else:
-            part.append(item)
-    yield part
-
-
-def _pieces(items: Iterable[_Item]) -> Iterator[Piece]:
+def _pieces(items: Iterable[Item]) -> Iterator[Piece]:
     """Yield pieces in which formatting other than the most frequent is in pairs, whose `text` is that formatting."""
     every = list(items)
     lengths: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1). A cue is a text, over all of its lines.
 
-Times, numbers and settings stay as they are. A cue keeps its number of lines: a translation is broken at the spaces
-that make its longest line shortest. Lines that start with a dash are said by different people and stay apart.
+Times, numbers, settings and line ends stay as they are. A cue keeps its number of lines: a translation is broken at the
+spaces that make its longest line shortest. Lines that start with a dash are said by different people and stay apart.
 """
 
 import functools
@@ -63,7 +63,7 @@ def _srt_slots(source: str) -> Iterator[Slot]:
                 f"expected the times of a cue, such as 00:01:02,500 --> 00:01:04,000, not {lines[first][0][:40]!r}.",
                 f"line {block.number + first}",
             )
-        yield from _cue(lines[first + 1 :], block.number + first + 1, _SRT_TAG, str, _srt_written)
+        yield from _cue(source, lines[first + 1 :], block.number + first + 1, _SRT_TAG, str, _srt_written)
 
 
 def _vtt_slots(source: str) -> Iterator[Slot]:
@@ -78,7 +78,7 @@ def _vtt_slots(source: str) -> Iterator[Slot]:
                 f"expected the times of a cue, such as 00:01:02.500 --> 00:01:04.000, not {found[:40]!r}.",
                 f"line {block.number + min(first, len(lines) - 1)}",
             )
-        yield from _cue(lines[first + 1 :], block.number + first + 1, _VTT_TAG, html.unescape, _vtt_written)
+        yield from _cue(source, lines[first + 1 :], block.number + first + 1, _VTT_TAG, html.unescape, _vtt_written)
 
 
 def _blocks(source: str) -> Iterator[_Block]:
@@ -98,6 +98,7 @@ def _blocks(source: str) -> Iterator[_Block]:
 
 
 def _cue(
+    source: str,
     lines: Sequence[tuple[str, int]],
     number: int,
     tag: re.Pattern[str],
@@ -118,7 +119,8 @@ def _cue(
         return
     start, end = lines[0][1], lines[-1][1] + len(lines[-1][0])
     breaks = sum(piece.kind is Kind.BREAK for piece in pieces)
-    written = functools.partial(_written, inline, write, len(lines) - breaks)
+    ending = "\r\n" if source.startswith("\r\n", lines[0][1] + len(lines[0][0])) else "\n"
+    written = functools.partial(_written, inline, write, len(lines) - breaks, ending)
     yield Slot(start, end, DocumentText(inline.text, inline.mime_type, f"line {number}"), written)
 
 
@@ -142,8 +144,11 @@ def _vtt_written(text: str) -> str:
     return text.translate(_VTT_ESCAPES)
 
 
-def _written(inline: InlineText, write: Callable[[str], str], num_lines: int, translation: str) -> str:
-    """Return the lines of a cue; `num_lines` is at most how many those have that no break of its own starts."""
+def _written(inline: InlineText, write: Callable[[str], str], num_lines: int, ending: str, translation: str) -> str:
+    """Return the lines of a cue, with `ending` between them.
+
+    `num_lines` is at most how many those have that no break of its own starts.
+    """
     parts: list[list[Piece]] = [[]]
     for piece in inline.pieces(translation):
         if piece.kind is Kind.BREAK:
@@ -152,7 +157,7 @@ def _written(inline: InlineText, write: Callable[[str], str], num_lines: int, tr
             parts[-1].append(piece)
     if len(parts) > 1:
         num_lines = 1 if num_lines <= 1 else -(-(num_lines + len(parts) - 1) // len(parts))
-    return "\n".join(line for part in parts for line in _lines(part, write, num_lines) if line)
+    return ending.join(line for part in parts for line in _lines(part, write, num_lines) if line)
 
 
 def _lines(pieces: Sequence[Piece], write: Callable[[str], str], num_lines: int) -> list[str]:

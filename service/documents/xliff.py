@@ -1,18 +1,21 @@
 """XLIFF 1.2 and 2 (https://docs.oasis-open.org/xliff): sources are translated into targets.
 
 A target that has a translation is kept, unless its state says that it needs one. Targets that are written get the
-state `translated`; in 1.2 also the qualifier `mt-suggestion`.
+state `translated`; in 1.2 also the qualifier `mt-suggestion`. Their language is written in BCP 47, whichever spelling
+the caller has for it.
 """
 
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
+from service.text.languages import canonical
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
 _STATES = re.compile(r"""\s+(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -27,6 +30,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     Raises:
         DocumentError: it is no XLIFF, not well-formed, or its targets are in another language than `options.target`.
     """
+    options = replace(options, target=canonical(options.target))
     text, encode = decoded(data)
     source = XmlSource(text.encode())
     reader = _Reader(source, options)
@@ -144,7 +148,7 @@ class _Reader:
         found = element.attributes.get(key)
         if found is None:
             self.edits.append(Edit(element.inner - 1, element.inner - 1, f" {key}={attribute(wanted)}"))
-        elif _primary(found) != _primary(wanted):
+        elif _primary(canonical(found)) != _primary(wanted):
             raise DocumentError(
                 f"its {key} is {found!r}, and the translations are in {wanted!r}.", self._source.place(element.start)
             )

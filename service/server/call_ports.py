@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.calls.open_calls import OpenCalls
@@ -42,9 +43,9 @@ class CallPorts:
         phase: Callable[[], Phase],
         tls: ServerTls | None,
         *,
-        shares_ports: bool,
+        shared_documents: Path | None,
     ) -> None:
-        """Build what answers; `shares_ports`: with other processes."""
+        """Build what answers; with other processes, which share the ports, if there is a folder `shared_documents`."""
         self.port = config.port
         self.http_port = config.http_port
         self.routes: Routes | None = None  # of the HTTP port, once it is open
@@ -53,7 +54,8 @@ class CallPorts:
         self._translator = translator
         self._pipeline = pipeline
         self._tls = tls
-        self._shares_ports = shares_ports
+        self._shared_documents = shared_documents
+        self._shares_ports = shared_documents is not None
         self._closing = asyncio.Event()
         self._health = new_health_servicer()
         self._open_calls: OpenCalls = new_open_calls()
@@ -69,7 +71,7 @@ class CallPorts:
             self._health,
             kserve,
             self.memory,
-            shares_port=shares_ports,
+            shares_port=self._shares_ports,
         )
         self._http: CallListener | None = None
         self._background: BackgroundWork | None = None
@@ -113,9 +115,10 @@ class CallPorts:
         from service.faces.http.documents.background import BackgroundWork
         from service.server.http_calls import call_listener, routes_of
 
-        # What one of several processes keeps, callers could not fetch from the others.
-        self._background = None if self._shares_ports else BackgroundWork(self._open_calls)
-        self.routes = routes_of(self._config, self._translator, self._kserve, self._pipeline, self._background)
+        self._background = BackgroundWork(self._pipeline, self._open_calls)
+        self.routes = routes_of(
+            self._config, self._translator, self._kserve, self._pipeline, self._background, self._shared_documents
+        )
         return call_listener(
             self._config,
             self.routes,

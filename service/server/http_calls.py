@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from service.calls.byte_budget import ByteBudget
@@ -16,8 +17,9 @@ from service.faces.http.cors import Cors
 from service.faces.http.deepl.documents import Documents
 from service.faces.http.deepl.face import DeepL
 from service.faces.http.documents.background import BackgroundWork
-from service.faces.http.documents.kept import KeptDocuments
+from service.faces.http.documents.kept import DocumentsInMemory
 from service.faces.http.documents.reading import DocumentReaders
+from service.faces.http.documents.shared import SharedDocuments
 from service.faces.http.documents.translation import DocumentTranslator
 from service.faces.http.google.face import Google
 from service.faces.http.kserve.face import KServe
@@ -48,25 +50,26 @@ def routes_of(
     translator: Translator,
     kserve: KServeMethods,
     pipeline: CallPipeline,
-    background: BackgroundWork | None,
+    background: BackgroundWork,
+    shared_documents: Path | None,
 ) -> Routes:
-    """Return the routes of all APIs. Without `background`, those that keep documents are refused."""
+    """Return the routes of all APIs; `shared_documents` is a folder for those that several processes keep."""
     deadline_seconds = config.default_deadline_seconds
     documents = DocumentTranslator(translator, DocumentReaders())
-    kept = KeptDocuments()
+    kept = SharedDocuments(shared_documents) if shared_documents else DocumentsInMemory()
     scheme = "https" if config.tls_certificate else "http"
     faces: Sequence[Face] = (
         V1(translator, documents, deadline_seconds),
         LibreTranslate(
             translator,
             deadline_seconds,
-            Files(documents, kept, scheme) if background else None,
+            Files(documents, kept, scheme),
             asks_for_keys=pipeline.asks_for_keys,
         ),
         DeepL(
             translator,
             deadline_seconds,
-            partial(Documents, documents, kept, background) if background else None,
+            partial(Documents, documents, kept, background),
             takes_glossaries=config.caller_glossaries,
         ),
         Google(translator, deadline_seconds),

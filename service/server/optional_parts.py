@@ -1,5 +1,5 @@
-"""What depends on the installation and the configuration: tracing and API keys, imported only where asked for; ONNX
-Runtime's version."""
+"""What depends on the installation and the configuration: tracing and API keys, imported only where asked for;
+glossaries; ONNX Runtime's version."""
 
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import service
 from service.config.server_config import ServerConfig
 from service.observe.metrics import Metrics
+from service.text.glossary import GlossaryFolder, NoGlossaries
 
 if TYPE_CHECKING:
     from service.calls.gate import Gate
@@ -48,6 +49,17 @@ def gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
     from service.calls.gate import Gate  # its library for quotas is slow to import
 
     return Gate(config.api_keys, metrics)
+
+
+def glossaries_of(config: ServerConfig) -> GlossaryFolder | NoGlossaries:
+    """Return the glossaries of the folder, if there is one.
+
+    Raises:
+        GlossaryError: it does not exist.
+    """
+    if config.glossaries is None:
+        return NoGlossaries()
+    return GlossaryFolder(config.glossaries, is_changed_by_callers=config.caller_glossaries)
 
 
 def onnxruntime_version() -> str:

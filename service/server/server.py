@@ -36,10 +36,9 @@ from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent,
 from service.process.memory import map_large_blocks
 from service.server.call_ports import CallPorts
 from service.server.model_loading import FleetBridge, ModelLoader
-from service.server.optional_parts import gate_of, onnxruntime_version, tracing_of
+from service.server.optional_parts import gate_of, glossaries_of, onnxruntime_version, tracing_of
 from service.server.reloading import Reloader, follow_files
 from service.server.worker import Worker
-from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 
@@ -75,7 +74,7 @@ class Server:
         self.errors = RecentErrors()
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
-        glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
+        glossaries = glossaries_of(config)
         limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
         self._translator = Translator(self._metrics, cache, glossaries, limits)
         self._tls = tls_of(config)
@@ -121,7 +120,7 @@ class Server:
             self._pipeline,
             lambda: self._phase,
             self._tls,
-            shares_ports=worker is not None,
+            shared_documents=worker.documents if worker else None,
         )
         memory = self.calls.memory
         self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)

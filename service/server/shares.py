@@ -50,6 +50,11 @@ def weights_folder(folder: Path) -> Path:
     return folder / "weights"
 
 
+def documents_folder(folder: Path) -> Path:
+    """Return where documents are that callers may fetch from any worker."""
+    return folder / "documents"
+
+
 def front_socket(folder: Path) -> Path:
     """Return where the front answers operators' calls, which concern all workers."""
     return folder / "front.admin"
@@ -65,7 +70,7 @@ class FolderUnusable(Exception):
 
 
 def new_folder(count: int) -> Path:
-    """Make a folder for the sockets and the weights of `count` workers, which only this user may use.
+    """Make a folder for the sockets, the weights and the documents of `count` workers, which only this user may use.
 
     Raises:
         FolderUnusable: there is no place for temporary files, or its path is too long for sockets.

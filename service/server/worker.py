@@ -8,7 +8,7 @@ from service.faces.front.control import ControlOfAll, served_by
 from service.faces.front.worker import WorkerEndpoint
 from service.models.control import ModelControl
 from service.process.forked import Parent
-from service.server.shares import admin_socket, front_socket, metrics_socket, weights_folder
+from service.server.shares import admin_socket, documents_folder, front_socket, metrics_socket, weights_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,11 @@ class Worker:
     def weights(self) -> Path:
         """Return where the weights are that all workers map (`SessionConfig`)."""
         return weights_folder(self.folder)
+
+    @property
+    def documents(self) -> Path:
+        """Return where documents are that callers may fetch from any worker."""
+        return documents_folder(self.folder)
 
     def control(self, own: ModelControl, *, is_explicit: bool) -> ControlOfAll:
         """Return the control of the models of all workers."""

@@ -21,7 +21,15 @@ from service.process.lifecycle import Heartbeat, on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
 from service.server.front import run_front
-from service.server.shares import admin_socket, front_socket, metrics_socket, new_folder, share_of, weights_folder
+from service.server.shares import (
+    admin_socket,
+    documents_folder,
+    front_socket,
+    metrics_socket,
+    new_folder,
+    share_of,
+    weights_folder,
+)
 from service.server.worker import Worker, endpoints
 
 # Beyond the time that a worker takes by its settings, however it is stopped.
@@ -60,7 +68,8 @@ def run_workers(
                 name: stack.enter_context(reserve_port(host, getattr(config, name), purpose, flag))
                 for name, host, purpose, flag in wanted
             }
-            weights_folder(folder).mkdir(mode=0o700)
+            for part in (weights_folder(folder), documents_folder(folder)):
+                part.mkdir(mode=0o700)
             whole = replace(config, **{name: socket.getsockname()[1] for name, socket in reserved.items()})
 
             def serve(number: int, parent: Parent) -> None:

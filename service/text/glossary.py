@@ -4,6 +4,7 @@ import csv
 import logging
 import re
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ _CODE = "[A-Za-z]{2,8}(?:_[A-Za-z0-9]{1,8})*"
 _FILE_NAME = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\.({_CODE})-({_CODE})\.(tsv|csv)")
 MAX_TERM_LENGTH = 200
 _MAX_SHOWN = 20
+_CERTAIN_NS = 100_000_000  # file systems may give two changes within some milliseconds the same time
 
 
 class GlossaryError(ValueError):
@@ -119,6 +121,9 @@ class Glossaries(Protocol):
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
         """Return the glossary with this name for a pair of languages."""
 
+    def may_have_changed(self) -> bool:
+        """Return whether callers may have changed the files since `refresh`, in this or another process."""
+
     def refresh(self) -> bool:
         """Check for changes; return whether the terms served have changed."""
 
@@ -153,6 +158,10 @@ class NoGlossaries:
     def find(self, name: str, source_language_code: str, target_language_code: str) -> None:
         """Return `None`."""
 
+    def may_have_changed(self) -> bool:
+        """Return `False`."""
+        return False
+
     def refresh(self) -> bool:
         """Return `False`: nothing changes."""
         return False
@@ -161,8 +170,11 @@ class NoGlossaries:
 class GlossaryFolder:
     """The glossaries of a folder's files, kept up to date. Safe to read while another thread refreshes it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_changed_by_callers: bool = False) -> None:
         """Load every `.tsv` and `.csv` file of the folder; invalid ones are logged and skipped.
+
+        What callers change, by `GlossaryStore` here or in another process, has an effect on the next call;
+        what operators change, once they ask for it.
 
         Raises:
             GlossaryError: the folder does not exist.
@@ -170,6 +182,8 @@ class GlossaryFolder:
         if not path.is_dir():
             raise GlossaryError(f"{path} is not a folder; expected one with glossaries such as products.en-de.tsv.")
         self.path = path
+        self._is_changed_by_callers = is_changed_by_callers
+        self._folder_ns: int | None = None  # when files were last added, replaced or removed; `None` if uncertain
         self._refreshing = threading.Lock()
         self._stamps: dict[Path, tuple[int, int, int]] = {}
         self._files: dict[Path, Glossary] = {}
@@ -189,6 +203,10 @@ class GlossaryFolder:
         alike = (each for each in self.glossaries if each.name == name and _languages(each) == languages)
         return exact or next(alike, None)
 
+    def may_have_changed(self) -> bool:
+        """See `Glossaries.may_have_changed`. This takes microseconds: it looks at the folder only."""
+        return self._is_changed_by_callers and (self._folder_ns is None or self._folder_ns != self._changed_ns())
+
     def refresh(self) -> bool:
         """Read the files that were changed or replaced; return whether the terms served have changed.
 
@@ -200,6 +218,8 @@ class GlossaryFolder:
 
     def _refresh(self) -> bool:
         before = dict(self._files)
+        changed_ns = self._changed_ns()  # before they are read: a later change is seen the next time
+        self._folder_ns = changed_ns if time.time_ns() - changed_ns > _CERTAIN_NS else None
         try:
             paths = sorted(path for path in self.path.iterdir() if path.suffix in (".tsv", ".csv"))
         except OSError as error:
@@ -212,6 +232,12 @@ class GlossaryFolder:
             self._read(path)
         self._served = {_key(glossary): glossary for glossary in self._files.values()}
         return self._files != before
+
+    def _changed_ns(self) -> int:
+        try:
+            return self.path.stat().st_mtime_ns
+        except OSError:
+            return 0  # `refresh` logs why
 
     def _read(self, path: Path) -> None:
         try:

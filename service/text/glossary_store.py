@@ -1,18 +1,15 @@
-"""Glossaries that callers create, change and remove: files in the server's folder of glossaries.
+"""Glossaries that callers create, change and remove: files in the server's folder of glossaries (`glossary_files`).
 
-Their first line is a comment that begins with `MARK` and says, in JSON, what the caller called the glossary, when it
-was created and with which API key. Files without it are the operator's: they can be read here, but not changed.
+The other files there are the operator's: they can be read here, but not changed.
 
 Several processes may serve the same folder, so what is there is looked up on each call, and changes exclude each other.
 All methods block.
 """
 
 import fcntl
-import json
 import os
 import re
 import secrets
-import tempfile
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,27 +19,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from service.domain.errors import NotFound, NotPossible, Public, TooMany
-from service.domain.translation import Term
-from service.text.glossary import COMMENT, Glossaries, Glossary, GlossaryFolder
+from service.text.glossary import Glossaries, Glossary, GlossaryFolder
+from service.text.glossary_files import Dictionary, Head, head_of, path_of, write_dictionary
 from service.text.languages import folded
-
-MARK = f"{COMMENT} dragoman-glossary "
 
 _NAMESPACE = uuid.UUID("a6f54bbf-0d4b-5a51-9f62-1f0f1d1f7c7e")  # of the ids, which follow from it and from names
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]+")
 _MAX_NAME = 48  # characters, to which a random end may be added
-_MAX_HEAD = 16_384  # characters of the first line
 _MAX_GLOSSARIES = 1000
-_MAX_BYTES = 16 * 2**20  # of all callers' files: their terms are held in memory, with an index
-
-
-@dataclass(frozen=True, slots=True)
-class Dictionary:
-    """Terms from one language to another."""
-
-    source_language_code: str
-    target_language_code: str
-    terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +48,6 @@ class StoredGlossary:
         """Return the dictionary of exactly these languages."""
         asked = folded(source_language_code), folded(target_language_code)
         return next((each for each in self.dictionaries if _languages(each) == asked), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """The first line of a caller's file."""
-
-    title: str
-    created: datetime
-    key_name: str
-
-    def line(self) -> str:
-        about = {"title": self.title, "created": self.created.isoformat(), "key": self.key_name}
-        return f"{MARK}{json.dumps(about)}\n"
 
 
 class GlossaryStore:
@@ -129,11 +100,11 @@ class GlossaryStore:
             if len(own) >= _MAX_GLOSSARIES:
                 raise TooMany("callers have created {number} glossaries", number=len(own), advice="delete some")
             name = self._free_name(folder, title)
-            head = _Head(title, datetime.now(UTC), key_name)
+            head = Head(title, datetime.now(UTC), key_name)
             written: list[Path] = []
             try:
                 for each in dictionaries:
-                    written.append(self._write(folder, name, head, each))
+                    written.append(write_dictionary(folder, name, head, each))
             except BaseException:
                 for path in written:
                     path.unlink(missing_ok=True)
@@ -150,9 +121,9 @@ class GlossaryStore:
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
-            head = _Head(title, glossary.created, key_name)
+            head = Head(title, glossary.created, key_name)
             for each in glossary.dictionaries:
-                self._write(
+                write_dictionary(
                     folder,
                     glossary.name,
                     head,
@@ -177,7 +148,7 @@ class GlossaryStore:
                 new = {each.source.lower() for each in dictionary.terms}
                 kept = tuple(each for each in earlier.terms if each.source.lower() not in new)
                 dictionary = Dictionary(*codes, kept + dictionary.terms)
-            self._write(folder, glossary.name, _Head(glossary.title, glossary.created, key_name), dictionary)
+            write_dictionary(folder, glossary.name, Head(glossary.title, glossary.created, key_name), dictionary)
             self._glossaries.refresh()
 
     def remove(self, glossary_id: str, key_name: str) -> None:
@@ -190,7 +161,7 @@ class GlossaryStore:
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             for each in glossary.dictionaries:
-                _path(folder, glossary.name, *_codes(each)).unlink(missing_ok=True)
+                path_of(folder, glossary.name, *_codes(each)).unlink(missing_ok=True)
             self._glossaries.refresh()
 
     def remove_dictionary(self, glossary_id: str, source: str, target: str, key_name: str) -> None:
@@ -203,7 +174,7 @@ class GlossaryStore:
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             found = found_dictionary(glossary, source, target)
-            _path(folder, glossary.name, *_codes(found)).unlink(missing_ok=True)
+            path_of(folder, glossary.name, *_codes(found)).unlink(missing_ok=True)
             self._glossaries.refresh()
 
     @contextmanager
@@ -248,11 +219,11 @@ class GlossaryStore:
         dictionaries = tuple(each for each in held if each.name == name)
         if not dictionaries or self._folder is None:
             raise NotFound("there is no glossary {name}", "glossary", name, name=name)
-        heads: list[_Head | None] = []
+        heads: list[Head | None] = []
         times: list[float] = []
         for each in dictionaries:
-            path = _path(self._folder.path, name, *_codes(each))
-            heads.append(_head_of(path))
+            path = path_of(self._folder.path, name, *_codes(each))
+            heads.append(head_of(path))
             with suppress(OSError):
                 times.append((path if path.exists() else path.with_suffix(".csv")).stat().st_mtime)
         first = heads[0]
@@ -270,32 +241,6 @@ class GlossaryStore:
             each.name.lower().startswith(begins) for each in folder.iterdir()
         )
         return name if is_free else f"{name}-{secrets.token_hex(4)}"
-
-    def _write(self, folder: Path, name: str, head: _Head, dictionary: Dictionary) -> Path:
-        """Write a file at once: whoever reads it sees all of it or what was there before."""
-        path = _path(folder, name, dictionary.source_language_code, dictionary.target_language_code)
-        contents = (head.line() + "".join(map(_line, dictionary.terms))).encode("utf-8")
-        total = sum(size for other, size in _callers_files(folder) if other != path)
-        if total + len(contents) > _MAX_BYTES:
-            raise TooMany(
-                "the glossaries of callers would have {number} bytes",
-                number=total + len(contents),
-                allowed=str(_MAX_BYTES),
-                advice="delete some",
-            )
-        descriptor, temporary = tempfile.mkstemp(suffix=".part", prefix=".", dir=folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(descriptor, 0o644)
-                file.write(contents)
-                file.flush()
-                os.fsync(descriptor)
-            Path(temporary).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(temporary).unlink()
-            raise
-        return path
 
 
 def id_of(name: str) -> str:
@@ -320,35 +265,6 @@ def found_dictionary(glossary: StoredGlossary, source: str, target: str) -> Glos
             target=target,
         )
     return found
-
-
-def _callers_files(folder: Path) -> Iterable[tuple[Path, int]]:
-    for path in folder.iterdir():
-        if path.suffix == ".tsv" and _head_of(path) is not None:
-            with suppress(OSError):
-                yield path, path.stat().st_size
-
-
-def _head_of(path: Path) -> _Head | None:
-    """Return the first line of a caller's file; `None` if it is another file, or has gone."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            line = file.readline(_MAX_HEAD)
-        if not line.startswith(MARK):
-            return None
-        about = json.loads(line.removeprefix(MARK))
-        return _Head(str(about["title"]), datetime.fromisoformat(about["created"]), str(about["key"]))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def _line(term: Term) -> str:
-    case = "\tcase" if term.is_case_sensitive else ""
-    return f"{term.source}\t{term.target or ''}{case}\n"
-
-
-def _path(folder: Path, name: str, source: str, target: str) -> Path:
-    return folder / f"{name}.{source.replace('-', '_')}-{target.replace('-', '_')}.tsv"
 
 
 def _codes(glossary: Glossary) -> tuple[str, str]:

@@ -93,6 +93,12 @@ class Translator:
         self.models()
         return self._catalogue.find(name, version)
 
+    async def latest_glossaries(self) -> Glossaries:
+        """Return the glossaries as they are now, whichever process a caller has changed them by."""
+        if self.glossaries.may_have_changed():
+            await asyncio.to_thread(self.glossaries.refresh)
+        return self.glossaries
+
     def deliver(self, updates: Sequence[SequenceUpdate], progress: Sequence[SequenceProgress] = ()) -> None:
         """Handle the terminal updates of one engine turn, and the progress of sequences still running."""
         self._decoder.deliver(updates, progress)
@@ -324,7 +330,8 @@ class Translator:
         if not self._decoder.keeps and current.admitted_by != (model.engine, request.priority):
             model.engine.check_queue(request.priority, current.origin)
         codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
-        terms = [find_glossary(self.glossaries, request.glossary, *codes).index] if request.glossary else []
+        held = await self.latest_glossaries() if request.glossary else self.glossaries
+        terms = [find_glossary(held, request.glossary, *codes).index] if request.glossary else []
         call = TranslationCall(request, model, pair, terms, self._limits, part.documents)
         await self._computations.plan(call)
         _check_in_time(request)

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +177,25 @@ def test_a_deadline_is_kept(server: InProcessServer) -> None:
     eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
 
 
+def test_without_a_deadline_there_is_the_time_for_a_document(loop_thread: LoopThread, tiny_models: Path) -> None:
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, default_deadline_seconds=0.001)
+    with in_process(loop_thread, config) as running:
+        assert call(running.http_url, "POST", "/v1/translate", {**PAIR, "text": "station"}).status == 504
+        assert translate(running, "a.txt", b"station\n").status == 200
+        assert translate(running, "a.txt", b"station\n", deadline="1").status == 504
+
+
+def raw_upload(server: InProcessServer, data: bytes, key: str = "") -> Reply:
+    return send(server, "/v2/document", "a.txt", data, key, source_lang="EN", target_lang="DE")
+
+
+def translation_count(server: InProcessServer, code: str) -> float:
+    """Return how many translations of documents of DeepL's API ended with this code."""
+    return server.metric("dragoman_requests_total", code=code, method="http/deepl/document_translation")
+
+
 def upload(server: InProcessServer, key: str = "", data: bytes = b"station\n") -> dict[str, str]:
-    reply = send(server, "/v2/document", "a.txt", data, key, source_lang="EN", target_lang="DE")
+    reply = raw_upload(server, data, key)
     assert reply.status == 200, reply.body
     return dict(reply.document)
 
@@ -226,6 +244,46 @@ def test_a_document_in_work_is_told_and_ended_by_a_stop(loop_thread: LoopThread,
         assert status["status"] == "translating"
         reply = ask(running, handle, result="/result")
         assert (reply.status, reply.headers.get("retry-after")) == (503, None)
+
+
+def test_an_upload_that_the_server_has_no_room_for_is_refused(loop_thread: LoopThread, tiny_models: Path) -> None:
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1, grace_seconds=0.0)
+    long = b"".join(b"station window %d\n" % number for number in range(20_000))
+    with in_process(loop_thread, config) as running:
+        with ThreadPoolExecutor(20) as pool:
+            replies = list(pool.map(lambda _: raw_upload(running, long), range(20)))
+        assert sorted(reply.status for reply in replies) == [200] * 18 + [429] * 2
+        refused = next(reply for reply in replies if reply.status == 429)
+        assert "2 documents are being translated, and 16 wait" in refused.document["message"]
+        assert int(refused.headers["retry-after"]) > 0
+        assert translation_count(running, "RESOURCE_EXHAUSTED") == 2
+
+
+def test_a_key_has_as_many_documents_in_work_as_calls(
+    loop_thread: LoopThread, tiny_models: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text(key_lines(ALICE, "alice", None, Quotas(concurrent_calls=1)))
+    path.chmod(0o600)
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1, grace_seconds=0.0, api_keys=path)
+    with in_process(loop_thread, config) as running:
+        handle = upload(running, ALICE, b"".join(b"station window %d\n" % number for number in range(20_000)))
+        assert ask(running, handle, ALICE).document["status"] == "translating"
+        refused = raw_upload(running, b"station\n", ALICE)
+        assert (refused.status, "1 documents in progress" in refused.document["message"]) == (429, True)
+
+
+def test_why_a_document_failed_is_counted_and_noted_with_its_id(server: InProcessServer) -> None:
+    before = translation_count(server, "INVALID_ARGUMENT")
+    reply = send(server, "/v2/document", "a.docx", b"PK", source_lang="EN", target_lang="DE")
+    assert translation_count(server, "INVALID_ARGUMENT") == before + 1
+    noted = [(each.request_id, each.method) for each in server.server.errors.latest()]
+    assert (reply.headers["x-request-id"], "http/deepl/document_translation") in noted
+
+
+def test_an_upload_into_a_language_that_no_model_has_is_refused(server: InProcessServer) -> None:
+    reply = send(server, "/v2/document", "a.txt", b"station", source_lang="EN", target_lang="FI")
+    assert (reply.status, "'FI'" in reply.document["message"]) == (400, True)
 
 
 def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -> None:

@@ -19,6 +19,11 @@ FORM = "application/x-www-form-urlencoded"
 PAIR = {"source_lang": "EN", "target_lang": "DE"}
 
 
+def dictionary(target: str) -> dict[str, str]:
+    """Return a dictionary, of an API of version 3, with this translation of "station"."""
+    return {**PAIR, "entries": f"station\t{target}", "entries_format": "tsv"}
+
+
 @pytest.fixture(scope="module")
 def models(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with models in both directions."""
@@ -198,5 +203,36 @@ def test_a_new_glossary_is_there_in_every_worker_process(models: Path, tmp_path:
             assert "Bahnsteig" in translation["text"]
         assert call(server.http_url, "DELETE", f"/v2/glossaries/{created}").status == 204
         assert {call(server.http_url, "POST", "/v2/translate", asked).status for _ in range(10)} == {404}
+    finally:
+        server.kill()
+
+
+@pytest.mark.single  # it starts two itself
+def test_what_becomes_of_a_glossary_every_api_of_every_worker_process_knows(models: Path, tmp_path: Path) -> None:
+    server = ServerProcess(
+        models, "--workers", "2", "--caller-glossaries", "--glossaries", str(tmp_path), has_http=True
+    )
+    by_name = {"text": "station", "source_language_code": "en", "target_language_code": "de", "glossary": "a"}
+
+    def asked_by_name() -> list[Reply]:
+        return [call(server.http_url, "POST", "/v1/translate", by_name) for _ in range(10)]
+
+    def listed() -> set[int]:
+        path = "/v3/projects/p/locations/l/glossaries"
+        replies = [call(server.http_url, "GET", path) for _ in range(10)]
+        return {len(each.document.get("glossaries", [])) for each in replies}
+
+    try:
+        assert {each.status for each in asked_by_name()} == {404}
+        assert listed() == {0}
+        asked: dict[str, Any] = {"name": "a", "dictionaries": [dictionary("Bahnsteig")]}
+        path = f"/v3/glossaries/{call(server.http_url, 'POST', '/v3/glossaries', asked).document['glossary_id']}"
+        assert all("Bahnsteig" in each.document["translations"][0]["text"] for each in asked_by_name())
+        assert listed() == {1}
+        assert call(server.http_url, "PUT", f"{path}/dictionaries", dictionary("Halt")).status == 200
+        assert all("Halt" in each.document["translations"][0]["text"] for each in asked_by_name())
+        assert call(server.http_url, "DELETE", path).status == 204
+        assert {each.status for each in asked_by_name()} == {404}
+        assert listed() == {0}
     finally:
         server.kill()

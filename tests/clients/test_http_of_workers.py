@@ -2,11 +2,15 @@
 
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import psutil
 import pytest
 
-from tests.http_caller import call
+from tests.http_caller import Reply, call
 from tests.servers import ServerProcess, distinct_texts, eventually
 
 pytestmark = pytest.mark.single  # it starts two itself
@@ -29,19 +33,89 @@ def test_all_workers_answer_at_one_port_and_are_counted_as_one(server: ServerPro
     eventually(lambda: any(each in server.get("/metrics")[2] for each in (name, name_other_order)))
 
 
-def test_no_worker_keeps_documents_that_another_would_be_asked_for(server: ServerProcess) -> None:
-    form = (
-        b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nstation\r\n'
-        b'--b\r\nContent-Disposition: form-data; name="target_language_code"\r\n\r\nde\r\n--b--\r\n'
-    )
+def send(server: ServerProcess, path: str, name: str = "a.txt", text: str = "station\n", **fields: str) -> Reply:
+    """Send a form with a document."""
+    form = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n{text}'
+    form += "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
     kind = "multipart/form-data; boundary=b"
-    paths = {"/v1/files": 200, "/v2/document": 400, "/translate_file": 403}
-    replies = {path: call(server.http_url, "POST", path, body=form, content_type=kind) for path in paths}
-    assert {path: reply.status for path, reply in replies.items()} == paths
-    for path in ("/v2/document", "/translate_file"):
-        assert b"several workers" in replies[path].body
-        assert b"/v1/files" in replies[path].body
-    assert not call(server.http_url, "GET", "/frontend/settings").document["filesTranslation"]
+    return call(server.http_url, "POST", path, body=f"{form}\r\n--b--\r\n".encode(), content_type=kind)
+
+
+def expected(server: ServerProcess) -> bytes:
+    asked = {"source_language_code": "en", "target_language_code": "de", "text": "station"}
+    reply = call(server.http_url, "POST", "/v1/translate", asked)
+    return f"{reply.document['translations'][0]['text']}\n".encode()
+
+
+def test_a_document_of_deepls_api_is_found_by_whichever_worker_is_asked(server: ServerProcess) -> None:
+    translation = expected(server)
+    handles = [send(server, "/v2/document", source_lang="EN", target_lang="DE").document for _ in range(4)]
+    for handle in handles:
+        key = {"document_key": handle["document_key"]}
+        path = f"/v2/document/{handle['document_id']}"
+        statuses = [call(server.http_url, "POST", path, key).document for _ in range(10)]
+        assert [each["status"] for each in statuses] == ["done"] * 10
+        wrong = [call(server.http_url, "POST", path, {"document_key": "x"}).status for _ in range(10)]
+        assert wrong == [404] * 10
+        results = [call(server.http_url, "POST", f"{path}/result", key) for _ in range(10)]
+        assert [each.status for each in results] == [200] + [404] * 9  # it is fetched once, from any
+        assert results[0].body == translation
+
+
+def test_why_a_document_failed_every_worker_tells(server: ServerProcess) -> None:
+    handle = send(server, "/v2/document", "a.docx", source_lang="EN", target_lang="DE").document
+    key = {"document_key": handle["document_key"]}
+    path = f"/v2/document/{handle['document_id']}"
+    statuses = [call(server.http_url, "POST", path, key).document for _ in range(10)]
+    told = {(each["status"], each["error_message"][:40]) for each in statuses}
+    assert told == {("error", "file can't be read: it is not a ZIP arch")}
+    assert {call(server.http_url, "POST", f"{path}/result", key).status for _ in range(10)} == {400}
+
+
+def test_a_file_of_libretranslates_api_is_fetched_from_whichever_worker_is_asked(server: ServerProcess) -> None:
+    translation = expected(server)
+    for _ in range(4):
+        reply = send(server, "/translate_file", source="en", target="de")
+        path = reply.document["translatedFileUrl"].removeprefix(server.http_url)
+        assert {call(server.http_url, "GET", path).body for _ in range(10)} == {translation}
+    assert ".docx" in call(server.http_url, "GET", "/frontend/settings").document["supportedFilesFormat"]
+
+
+def test_a_document_whose_worker_was_killed_has_failed(tiny_models: Path) -> None:
+    process = ServerProcess(tiny_models, "--workers", "2", "--max-slots", "2", has_http=True)
+    try:
+        long = "".join(f"station window {number}\n" for number in range(20_000))
+        handle = send(process, "/v2/document", text=long, source_lang="EN", target_lang="DE").document
+        path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
+        assert call(process.http_url, "POST", path, key).document["status"] == "translating"
+        for worker in psutil.Process(process.process.pid).children():
+            if any("service.documents.child" in " ".join(each.cmdline()) for each in worker.children()):
+                worker.kill()
+
+        def failed() -> bool:
+            with suppress(OSError, HTTPException):  # the worker's connections ended with it
+                status = call(process.http_url, "POST", path, key).document
+                return "has ended; send it again" in status.get("error_message", "")
+            return False
+
+        eventually(failed)
+    finally:
+        process.kill()
+
+
+def test_what_the_workers_keep_goes_with_the_server(tiny_models: Path) -> None:
+    with TemporaryDirectory() as folder:  # pytest's have names that may be too long
+        process = ServerProcess(tiny_models, "--workers", "2", has_http=True, variables={"TMPDIR": folder})
+        try:
+            assert send(process, "/translate_file", source="en", target="de").status == 200
+            [documents] = Path(folder).glob("dragoman-*/documents")
+            assert documents.stat().st_mode & 0o777 == 0o700
+            assert len(list(documents.iterdir())) == 2  # and the lock
+            process.signal(signal.SIGTERM)
+            assert process.wait()[0] == 0
+            assert list(Path(folder).glob("dragoman-*")) == []
+        finally:
+            process.kill()
 
 
 def test_a_stop_ends_the_port(server: ServerProcess) -> None:

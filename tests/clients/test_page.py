@@ -92,12 +92,17 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """Serve the shipped models, and one of random weights between French and Italian, as languages to swap."""
+    """Serve the shipped models, and one of random weights between French and Italian, as languages to swap.
+
+    There is a glossary, too.
+    """
     models = tmp_path_factory.mktemp("models")
     for shipped in (REPOSITORY / "models").iterdir():
         shutil.copytree(shipped, models / shipped.name)
     write_tiny_bundle(models / "tiny" / "1", among="fr it")
-    process = ServerProcess(models, has_http=True)
+    glossaries = tmp_path_factory.mktemp("glossaries")
+    (glossaries / "stations.en-de.tsv").write_text("train station\tHaltepunkt\n", encoding="utf-8")
+    process = ServerProcess(models, "--glossaries", str(glossaries), has_http=True)
     yield process
     process.kill()
 
@@ -257,6 +262,18 @@ def test_markup_stays_where_it_is(visit: Visit) -> None:
     translation = visit.translated(html)
     assert re.fullmatch(r"<p>Wo ist der <b>Bahnhof</b>\?</p>", translation)
     assert visit.window.run("return document.querySelector('#result p')") is None
+
+
+def test_a_glossary_of_the_server_is_applied(visit: Visit) -> None:
+    visit.choose("from", "en")
+    assert visit.translated(QUESTION) == "Wo ist der Bahnhof?"
+    visit.window.run("document.querySelector('details').open = true; document.querySelector('#glossary').focus()")
+    visit.window.command("Input.insertText", text="stations")
+    eventually(lambda: visit.state == "done" and "Haltepunkt" in visit.window.text("#result"))
+    assert visit.window.text("#result") == visit.expected(QUESTION, glossary="stations")
+    assert visit.window.text("#error") == ""
+    visit.window.run("document.querySelector('#glossary').select(); document.execCommand('delete')")
+    eventually(lambda: visit.state == "done" and visit.window.text("#result") == "Wo ist der Bahnhof?")
 
 
 def test_what_the_server_refuses_is_shown(visit: Visit) -> None:

@@ -1,10 +1,12 @@
-"""Markdown, rendered again by markdown-it."""
+"""Markdown, rendered again by GitHub's parser: markdown-it, which we read it with, would not see its own mistakes."""
 
 import re
 from html import escape
 
 import pytest
-from hypothesis import given
+from cmarkgfm import markdown_to_html_with_extensions
+from cmarkgfm.cmark import Options
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -54,6 +56,11 @@ title
 
 
 def html(source: str) -> str:
+    rendered: str = markdown_to_html_with_extensions(source, Options.CMARK_OPT_UNSAFE, ["table", "strikethrough"])
+    return rendered
+
+
+def html_as_we_read(source: str) -> str:
     rendered: str = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(source)
     return rendered
 
@@ -156,5 +163,7 @@ BLOCKS = st.tuples(st.sampled_from(["", "# ", "> ", "- ", "1. ", "> - ", "- [ ] 
 
 @given(st.lists(BLOCKS, max_size=4).map("\n\n".join))
 def test_the_structure_stays_whatever_it_is(source: str) -> None:
+    # GitHub's parser ends a quotation before a line of a tag only, such as "> one\n<br>", as the standard once said.
+    assume(shape(html(source)) == shape(html_as_we_read(source)))
     written = translated(open_document("a.md", source.encode())).decode()
     assert shape(html(written)) == shape(html(source))

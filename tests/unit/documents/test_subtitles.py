@@ -62,7 +62,15 @@ def test_a_cue_is_a_text_and_keeps_its_number_of_lines() -> None:
 
 def test_a_long_translation_is_broken_where_its_longest_line_is_shortest() -> None:
     document = open_document("t.srt", b"1\n00:00:01,000 --> 00:00:02,500\r\nOne\r\ntwo")
-    assert document.written(["aaaa bb cc dddd"]).endswith(b"\r\naaaa bb\ncc dddd")
+    assert document.written(["aaaa bb cc dddd"]).endswith(b"\r\naaaa bb\r\ncc dddd")
+
+
+@pytest.mark.parametrize(("name", "source"), [("t.srt", SRT), ("t.vtt", VTT)])
+@pytest.mark.parametrize("ending", ["\r\n", "\n"])
+def test_line_ends_stay_as_they_are(name: str, source: str, ending: str) -> None:
+    written = translated(open_document(name, source.replace("\n", ending).encode()))
+    assert written == translated(open_document(name, source.encode())).replace(b"\n", ending.encode())
+    assert written.count(b"\n") == source.count("\n")
 
 
 def test_settings_notes_and_styles_of_webvtt_stay() -> None:

@@ -155,6 +155,24 @@ def test_a_broken_or_hostile_file_gets_an_error_with_its_position(source: str, m
         open_document("a.xlf", source.encode())
 
 
+@pytest.mark.parametrize(
+    ("asked", "written"), [("DE", "de"), ("pt_br", "pt-BR"), ("eng_Latn", "en"), ("zh_Hant", "zh-Hant"), ("", None)]
+)
+def test_the_language_of_the_targets_is_written_in_bcp_47(asked: str, written: str | None) -> None:
+    options = DocumentOptions(target=asked)
+    first = etree.fromstring(translated(open_document("a.xlf", FIRST.encode(), options)))
+    second = etree.fromstring(translated(open_document("a.xlf", SECOND.encode(), options)))
+    assert [each.get("target-language") for each in first.iter("{*}file")] == [written]
+    assert second.get("trgLang") == written
+
+
+@pytest.mark.parametrize(("asked", "found"), [("DE", "de-AT"), ("pt_br", "pt"), ("zh", "cmn"), ("deu_Latn", "de")])
+def test_targets_of_the_same_language_by_another_name_are_written(asked: str, found: str) -> None:
+    source = FIRST.replace('source-language="en"', f'source-language="en" target-language="{found}"')
+    root = etree.fromstring(translated(open_document("a.xlf", source.encode(), DocumentOptions(target=asked))))
+    assert [each.get("target-language") for each in root.iter("{*}file")] == [found]
+
+
 def test_targets_of_another_language_are_not_overwritten() -> None:
     source = FIRST.replace('source-language="en"', 'source-language="en" target-language="fr-CA"')
     with pytest.raises(

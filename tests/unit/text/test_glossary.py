@@ -112,6 +112,29 @@ def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert [glossary.source_language_code for glossary in folder.glossaries] == ["fr"]
 
 
+def test_a_change_by_callers_is_seen_at_once(tmp_path: Path) -> None:
+    folder = GlossaryFolder(tmp_path, is_changed_by_callers=True)
+    operators = GlossaryFolder(tmp_path)
+    os.utime(tmp_path, (1, 1))
+    assert folder.may_have_changed()
+    folder.refresh()
+    assert not folder.may_have_changed()
+    new = write(tmp_path, "dog\tHund\n", "new.part")
+    new.replace(tmp_path / "a.en-de.tsv")
+    assert folder.may_have_changed()
+    assert not operators.may_have_changed()
+    assert folder.refresh()
+    assert folder.may_have_changed()  # another change at the same time would not be told from this one
+    os.utime(tmp_path, (2, 2))
+    folder.refresh()
+    assert not folder.may_have_changed()
+    tmp_path.rename(tmp_path.with_name("gone"))
+    assert folder.may_have_changed()
+    assert not folder.refresh()
+    assert not folder.may_have_changed()
+    assert folder.find("a", "en", "de") is not None
+
+
 def test_one_name_and_pair_is_one_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, "dog,Hund\n", "a.en-de.csv")
     write(tmp_path, "dog\tKöter\n", "a.EN-de.tsv")

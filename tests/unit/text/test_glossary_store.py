@@ -8,9 +8,10 @@ import pytest
 
 from service.domain.errors import NotFound, NotPossible, TooMany
 from service.domain.translation import Term
-from service.text import glossary_store
+from service.text import glossary_files, glossary_store
 from service.text.glossary import GlossaryFolder, NoGlossaries
-from service.text.glossary_store import Dictionary, GlossaryStore, StoredGlossary, id_of
+from service.text.glossary_files import Dictionary
+from service.text.glossary_store import GlossaryStore, StoredGlossary, id_of
 
 EN_DE = Dictionary("en", "de", (Term("train", "Zug"), Term("Key", "Taste", is_case_sensitive=True)))
 DE_EN = Dictionary("de", "en", (Term("Zug", "train"),))
@@ -169,7 +170,7 @@ def test_a_folder_that_is_not_writable_is_told(
 def test_a_glossary_is_created_whole_or_not_at_all(
     store: GlossaryStore, folder: GlossaryFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(glossary_store, "_MAX_BYTES", 200)
+    monkeypatch.setattr(glossary_files, "_MAX_BYTES", 200)
     large = Dictionary("de", "en", tuple(Term(f"term {number}", "x") for number in range(50)))
     with pytest.raises(TooMany, match="Delete some"):
         store.create("a", [EN_DE, large], "")

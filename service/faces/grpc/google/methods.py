@@ -87,25 +87,25 @@ class GoogleMethods:
         models = self.models(names.model_of(request.model), request.model)
         return messages.languages_to_pb(models, request.display_language_code)
 
-    def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
+    async def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
         """List a page of the glossaries."""
         names.check_parent(request.parent)
-        found = messages.filtered(self._translator.glossaries.glossaries, request.filter)
+        found = messages.filtered((await self._translator.latest_glossaries()).glossaries, request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
         return pb.ListGlossariesResponse(
             glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
             next_page_token=token,
         )
 
-    def get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
+    async def get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
         """Describe a glossary."""
-        glossary = self._one_glossary("name", request.name)
+        glossary = await self._one_glossary("name", request.name)
         return messages.glossary_to_pb(glossary, names.parent_of(request.name))
 
-    def get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
+    async def get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
         """Read one entry."""
         full_name, entry = names.entry_of(request.name)
-        glossary = self._one_glossary("name", full_name)
+        glossary = await self._one_glossary("name", full_name)
         number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
         if not 1 <= number <= len(glossary.terms):
             raise NotFound(
@@ -118,9 +118,9 @@ class GoogleMethods:
             )
         return messages.entry_to_pb(glossary, full_name, number)
 
-    def list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
+    async def list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
         """List a page of a glossary's entries."""
-        glossary = self._one_glossary("parent", request.parent)
+        glossary = await self._one_glossary("parent", request.parent)
         numbers, token = messages.page(range(1, len(glossary.terms) + 1), request.page_size, request.page_token)
         return pb.ListGlossaryEntriesResponse(
             glossary_entries=[messages.entry_to_pb(glossary, request.parent, number) for number in numbers],
@@ -151,7 +151,8 @@ class GoogleMethods:
         """Return the translations without the glossary and then, if the call has one, those with it."""
         if not asked.glossary:
             return [await self._translate(asked)]
-        glossary = messages.fitting(self._found("glossary_config.glossary", request.glossary_config.glossary), asked)
+        found = await self._found("glossary_config.glossary", request.glossary_config.glossary)
+        glossary = messages.fitting(found, asked)
         plain, asked = replace(asked, glossary=""), replace(asked, glossary=glossary.name)
         if request.glossary_config.ignore_case:
             strict = (term for term in glossary.terms if term.is_case_sensitive)
@@ -161,21 +162,20 @@ class GoogleMethods:
     async def _translate(self, asked: TranslationRequest) -> Translations:
         return (await self._translator.translate(asked)).translations
 
-    def _found(self, field: str, full_name: str) -> list[Glossary]:
+    async def _found(self, field: str, full_name: str) -> list[Glossary]:
         """Return the glossaries that `field` of a request refers to: one, or several for different languages."""
         name = names.glossary_of(full_name, field)
-        found = [
-            each for each in self._translator.glossaries.glossaries if name in (each.name, messages.glossary_id(each))
-        ]
+        held = (await self._translator.latest_glossaries()).glossaries
+        found = [each for each in held if name in (each.name, messages.glossary_id(each))]
         if not found:
-            held = listed(map(messages.glossary_id, self._translator.glossaries.glossaries))
+            there = listed(map(messages.glossary_id, held))
             raise NotFound(
-                "glossary {name} is not on this server", "glossary", full_name, name=name, advice=f"there are {held}"
+                "glossary {name} is not on this server", "glossary", full_name, name=name, advice=f"there are {there}"
             )
         return found
 
-    def _one_glossary(self, field: str, full_name: str) -> Glossary:
-        found = self._found(field, full_name)
+    async def _one_glossary(self, field: str, full_name: str) -> Glossary:
+        found = await self._found(field, full_name)
         if len(found) > 1:
             raise InvalidRequest(
                 "{path} matches {number} glossaries",

@@ -49,20 +49,20 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         self, request: pb.ListGlossariesRequest, context: Context
     ) -> pb.ListGlossariesResponse:
         """List a page of the glossaries."""
-        return self._methods.list_glossaries(request)
+        return await self._methods.list_glossaries(request)
 
     async def GetGlossary(self, request: pb.GetGlossaryRequest, context: Context) -> pb.Glossary:  # noqa: N802
         """Describe a glossary."""
-        return self._methods.get_glossary(request)
+        return await self._methods.get_glossary(request)
 
     async def GetGlossaryEntry(  # noqa: N802
         self, request: pb.GetGlossaryEntryRequest, context: Context
     ) -> pb.GlossaryEntry:
         """Read one entry."""
-        return self._methods.get_glossary_entry(request)
+        return await self._methods.get_glossary_entry(request)
 
     async def ListGlossaryEntries(  # noqa: N802
         self, request: pb.ListGlossaryEntriesRequest, context: Context
     ) -> pb.ListGlossaryEntriesResponse:
         """List a page of a glossary's entries."""
-        return self._methods.list_glossary_entries(request)
+        return await self._methods.list_glossary_entries(request)

@@ -4,7 +4,6 @@ Source: https://developers.deepl.com/api-reference/document.
 """
 
 import asyncio
-import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -24,17 +23,16 @@ from service.faces.http.deepl.failures import spelled
 from service.faces.http.deepl.messages import Document, Names, check_formality, glossary_of
 from service.faces.http.deepl.parameters import asked_in
 from service.faces.http.documents.background import BackgroundWork
-from service.faces.http.documents.kept import KeptDocument, KeptDocuments
+from service.faces.http.documents.kept import DocumentKeeper, KeptDocument
 from service.faces.http.documents.reading import Upload, check_ending
-from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
+from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator, is_of_document
 from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
 from service.faces.http.routes import Route
 from service.text.glossary_store import GlossaryStore
 
-_LOG = logging.getLogger(__name__)
-
 # An upload is answered when its translation is done, but not later: DeepL's client gives up after 10 s, and asks every
-# 5 s how far a document is that was not done at once.
+# 5 s how far a document is that was not done at once. What fails within this time for another reason than the document
+# is the upload's error: clients try an upload again that the server was too busy for.
 _PATIENCE_SECONDS = 2.0
 _ID = "document_id"
 
@@ -61,7 +59,7 @@ class Documents:
     """The calls of documents. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, documents: DocumentTranslator, kept: KeptDocuments, background: BackgroundWork, store: GlossaryStore
+        self, documents: DocumentTranslator, kept: DocumentKeeper, background: BackgroundWork, store: GlossaryStore
     ) -> None:
         self._documents = documents
         self._kept = kept
@@ -98,40 +96,42 @@ class Documents:
             glossary=name,
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
-        kept = self._kept.add(current_call().key_name, len(upload.data), DOCUMENT_SECONDS)
-        task = self._background.start(lambda: self._translate(kept, upload, wanted))
+        kept = await self._kept.add(current_call().key_name, len(upload.data), DOCUMENT_SECONDS)
+        task = self._background.start(
+            "http/deepl/document_translation",
+            tuple(request.headers.items()),
+            partial(self._translate, kept, upload, wanted),
+            partial(self._failed, kept),
+        )
         await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
+        if kept.failure is not None and not is_of_document(kept.failure):
+            await self._kept.forget(kept)
+            raise kept.failure
         return in_json({_ID: kept.id, "document_key": kept.key})
 
     async def status(self, request: HttpRequest) -> HttpAnswer:
         """Tell how far a document is."""
-        return in_json(_status_document(self._asked_for(request)))
+        return in_json(_status_document(await self._asked_for(request)))
 
     async def result(self, request: HttpRequest) -> HttpAnswer:
         """Return a translated document, once."""
-        kept = self._asked_for(request)
+        kept = await self._asked_for(request)
         if kept.failure is not None:
             raise kept.failure
-        if kept.translated is None:
+        if kept.num_characters is None:
             raise Unavailable("the document is still being translated", advice="ask for its status until it is done")
-        self._kept.forget(kept)
-        return file_answer(kept.translated)
+        return file_answer(await self._kept.take(kept))
 
     async def _translate(self, kept: KeptDocument, upload: Upload, wanted: TranslationRequest) -> None:
-        try:
-            self._kept.done(kept, await self._documents.translate(upload, wanted))
-        except ServiceError as error:
-            self._kept.failed(kept, error.with_traceback(None))
-        except asyncio.CancelledError:
-            self._kept.failed(kept, Unavailable("the server is stopping", advice="upload it again"))
-            raise
-        except Exception:
-            _LOG.exception("a document of a caller could not be translated")
-            self._kept.failed(kept, ServiceError("internal error; see the server's log", advice="report it"))
+        await self._kept.done(kept, await self._documents.translate(upload, wanted))
 
-    def _asked_for(self, request: HttpRequest) -> KeptDocument:
+    async def _failed(self, kept: KeptDocument, failure: ServiceError) -> None:
+        failure.spelling = spelled
+        await self._kept.failed(kept, failure)
+
+    async def _asked_for(self, request: HttpRequest) -> KeptDocument:
         asked = asked_in(request, HandleParameters)
-        kept = self._kept.find(request.parts[_ID], current_call().key_name)
+        kept = await self._kept.find(request.parts[_ID], current_call().key_name)
         if not secrets.compare_digest(kept.key.encode(), asked.document_key.encode("utf-8", "replace")):
             raise NotFound("the document has another key", "document", advice="send the one that its upload returned")
         return kept
@@ -149,6 +149,6 @@ def _status_document(kept: KeptDocument) -> Document:
     if kept.failure is not None:
         kept.failure.spelling = spelled
         return {_ID: kept.id, "status": "error", "error_message": str(kept.failure)}
-    if kept.translated is None:
+    if kept.num_characters is None:
         return {_ID: kept.id, "status": "translating", "seconds_remaining": 1}
-    return {_ID: kept.id, "status": "done", "billed_characters": kept.translated.num_characters}
+    return {_ID: kept.id, "status": "done", "billed_characters": kept.num_characters}

@@ -29,13 +29,6 @@ _REFUSED = (
     ("POST", "/v3/style_rules", "style rules", "use a glossary for terms"),
     ("GET", "/v3/translation_memories", "translation memories", "use a glossary for terms"),
 )
-# Where several processes share the port, one would be asked for what another one keeps.
-_DOCUMENTS = ("documents with several workers", "send them to /v1/files")
-_REFUSED_DOCUMENTS = (
-    ("POST", "/v2/document", *_DOCUMENTS),
-    ("POST", "/v2/document/{document_id}", *_DOCUMENTS),
-    ("POST", "/v2/document/{document_id}/result", *_DOCUMENTS),
-)
 
 
 class DeepL:
@@ -45,19 +38,19 @@ class DeepL:
         self,
         translator: Translator,
         default_deadline_seconds: float,
-        documents: Callable[[GlossaryStore], Documents] | None = None,
+        documents: Callable[[GlossaryStore], Documents],
         *,
         takes_glossaries: bool = False,
     ) -> None:
         """Give calls `default_deadline_seconds`; let callers change glossaries if the server `takes_glossaries`.
 
-        `documents` builds the calls of documents; without it these are refused.
+        `documents` builds the calls of documents.
         """
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
         self._store = GlossaryStore(translator.glossaries, takes_changes=takes_glossaries)
         self._glossaries = Glossaries(self._store, translator)
-        self._documents = documents(self._store) if documents else None
+        self._documents = documents(self._store)
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
@@ -70,10 +63,10 @@ class DeepL:
             route("GET", "/v2/usage", "http/deepl/usage", self.usage),
             route("POST", "/v2/usage", "http/deepl/usage", self.usage),
             *self._glossaries.routes(),
-            *(self._documents.routes(route) if self._documents else ()),
+            *self._documents.routes(route),
             *(
                 route(method, path, "http/deepl/unsupported", partial(_refuse, what, advice))
-                for method, path, what, advice in (*_REFUSED, *(() if self._documents else _REFUSED_DOCUMENTS))
+                for method, path, what, advice in _REFUSED
             ),
         )
 

@@ -19,7 +19,8 @@ from service.faces.http.deepl.failures import failure
 from service.faces.http.deepl.parameters import asked_in, key_in
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
-from service.text.glossary_store import Dictionary, GlossaryStore, StoredGlossary, found_dictionary
+from service.text.glossary_files import Dictionary
+from service.text.glossary_store import GlossaryStore, StoredGlossary, found_dictionary
 from service.translation.translator import Translator
 
 _TSV = "text/tab-separated-values; charset=UTF-8"

@@ -18,7 +18,8 @@ from service.domain.translation import Term
 from service.faces.counts import check_count
 from service.faces.http.languages import ListedLanguage
 from service.text.glossary import COMMENT, MAX_TERM_LENGTH, Glossary
-from service.text.glossary_store import Dictionary, StoredGlossary
+from service.text.glossary_files import Dictionary
+from service.text.glossary_store import StoredGlossary
 from service.text.languages import canonical, folded, is_well_formed, language_of
 
 Document = dict[str, Any]

@@ -9,14 +9,14 @@ from types import MappingProxyType
 
 from service.documents import DocumentText
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, TooLong
+from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError, TooLong
 from service.domain.translation import MimeType, TranslationRequest
 from service.faces.http.documents.reading import FILE, DocumentReaders, Upload
 from service.text.languages import canonical
 from service.translation.translator import Translator
 
 DOCUMENT_SECONDS = 600.0
-"""The time for a document, in APIs whose callers can't set a deadline."""
+"""The time for a document whose caller sets no deadline."""
 
 # As `service.cli.pipeline` has them for the same work.
 _MAX_CHUNK_TEXTS = 32
@@ -157,6 +157,11 @@ class DocumentTranslator:
                 raise
             else:
                 return [each.text for each in result.translations]
+
+
+def is_of_document(error: ServiceError) -> bool:
+    """Return whether an error is about the document itself, and not about how or when it was to be translated."""
+    return isinstance(error, InvalidRequest) and bool(error.path) and str(error.path[0]).split(" ")[0] == FILE
 
 
 def _place(text: DocumentText) -> Path:

@@ -1,7 +1,7 @@
 """Cloud Translation v3 in JSON: `faces/grpc/google/methods.py`, by Google's mapping of gRPC to HTTP."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,7 @@ class V3:
         """Give calls `default_deadline_seconds`."""
         self._methods = methods
         self._default_deadline_seconds = default_deadline_seconds
-        self._reading: Mapping[str, Callable[[Any], Message]] = {
-            "GetSupportedLanguages": methods.get_supported_languages,
+        self._glossaries: Mapping[str, Callable[[Any], Awaitable[Message]]] = {
             "ListGlossaries": methods.list_glossaries,
             "GetGlossary": methods.get_glossary,
             "GetGlossaryEntry": methods.get_glossary_entry,
@@ -54,7 +53,9 @@ class V3:
             return in_json(json_format.MessageToDict(answer), headers)
         if rule.name == "DetectLanguage":
             return in_json(json_format.MessageToDict(await self._methods.detect_language(message, deadline)))
-        return in_json(json_format.MessageToDict(self._reading[rule.name](message)))
+        if rule.name == "GetSupportedLanguages":
+            return in_json(json_format.MessageToDict(self._methods.get_supported_languages(message)))
+        return in_json(json_format.MessageToDict(await self._glossaries[rule.name](message)))
 
 
 def message_from(rule: Rule, request: HttpRequest) -> Message:

@@ -1,6 +1,6 @@
 """LibreTranslate's API: translate texts and files, detect languages, list them, and what its pages ask for.
 
-Suggestions are switched off, and answered as LibreTranslate answers them then; so are files where there are none.
+Suggestions are switched off, and answered as LibreTranslate answers them then.
 """
 
 import time
@@ -26,7 +26,7 @@ class LibreTranslate:
         self,
         translator: Translator,
         default_deadline_seconds: float,
-        files: Files | None = None,
+        files: Files,
         *,
         asks_for_keys: bool = False,
     ) -> None:
@@ -44,11 +44,7 @@ class LibreTranslate:
         return (
             keyed("POST", "/translate", "http/libretranslate/translate", self.translate),
             keyed("POST", "/detect", "http/libretranslate/detect", self.detect),
-            *(
-                self._files.routes(keyed, free)
-                if self._files
-                else [keyed("POST", "/translate_file", "http/libretranslate/translate_file", self.refuse_file)]
-            ),
+            *self._files.routes(keyed, free),
             free("POST", "/suggest", "http/libretranslate/suggest", self.suggest),
             free("GET", "/languages", "http/libretranslate/languages", self.languages),
             free("GET", "/frontend/settings", "http/libretranslate/settings", self.settings),
@@ -71,10 +67,6 @@ class LibreTranslate:
         [detected] = await self._translator.detect(["\n".join(texts)], self._deadline())
         return in_json(messages.detections_document(detected))
 
-    async def refuse_file(self, request: HttpRequest) -> HttpAnswer:
-        """Refuse to translate a file."""
-        raise Unimplemented("file translation is disabled on a server with several workers", advice="use /v1/files")
-
     async def suggest(self, request: HttpRequest) -> HttpAnswer:
         """Refuse to take a better translation."""
         raise Unimplemented("suggestions are disabled on this server", advice="use a glossary for terms")
@@ -86,9 +78,8 @@ class LibreTranslate:
     async def settings(self, request: HttpRequest) -> HttpAnswer:
         """Tell a page what it has to know about this server."""
         languages = languages_of(self._translator.models())
-        endings = self._files.endings if self._files else ()
         document = messages.settings_document(
-            languages, self._translator.limits.max_characters, endings, asks_for_keys=self._asks_for_keys
+            languages, self._translator.limits.max_characters, self._files.endings, asks_for_keys=self._asks_for_keys
         )
         return in_json(document)
 

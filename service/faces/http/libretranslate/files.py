@@ -11,7 +11,7 @@ from service.domain.errors import InvalidRequest
 from service.domain.translation import TranslationRequest
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.documents.kept import KeptDocuments
+from service.faces.http.documents.kept import DocumentKeeper, not_kept
 from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
 from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
 from service.faces.http.libretranslate import messages
@@ -25,7 +25,7 @@ class Files:
 
     endings: Sequence[str] = ENDINGS
 
-    def __init__(self, documents: DocumentTranslator, kept: KeptDocuments, scheme: str) -> None:
+    def __init__(self, documents: DocumentTranslator, kept: DocumentKeeper, scheme: str) -> None:
         """Tell callers addresses that begin with `scheme`, unless a proxy says otherwise."""
         self._documents = documents
         self._kept = kept
@@ -53,21 +53,21 @@ class Files:
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
         upload = upload_of(file, options=DocumentOptions(target=wanted.target_language_code))
-        kept = self._kept.add("", len(upload.data), DOCUMENT_SECONDS)
+        kept = await self._kept.add("", len(upload.data), DOCUMENT_SECONDS)
         try:
-            self._kept.done(kept, await self._documents.translate(upload, wanted))
+            await self._kept.done(kept, await self._documents.translate(upload, wanted))
         except BaseException:
-            self._kept.forget(kept)
+            await self._kept.forget(kept)
             raise
         name = f"{kept.id.lower()}.{values['target']}{PurePath(upload.name).suffix.lower()}"
         return in_json({"translatedFileUrl": f"{self._origin(request)}/download_file/{name}"})
 
     async def download_file(self, request: HttpRequest) -> HttpAnswer:
         """Return a translated document."""
-        kept = self._kept.find(request.parts[_NAME].partition(".")[0].upper())
-        assert kept.translated is not None, "only translated documents have addresses"
-        self._kept.fetched(kept)
-        return file_answer(kept.translated)
+        kept = await self._kept.find(request.parts[_NAME].partition(".")[0].upper())
+        if kept.num_characters is None:  # no address of ours leads there
+            raise not_kept(kept.id)
+        return file_answer(await self._kept.fetch(kept))
 
     def _origin(self, request: HttpRequest) -> str:
         told = request.headers.get("x-forwarded-proto", "")

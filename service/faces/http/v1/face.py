@@ -31,9 +31,9 @@ class V1:
     """Our own API. All methods belong to the event loop's thread."""
 
     def __init__(self, translator: Translator, documents: DocumentTranslator, default_deadline_seconds: float) -> None:
-        """Give calls without a deadline `default_deadline_seconds`."""
+        """Give calls without a deadline `default_deadline_seconds`, but those of documents the time for these."""
         self._translator = translator
-        self._files = Files(documents, default_deadline_seconds)
+        self._files = Files(documents)
         self._default_deadline_seconds = default_deadline_seconds
         document = openapi_document()
         self._openapi = in_json(document)

@@ -8,7 +8,7 @@ from service.documents import DocumentOptions
 from service.domain.translation import TranslationRequest
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import checked
-from service.faces.http.documents.translation import DocumentTranslator
+from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
 from service.faces.http.documents.uploads import file_answer, form_with_file, upload_of
 from service.faces.http.multipart import FormPart
 from service.faces.http.v1 import messages
@@ -33,7 +33,7 @@ class FileFields(BaseModel):
     preserve_formatting: bool = Field(False, description=messages.about("preserve_formatting"))
     glossary: str = Field("", description=messages.about("glossary"))
     strict: bool = Field(False, description=messages.about("strict"))
-    deadline: float | None = Field(None, description=messages.DEADLINE)
+    deadline: float | None = Field(None, description="Milliseconds until the answer must be there; 600,000 by default.")
 
 
 class FileRequest(FileFields):
@@ -48,16 +48,14 @@ class FileRequest(FileFields):
 class Files:
     """The call of our own API that translates a document. For the event loop's thread only."""
 
-    def __init__(self, documents: DocumentTranslator, default_deadline_seconds: float) -> None:
-        """Give calls without a deadline `default_deadline_seconds`."""
+    def __init__(self, documents: DocumentTranslator) -> None:
         self._documents = documents
-        self._default_deadline_seconds = default_deadline_seconds
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate a document."""
         file, parts = form_with_file(request)
         fields: FileFields = checked(_values(parts), FileFields)
-        asked = _request_from(fields, self._default_deadline_seconds)
+        asked = _request_from(fields)
         options = DocumentOptions(tuple(fields.columns), fields.target_language_code, fields.retranslate)
         return file_answer(await self._documents.translate(upload_of(file, options=options), asked))
 
@@ -72,7 +70,7 @@ def _values(parts: list[FormPart]) -> dict[str, Any]:
     return values
 
 
-def _request_from(fields: FileFields, default_deadline_seconds: float) -> TranslationRequest:
+def _request_from(fields: FileFields) -> TranslationRequest:
     given = fields.model_dump(exclude={_COLUMNS, "retranslate", "options"}, exclude_unset=True)
     body = messages.TranslateRequest(**given, options=fields.options)
-    return messages.request_from(body, (), default_deadline_seconds)
+    return messages.request_from(body, (), DOCUMENT_SECONDS)
