@@ -1,5 +1,6 @@
 """SIGTERM, SIGINT and SIGKILL in every phase: when and how the process ends, and what happens to its calls and port."""
 
+import json
 import shutil
 import signal
 import socket
@@ -22,6 +23,8 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.server.call_ports import LAST_MESSAGE_SECONDS
 from tests.faults.faulty_server import FAULT_FILE
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.http_caller import Reply, call, events
+from tests.http_post import JSON, form_of
 from tests.patience import patient
 from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
 
@@ -39,8 +42,14 @@ CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "
 def start(tiny_models: Path) -> Iterator[Start]:
     processes: list[ServerProcess] = []
 
-    def run(*arguments: str, models: Path = tiny_models, ready: bool = True, program: str = "service") -> ServerProcess:
-        processes.append(ServerProcess(models, *arguments, ready=ready, program=program))
+    def run(
+        *arguments: str,
+        models: Path = tiny_models,
+        ready: bool = True,
+        program: str = "service",
+        has_http: bool = False,
+    ) -> ServerProcess:
+        processes.append(ServerProcess(models, *arguments, ready=ready, program=program, has_http=has_http))
         return processes[-1]
 
     yield run
@@ -197,6 +206,37 @@ def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signal
     assert process.wait(STOP_SECONDS) == (0, "", "")
     is_left_clean(process, [])
     proved("signals", cases=8)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_busy_calls_over_http_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
+    process = start("--max-slots", "2", "--grace-seconds", "60", has_http=True)
+    texts = distinct_texts(10)
+    body = json.dumps({**CODES, "texts": texts}).encode()
+    form = form_of("a.txt", "".join(f"{text}\n" for text in distinct_texts(20)), CODES)
+    asked = (
+        [("/v1/translate", body, JSON)] * 4 + [("/v1/translate/stream", body, JSON)] * 4 + [("/v1/files", *form)] * 2
+    )
+
+    def answered_over_http(path: str, content: bytes, content_type: str) -> Reply:
+        return call(process.http_url, "POST", path, body=content, content_type=content_type)
+
+    with ThreadPoolExecutor(len(asked)) as pool:
+        calls = [pool.submit(answered_over_http, *each) for each in asked]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [10.0])
+        process.signal(number)
+        eventually(lambda: phase(process) == "draining")
+        assert not all(each.done() for each in calls)  # otherwise this test proves nothing
+        replies = [each.result(patient(60)) for each in calls]
+    assert [reply.status for reply in replies] == [200] * 10
+    assert {len(reply.document["translations"]) for reply in replies[:4]} == {10}
+    for reply in replies[4:8]:
+        parts = events(reply.body)
+        assert (parts[-1][0], sum("translation" in said for _, said in parts[:-1])) == ("done", 10)
+    assert {len(reply.body.splitlines()) for reply in replies[8:]} == {20}
+    assert process.wait(STOP_SECONDS) == (0, "", "")
+    is_left_clean(process, [])
+    proved("signals", cases=10)
 
 
 @pytest.mark.single  # workers of a supervisor that is killed answer their calls

@@ -34,6 +34,7 @@ class Traffic:
     """The load on a server: `rate` is in calls per second, 0 as fast as `most_at_once` allows."""
 
     address: str
+    http_url: str
     calls: str  # a file of `calls.save`
     rate: float
     most_at_once: int
@@ -119,7 +120,7 @@ class Caller:
         (kind,) = self._random.choices(self._kinds, self._shares)
         (manner,) = self._random.choices(list(MANNERS), list(MANNERS.values()))
         if manner == "abandoned":
-            kind = "stream"
+            kind = self._random.choice(("stream", "http stream"))
         asked = self._random.choice(self._by_kind[kind])
         self._number += 1
         fresh = 0 if self._random.random() < CACHED_SHARE else self._number
@@ -135,7 +136,7 @@ class Caller:
             elif manner == "out of time":
                 await self._check(channel, asked, self._random.uniform(0.001, 0.04), fresh, manner)
             elif manner == "abandoned":
-                await abandon(channel, asked.call, TIMEOUT_SECONDS)
+                await abandon(channel, self._traffic.http_url, asked.call, TIMEOUT_SECONDS)
             else:
                 call = asyncio.ensure_future(self._check(channel, asked, TIMEOUT_SECONDS, fresh, manner))
                 await asyncio.wait({call}, timeout=self._random.uniform(0.0, 0.06))
@@ -148,7 +149,7 @@ class Caller:
         self, channel: grpc.aio.Channel, asked: Asked, timeout_seconds: float, fresh: int, manner: str
     ) -> None:
         began = time.monotonic()
-        answer = await ask(channel, asked.call, timeout_seconds, fresh)
+        answer = await ask(channel, self._traffic.http_url, asked.call, timeout_seconds, fresh)
         self._report.codes[answer.code] += 1
         if answer.code == "RESOURCE_EXHAUSTED":  # the machine was busy for a moment; counted
             return

@@ -1,4 +1,4 @@
-"""The distinct calls of a soak, over all three APIs, and the parts of an answer that must be the same each time."""
+"""The distinct calls of a soak, over gRPC and HTTP, and the parts of an answer that must be the same each time."""
 
 import base64
 import dataclasses
@@ -19,6 +19,7 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.soak import http_calls
 
 PARENT = "projects/soak/locations/here"
 GLOSSARY = "soak"
@@ -46,6 +47,9 @@ SHARES = {
     "kserve": 4,
     "kserve stream": 2,
     "kserve state": 1,
+    "http": 8,
+    "http stream": 4,
+    "http file": 1,
     "bad": 4,
 }
 _NUM_MANY = 300
@@ -53,7 +57,7 @@ _NUM_MANY = 300
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; `method` is a key of `_METHODS`. A call of the kind `bad` must be rejected."""
+    """One request; `method` is a key of `_METHODS`, or one of HTTP's `PATHS`. One of kind `bad` must be rejected."""
 
     kind: str
     method: str
@@ -118,16 +122,19 @@ class Refused(Exception):
     """A request on a stream was rejected with the status of this name; the stream continues."""
 
 
-async def ask(channel: grpc.aio.Channel, call: Call, timeout_seconds: float, fresh: int = 0) -> Answer:
+async def ask(channel: grpc.aio.Channel, http_url: str, call: Call, timeout_seconds: float, fresh: int = 0) -> Answer:
     """Make a call; a different `fresh` number avoids the server's cache where the API allows that.
 
     Raises:
         AioRpcError: CANCELLED, as the caller disconnected. Other statuses are answers.
     """
+    almost_one = 1.0 + 1e-9 * (fresh % 1_000_000) if fresh else 0.0  # a length penalty
+    if call.method in http_calls.PATHS:
+        return Answer(*await http_calls.ask(http_url, call.method, call.request, timeout_seconds, almost_one))
     method = _METHODS[call.method]
     request = method.request.FromString(call.request)
     if fresh and method.freshen is not None:
-        method.freshen(request, 1.0 + 1e-9 * (fresh % 1_000_000))  # a length penalty of almost exactly 1
+        method.freshen(request, almost_one)
     try:
         return Answer(
             "OK", *await method.ask(getattr(method.stub(channel), call.method.split("/")[1]), request, timeout_seconds)
@@ -138,8 +145,11 @@ async def ask(channel: grpc.aio.Channel, call: Call, timeout_seconds: float, fre
         return Answer(error.code().name, "", None)
 
 
-async def abandon(channel: grpc.aio.Channel, call: Call, timeout_seconds: float) -> None:
+async def abandon(channel: grpc.aio.Channel, http_url: str, call: Call, timeout_seconds: float) -> None:
     """Read the first part of a stream, and no more."""
+    if call.method in http_calls.PATHS:
+        await http_calls.abandon(http_url, call.request, timeout_seconds)
+        return
     method = _METHODS[call.method]
     stream = pb_grpc.TranslationServiceStub(channel).TranslateStream(
         method.request.FromString(call.request), timeout=timeout_seconds
@@ -208,6 +218,11 @@ class _Maker:
             calls.append(Call("google detect", "google/DetectLanguage", detect))
             calls.append(self._infer("kserve", [text, texts[i % len(texts)]]))
             calls.append(self._infer("kserve stream", [text], stream=True))
+            calls.append(self._http("http", http_calls.TRANSLATE, texts=[text, word]))
+            streamed = [text, _document(texts, i)][: 1 + i % 2]
+            calls.append(self._http("http stream", http_calls.STREAM, texts=streamed))
+            file = f"# {word}\n\n- {text}\n\n```\n{word}\n```\n\n{texts[i % len(texts)]}\n"
+            calls.append(self._http("http file", http_calls.FILES, name="a.md", content=file))
         calls.append(self._own("many", [texts[i % len(texts)] for i in range(_NUM_MANY)], priority=pb.PRIORITY_LOW))
         calls.append(Call("list", "own/ListModels", b""))
         ready = kserve_pb.ModelReadyRequest(name=self._model)
@@ -237,7 +252,16 @@ class _Maker:
             Call("bad", "google/TranslateText", google_pb.TranslateTextRequest(parent="nowhere").SerializeToString()),
             Call("bad", "kserve/ModelInfer", kserve_pb.ModelInferRequest(model_name=self._model).SerializeToString()),
             Call("bad", "kserve/ModelInfer", kserve_pb.ModelInferRequest(model_name="nobody").SerializeToString()),
+            self._http("bad", http_calls.TRANSLATE, texts=[]),
+            self._http("bad", http_calls.STREAM, texts=["Hello"], glossary="none"),
+            self._http("bad", http_calls.FILES, name="a.exe", content="MZ"),
+            self._http("bad", http_calls.FILES, name="a.po", content="no entry"),
         ]
+
+    def _http(self, kind: str, path: str, **fields: Any) -> Call:
+        languages = {"source_language_code": self._source, "target_language_code": self._target}
+        options = {"length_penalty": 1.0}
+        return Call(kind, path, http_calls.request_of(model=self._model, options=options, **languages, **fields))
 
     def _own(self, kind: str, texts: list[str], stream: bool = False, **fields: Any) -> Call:
         options = pb.DecodingOptions(length_penalty=1.0)

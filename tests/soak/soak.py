@@ -1,8 +1,8 @@
 """Runs a soak: the server, its clients, and the disturbances; collects the data to judge.
 
 The expected answers are those that each call gets on an otherwise idle server, from either version of each model. Then
-client processes call at half the measured maximum rate, over all APIs, with cancelled calls, bad input and reconnects,
-while versions come and go on disk, clients are killed, and metrics and status page are read.
+client processes call at half the measured maximum rate, over all APIs of gRPC and over HTTP, with cancelled calls, bad
+input and reconnects, while versions come and go on disk, clients are killed, and metrics and status page are read.
 """
 
 import asyncio
@@ -290,11 +290,11 @@ class Soak:
 
     def _traffic(self, server: RunningServer, rate: float, seed: int, most_at_once: int) -> Traffic:
         connections = 1 if self._workers == 1 else CONNECTIONS_PER_WORKER * self._workers
-        return Traffic(server.address, str(self._calls), rate, most_at_once, seed, connections)
+        return Traffic(server.address, server.http_url, str(self._calls), rate, most_at_once, seed, connections)
 
 
 def serve(models: Path, glossaries: Path, *flags: str) -> list[str]:
-    return serve_command(str(models), "--glossaries", str(glossaries), *flags)
+    return serve_command(str(models), "--glossaries", str(glossaries), "--http-port", "0", *flags)
 
 
 def answered_alone(calls: Sequence[Call], versions: Versions, texts: Sequence[str], place: Path) -> list[Asked]:
@@ -305,7 +305,7 @@ def answered_alone(calls: Sequence[Call], versions: Versions, texts: Sequence[st
         models = place / f"only-{version}"
         put_all(bundles, models, version)
         with running(serve(models, glossaries)) as server:
-            for answers, answer in zip(expected, asyncio.run(_ask_all(server.address, calls)), strict=True):
+            for answers, answer in zip(expected, asyncio.run(_ask_all(server, calls)), strict=True):
                 answers[version] = answer
     for call, answers in zip(calls, expected, strict=True):
         for answer in answers.values():
@@ -314,9 +314,9 @@ def answered_alone(calls: Sequence[Call], versions: Versions, texts: Sequence[st
     return [Asked(call, answers) for call, answers in zip(calls, expected, strict=True)]
 
 
-async def _ask_all(address: str, calls: Sequence[Call]) -> list[Answer]:
-    async with grpc.aio.insecure_channel(address) as channel:
-        return [await ask(channel, call, ALONE_SECONDS) for call in calls]
+async def _ask_all(server: RunningServer, calls: Sequence[Call]) -> list[Answer]:
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        return [await ask(channel, server.http_url, call, ALONE_SECONDS) for call in calls]
 
 
 def _glossaries(place: Path, bundles: Sequence[Path], texts: Sequence[str]) -> Path:

@@ -12,6 +12,7 @@ from benchmarks.servers import RunningServer
 from tests.patience import patient
 
 TIMEOUT_SECONDS = patient(30.0)
+_READER = "service.documents.child"
 GAUGES = {
     "tasks": "dragoman_event_loop_tasks",
     "inflight": "dragoman_inflight_requests",
@@ -74,13 +75,24 @@ class Watch:
 def sample_of(server: RunningServer) -> dict[str, float]:
     """Return the server's present state; of its memory, pages that worker processes share once for each."""
     totals = metrics_of(server)
-    processes = [server.process, *server.process.children(recursive=True)]
+    held = [_held_by(process) for process in (server.process, *server.process.children(recursive=True))]
+    rss, threads, descriptors = (float(sum(values)) for values in zip(*held, strict=True))
     return {
-        "rss_mib": sum(process.memory_info().rss for process in processes) / 2**20,
-        "threads": float(sum(process.num_threads() for process in processes)),
-        "descriptors": float(sum(process.num_fds() for process in processes)),
+        "rss_mib": rss / 2**20,
+        "threads": threads,
+        "descriptors": descriptors,
         **{name: totals.get(metric, 0.0) for name, metric in GAUGES.items()},
     }
+
+
+def _held_by(process: psutil.Process) -> tuple[int, int, int]:
+    """Return a process's memory, threads and descriptors; none of one that reads a document, and ends with it."""
+    try:
+        if _READER in process.cmdline():
+            return 0, 0, 0
+        return process.memory_info().rss, process.num_threads(), process.num_fds()
+    except psutil.NoSuchProcess:
+        return 0, 0, 0
 
 
 def metrics_of(server: RunningServer) -> dict[str, float]:
