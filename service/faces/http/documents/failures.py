@@ -39,7 +39,8 @@ def failure_from(document: dict[str, Any]) -> ServiceError:
 def _kinds(kind: type[ServiceError]) -> Iterator[type[ServiceError]]:
     yield kind
     for each in kind.__subclasses__():
-        yield from _kinds(each)
+        if each.__module__ == ServiceError.__module__:  # not what HTTP itself refuses, which has no document
+            yield from _kinds(each)
 
 
 _KINDS = {kind.__name__: kind for kind in _kinds(ServiceError)}

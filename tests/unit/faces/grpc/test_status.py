@@ -12,7 +12,8 @@ from service.faces.grpc.status import status_of
 
 
 def all_errors(kind: type[errors.ServiceError] = errors.ServiceError) -> Any:
-    return [kind, *(each for child in kind.__subclasses__() for each in all_errors(child))]
+    own = [child for child in kind.__subclasses__() if child.__module__ == errors.__name__]  # HTTP has more
+    return [kind, *(each for child in own for each in all_errors(child))]
 
 
 def example(kind: type[errors.ServiceError]) -> Any:
