@@ -137,7 +137,8 @@ def num_readers() -> int:
 @pytest.fixture
 def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
     """Return a server of few slots that has answered calls of every kind, so that everything permanent is allocated."""
-    running = serve(num_threads=2, max_slots=8, http_port=0)
+    # However slow the machine is, no call is rejected because of the time that those before it would take.
+    running = serve(num_threads=2, max_slots=8, http_port=0, max_queue_seconds=86_400.0)
     loop_thread.run(alone(running.http_url, http_calls(20, SEED + 1)), patient(60))
     return running
 
