@@ -104,8 +104,7 @@ def test_a_supervisor_that_slept_ends_nobody(supervise: Supervise, tmp_path: Pat
     eventually((tmp_path / "loading.1").exists)
     program.send_signal(signal.SIGTERM)
     code, _, err = ended(program)
-    # On a slow machine the new one may be silent for as long while it starts.
-    assert (code, "beating hangs" in err, "loading hangs" in err) == (0, False, True)
+    assert (code, err.count("hangs")) == (0, 1)
 
 
 def test_several_failed_starts_end_all(supervise: Supervise, tmp_path: Path) -> None:
