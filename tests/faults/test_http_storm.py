@@ -103,6 +103,7 @@ async def storm(
             group.create_task(caller())
     big = [asyncio.ensure_future(big_call().answer(url)) for _ in range(5)]
     await asyncio.to_thread(eventually, is_busy)
+    assert not any(each.done() for each in big)
     for each in big:
         each.cancel()
     await asyncio.gather(*big, return_exceptions=True)
@@ -137,8 +138,9 @@ def num_readers() -> int:
 @pytest.fixture
 def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
     """Return a server of few slots that has answered calls of every kind, so that everything permanent is allocated."""
-    # However slow the machine is, no call is rejected because of the time that those before it would take.
-    running = serve(num_threads=2, max_slots=8, http_port=0, max_queue_seconds=86_400.0)
+    # However slow the machine is, no call is rejected because of the time that it or those before it would take.
+    day = 86_400.0
+    running = serve(num_threads=2, max_slots=8, http_port=0, max_queue_seconds=day, default_deadline_seconds=day)
     loop_thread.run(alone(running.http_url, http_calls(20, SEED + 1)), patient(60))
     return running
 

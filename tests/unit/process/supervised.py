@@ -1,6 +1,7 @@
-"""`python -m tests.unit.process.supervised FOLDER KIND...`: a program that supervises one process of each kind.
+"""`python -m tests.unit.process.supervised FOLDER SECONDS KIND...`: a program that supervises one process of each kind.
 
-It prints "ready" when all are, and writes each process's pid to FOLDER. Pytest itself has threads, and must not fork.
+It prints "ready" when all are, and writes each process's pid to FOLDER. SECONDS is how long one may be silent. Pytest
+itself has threads, and must not fork.
 """
 
 import functools
@@ -72,7 +73,7 @@ def beating(parent: Parent, _: int) -> int:
 def loading(parent: Parent, _: int) -> int:
     """Show it once, and take long to be ready."""
     parent.beat()
-    time.sleep(2.0)
+    time.sleep(2 * hangs.HUNG_SECONDS)
     return beating(parent, _)
 
 
@@ -88,9 +89,9 @@ def numbered(folder: Path, name: str, work: Callable[[Parent, int], int], parent
     return work(parent, number)
 
 
-def main(folder: Path, kinds: list[str]) -> int:
+def main(folder: Path, hung_seconds: float, kinds: list[str]) -> int:
     """Supervise, and return the exit code."""
-    hangs.HUNG_SECONDS, hangs.ALL_SILENT_SECONDS = 1.0, 5.0
+    hangs.HUNG_SECONDS, hangs.ALL_SILENT_SECONDS = hung_seconds, 5 * hung_seconds
     supervision.FIRST_DELAY_SECONDS = supervision.MOST_DELAY_SECONDS = 0.01
     logging.basicConfig(level="INFO", format="%(message)s")
     roles = [
@@ -105,4 +106,4 @@ def main(folder: Path, kinds: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))

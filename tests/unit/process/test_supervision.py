@@ -1,5 +1,6 @@
 """Supervision of forked processes, in a program that does nothing else (`supervised.py`)."""
 
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from service.process.supervision import MAX_FAILED_STARTS
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment, eventually, read_line
 
+HUNG_SECONDS = math.ceil(patient(1.0))
+
 Supervise = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -23,7 +26,7 @@ def supervise(tmp_path: Path) -> Iterator[Supervise]:
     programs: list[subprocess.Popen[str]] = []
 
     def run(*kinds: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-m", "tests.unit.process.supervised", str(tmp_path), *kinds]
+        command = [sys.executable, "-m", "tests.unit.process.supervised", str(tmp_path), str(HUNG_SECONDS), *kinds]
         pipe = subprocess.PIPE
         programs.append(
             subprocess.Popen(command, cwd=REPOSITORY, env=environment(), stdout=pipe, stderr=pipe, text=True)
@@ -87,7 +90,7 @@ def test_one_that_hangs_is_killed_and_started_again(supervise: Supervise, tmp_pa
     code, _, err = ended(program)
     assert code == 0
     assert err.count("hangs") == 1, "neither one that loads nor one that never beats"
-    assert "loading hangs: it has not run for 1 s; killing it" in err
+    assert f"loading hangs: it has not run for {HUNG_SECONDS} s; killing it" in err
     assert "loading was ended by signal 9" in err
 
 
@@ -97,7 +100,7 @@ def test_a_supervisor_that_slept_ends_nobody(supervise: Supervise, tmp_path: Pat
     beating, loading = (int((tmp_path / f"{name}.0").read_text()) for name in ("beating", "loading"))
     for pid in (program.pid, beating, loading):
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(2.0)  # twice as long as one may be silent
+    time.sleep(2 * HUNG_SECONDS)
     for pid in (program.pid, beating, loading):
         os.kill(pid, signal.SIGCONT)
     os.kill(loading, signal.SIGSTOP)  # positive control
