@@ -5,10 +5,6 @@ import math
 from service.engine.runner import RunLimits
 
 _SECONDS = 0.010  # of a run that nobody waits for
-# Of a run that somebody waits for when it begins, and of one that somebody begins to wait for while it is under way. A
-# turn takes the interpreter from the event loop for about half a millisecond: with runs of 3 ms, and those that ended
-# at each newcomer, a server of short texts had a quarter less capacity.
-_AWAITED_SECONDS = 0.006
 _MOST_STEPS = 64
 
 # How many sequences must end before a run returns to let waiting ones join. With n sequences of L steps, one ends each
@@ -50,6 +46,7 @@ class RunLength:
         self,
         num_rows: int,
         num_sequences: int,
+        awaited_seconds: float,
         *,
         is_awaited: bool,
         needs_row: bool,
@@ -58,11 +55,14 @@ class RunLength:
     ) -> RunLimits:
         """Return the limits of the next run, with `num_rows` rows of `num_sequences` sequences.
 
+        `awaited_seconds` is how long it may take if somebody waits for it when it begins, and how long in any case if
+        somebody begins to wait while it is under way. A turn takes the interpreter from the event loop: with runs of 3
+        ms, and those that ended at each newcomer, a server of short texts had a quarter less capacity.
         `is_awaited` says whether somebody waits for the run's end: to join, or for tokens. `needs_row` says whether
         sequences wait that can join only once others have ended. `seconds_left` is the time to the next deadline,
         `steps_to_first_token` how many steps somebody must wait for the first token that can be reported.
         """
-        seconds = _AWAITED_SECONDS if is_awaited else _SECONDS
+        seconds = awaited_seconds if is_awaited else max(_SECONDS, awaited_seconds)
         if seconds_left is not None:
             seconds = min(seconds, seconds_left)
         step_seconds = self.step_seconds(num_rows)
@@ -74,7 +74,7 @@ class RunLength:
         return RunLimits(
             max(int(steps), 1),
             _returns_after(num_rows, num_sequences, step_seconds) if needs_row else 0,
-            int(_AWAITED_SECONDS / step_seconds),
+            int(awaited_seconds / step_seconds),
         )
 
 

@@ -8,9 +8,11 @@ _KEEP = 0.95  # weight of the estimate so far, at each sequence that ends or tur
 _MOST_SLOWER = 4.0  # than the estimate so far: a machine's momentary stall predicts nothing
 _FULL = 0.75  # of a worker's rows: a turn of so many or more measures the maximum speed
 _KEEP_DURATION = 0.8  # likewise, at each encoder run and step
-# Of an encoder run, if as many sources wait. Without it, a server of the shipped model with a queue encoded 1.2 sources
-# in a turn and had rows empty: 96 callers got 579 calls/s, and 662 with it and with the longer runs that go with it.
-_LEAST_SECONDS = 0.008
+# Of an encoder run while others decode, and of a run of steps while others wait: so many times what encoding a source
+# takes, within bounds. A turn costs time of its own, and sources that are encoded together share it. On a CPU without
+# VNNI, where encoding one takes 2 to 4 ms, 96 callers of the shipped model got 300 calls/s with 6 ms and 370 with 12.
+_SOURCES = 4.0
+_LEAST_SECONDS, _MOST_SECONDS = 0.006, 0.020
 
 # `excess` follows the multiple of its estimate that three of four sequences need at most. Of those that are accepted
 # just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
@@ -143,17 +145,24 @@ class Pace:
     During an encoder run no sequence gets a token; while it is postponed, slots stay empty. So with at least half of
     the slots in use, encoding may take as long as a run: running sequences then slow down at most twofold. With more
     empty slots it may take longer, in proportion to empty slots per slot in use. In any case it may take
-    `_LEAST_SECONDS`: a pause that no reader notices, and sources encoded together cost less than one in each turn.
+    `awaited_seconds`: a pause that no reader notices, and sources encoded together cost less than one in each turn.
     """
 
     def __init__(self, max_tokens: int) -> None:
         """Bound an encoder run's padded area by `max_tokens`, whatever the durations."""
         self._max_tokens = max_tokens
         self._token_seconds = 0.0  # per padded source token; 0 while unknown
+        self._source_seconds = 0.0
         self._step_seconds = 0.0
 
-    def encoded(self, num_padded_tokens: int, seconds: float) -> None:
+    @property
+    def awaited_seconds(self) -> float:
+        """Return how long a run of steps may take that somebody waits for, and an encoder run in any case."""
+        return min(max(_SOURCES * self._source_seconds, _LEAST_SECONDS), _MOST_SECONDS)
+
+    def encoded(self, num_sources: int, num_padded_tokens: int, seconds: float) -> None:
         """Record the duration of an encoder run."""
+        self._source_seconds = _averaged(self._source_seconds, seconds / num_sources)
         self._token_seconds = _averaged(self._token_seconds, seconds / max(num_padded_tokens, 1))
 
     def stepped(self, seconds: float) -> None:
@@ -164,7 +173,7 @@ class Pace:
         """Return the maximum padded source tokens to encode in this turn, at least 1, with `num_rows` slots in use."""
         if not num_rows or not self._token_seconds:
             return self._max_tokens
-        seconds = max(self._step_seconds * max(1.0, num_free / num_rows), _LEAST_SECONDS)
+        seconds = max(self._step_seconds * max(1.0, num_free / num_rows), self.awaited_seconds)
         return int(min(max(seconds / self._token_seconds, 1.0), self._max_tokens))
 
 

@@ -103,6 +103,7 @@ class Worker:
         return self._run_length.limits(
             num_rows,
             self.batch.num_sequences + len(joining),
+            self._pace.awaited_seconds,
             is_awaited=(are_waiting and not needs_row) or len(watched) > 0,
             needs_row=needs_row,
             seconds_left=seconds_left,
@@ -118,7 +119,7 @@ class Worker:
         result = self.step(plan.limits) if num_rows else StepResult()
         turn = Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
         if plan.admitted:
-            self._pace.encoded(plan.num_padded_tokens, encoded - began)
+            self._pace.encoded(len(plan.admitted), plan.num_padded_tokens, encoded - began)
         if num_rows:
             self._pace.stepped(turn.stepped - encoded)
             self._run_length.measured(num_rows, result.num_steps, turn.stepped - encoded)

@@ -12,9 +12,9 @@ def measured(step_seconds: float, num_rows: int = 8) -> RunLength:
     return length
 
 
-def steps(length: RunLength, num_rows: int = 8, **given: object) -> int:
+def steps(length: RunLength, num_rows: int = 8, awaited_seconds: float = 0.006, **given: object) -> int:
     asked: dict[str, object] = {"is_awaited": False, "needs_row": False, **given}
-    return length.limits(num_rows, num_rows, **asked).max_steps  # type: ignore[arg-type]
+    return length.limits(num_rows, num_rows, awaited_seconds, **asked).max_steps  # type: ignore[arg-type]
 
 
 def test_the_first_run_is_one_step() -> None:
@@ -31,9 +31,14 @@ def test_runs_are_shorter_when_somebody_waits(step_seconds: float, unhurried: in
     assert steps(length, is_awaited=True) == awaited
 
 
-def test_a_run_goes_on_for_six_milliseconds_whoever_comes() -> None:
-    limits = measured(0.000999).limits(8, 8, is_awaited=False, needs_row=False)
+def test_a_run_goes_on_for_the_time_of_an_awaited_one_whoever_comes() -> None:
+    limits = measured(0.000999).limits(8, 8, 0.006, is_awaited=False, needs_row=False)
     assert (limits.max_steps, limits.least_steps) == (10, 6)
+
+
+def test_a_run_that_nobody_waits_for_is_never_shorter_than_an_awaited_one() -> None:
+    length = measured(0.000999)
+    assert steps(length, awaited_seconds=0.012) == steps(length, awaited_seconds=0.012, is_awaited=True) == 12
 
 
 def test_runs_end_at_a_deadline_and_with_the_first_token_that_somebody_reads() -> None:
@@ -59,13 +64,13 @@ def test_a_run_lets_others_join_once_enough_sequences_have_ended(
     step_seconds: float, num_rows: int, num_sequences: int, returns_after: int
 ) -> None:
     length = measured(step_seconds, num_rows)
-    limits = length.limits(num_rows, num_sequences, is_awaited=False, needs_row=True)
+    limits = length.limits(num_rows, num_sequences, 0.006, is_awaited=False, needs_row=True)
     assert limits.returns_after == returns_after
-    assert length.limits(num_rows, num_sequences, is_awaited=False, needs_row=False).returns_after == 0
+    assert length.limits(num_rows, num_sequences, 0.006, is_awaited=False, needs_row=False).returns_after == 0
 
 
 def test_before_anything_is_measured_the_first_row_that_ends_lets_others_join() -> None:
-    assert RunLength().limits(8, 8, is_awaited=False, needs_row=True).returns_after == 1
+    assert RunLength().limits(8, 8, 0.006, is_awaited=False, needs_row=True).returns_after == 1
 
 
 def test_steps_of_more_rows_are_taken_to_be_longer_until_they_are_measured() -> None:

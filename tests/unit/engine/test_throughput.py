@@ -134,7 +134,7 @@ def test_outputs_are_as_long_as_their_sources_make_them() -> None:
 def taught(token_seconds: float = 0.0001, step_seconds: float = 0.01) -> Pace:
     pace = Pace(1000)
     for _ in range(50):
-        pace.encoded(200, 200 * token_seconds)
+        pace.encoded(20, 200, 200 * token_seconds)
         pace.stepped(step_seconds)
     return pace
 
@@ -157,11 +157,16 @@ def test_empty_slots_let_it_take_longer() -> None:
     assert taught().encode_tokens(num_rows=1, num_free=63) == 1000
 
 
-def test_encoding_may_take_eight_milliseconds_though_steps_are_faster() -> None:
-    assert taught(step_seconds=0.001).encode_tokens(num_rows=32, num_free=32) == pytest.approx(80, abs=1)
-    assert taught(token_seconds=0.00001, step_seconds=0.001).encode_tokens(num_rows=60, num_free=4) == pytest.approx(
-        800, abs=1
-    )
+@pytest.mark.parametrize(
+    ("token_seconds", "awaited_seconds", "num_tokens"),
+    [(0.00001, 0.006, 600), (0.0003, 0.012, 40), (0.001, 0.02, 20)],
+)
+def test_encoding_may_take_as_long_as_four_sources_though_steps_are_faster(
+    token_seconds: float, awaited_seconds: float, num_tokens: int
+) -> None:
+    pace = taught(token_seconds, step_seconds=0.001)
+    assert pace.awaited_seconds == pytest.approx(awaited_seconds)
+    assert pace.encode_tokens(num_rows=32, num_free=32) == pytest.approx(num_tokens, abs=1)
 
 
 def test_there_is_always_room_for_one() -> None:
