@@ -10,7 +10,8 @@ _FULL = 0.75  # of a worker's rows: a turn of so many or more measures the maxim
 _KEEP_DURATION = 0.8  # likewise, at each encoder run and step
 # Of an encoder run while others decode, and of a run of steps while others wait: so many times what encoding a source
 # takes, within bounds. A turn costs time of its own, and sources that are encoded together share it. On a CPU without
-# VNNI, where encoding one takes 2 to 4 ms, 96 callers of the shipped model got 300 calls/s with 6 ms and 370 with 12.
+# VNNI, where encoding one takes 2 to 4 ms, 96 callers of the shipped model got 296 calls/s when encoder runs might take
+# 8 ms and runs 6, and 331 with this.
 _SOURCES = 4.0
 _LEAST_SECONDS, _MOST_SECONDS = 0.006, 0.020
 
@@ -152,7 +153,7 @@ class Pace:
         """Bound an encoder run's padded area by `max_tokens`, whatever the durations."""
         self._max_tokens = max_tokens
         self._token_seconds = 0.0  # per padded source token; 0 while unknown
-        self._source_seconds = 0.0
+        self._source_seconds = 0.0  # per source, whatever its length; 0 while unknown
         self._step_seconds = 0.0
 
     @property

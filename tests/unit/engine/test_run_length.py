@@ -1,5 +1,7 @@
 """How many steps a run makes."""
 
+from typing import Any
+
 import pytest
 
 from service.engine.run_length import RunLength
@@ -12,9 +14,9 @@ def measured(step_seconds: float, num_rows: int = 8) -> RunLength:
     return length
 
 
-def steps(length: RunLength, num_rows: int = 8, awaited_seconds: float = 0.006, **given: object) -> int:
-    asked: dict[str, object] = {"is_awaited": False, "needs_row": False, **given}
-    return length.limits(num_rows, num_rows, awaited_seconds, **asked).max_steps  # type: ignore[arg-type]
+def steps(length: RunLength, num_rows: int = 8, awaited_seconds: float = 0.006, **given: Any) -> int:
+    asked: dict[str, Any] = {"is_awaited": False, "needs_row": False, **given}
+    return length.limits(num_rows, num_rows, awaited_seconds, **asked).max_steps
 
 
 def test_the_first_run_is_one_step() -> None:

@@ -73,7 +73,7 @@ def beating(parent: Parent, _: int) -> int:
 def loading(parent: Parent, _: int) -> int:
     """Show it once, and take long to be ready."""
     parent.beat()
-    time.sleep(2 * hangs.HUNG_SECONDS)
+    time.sleep(2 * hangs.HUNG_SECONDS)  # longer than one that is ready may be silent
     return beating(parent, _)
 
 

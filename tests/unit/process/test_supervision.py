@@ -16,6 +16,7 @@ from service.process.supervision import MAX_FAILED_STARTS
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment, eventually, read_line
 
+# On a slow machine a process is silent for longer while it starts.
 HUNG_SECONDS = math.ceil(patient(1.0))
 
 Supervise = Callable[..., "subprocess.Popen[str]"]
@@ -100,7 +101,7 @@ def test_a_supervisor_that_slept_ends_nobody(supervise: Supervise, tmp_path: Pat
     beating, loading = (int((tmp_path / f"{name}.0").read_text()) for name in ("beating", "loading"))
     for pid in (program.pid, beating, loading):
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(2 * HUNG_SECONDS)
+    time.sleep(2 * HUNG_SECONDS)  # twice as long as one may be silent
     for pid in (program.pid, beating, loading):
         os.kill(pid, signal.SIGCONT)
     os.kill(loading, signal.SIGSTOP)  # positive control
