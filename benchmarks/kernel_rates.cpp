@@ -27,6 +27,13 @@ double now() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+// A number of the distribution that weights and inputs of a layer have: a standard deviation of half of `spread`.
+int bell(uint32_t &state, int spread) {
+  int sum = 0;
+  for (int i = 0; i < 3; ++i) sum += static_cast<int>((state = state * 1664525u + 1013904223u) >> 16) % (2 * spread) - spread;
+  return std::clamp(sum / 2, -127, 127);
+}
+
 // The best of some rounds: the machine may be busy with something else.
 template <typename Body> double best(int rounds, const Body &body) {
   double seconds = 1e9;
@@ -76,13 +83,15 @@ void measure_product(const Compute &compute, int32_t inputs, int32_t outputs, in
   Array<int8_t> weights(int64_t{inputs} * outputs);
   Array<float> scales(outputs), biases(outputs), y(rows * outputs);
   Array<int32_t> offsets(outputs);
-  Array<uint8_t> levels(rows * inputs);
-  for (int64_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(i % 251 - 125);
-  for (int64_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<uint8_t>(i % 253);
+  Array<uint8_t> apart(dense.num_blocks * ((dense.num_groups + 1) / 2)), levels(rows * inputs);
+  dense.zero_point = 128;
+  uint32_t state = 1;
+  for (int64_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(bell(state, 84));
+  for (int64_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<uint8_t>(128 + bell(state, 56));
   dense.weights = weights.data();
   dense.scales = scales.data();
   dense.biases = biases.data();
-  compute.prepare(dense, offsets.data());
+  compute.prepare(dense, offsets.data(), apart.data());
   const double seconds =
       best(rounds, [&] { compute.dense(dense, levels.data(), inputs, rows, false, y.data(), outputs); });
   std::printf("product %d %d %ld %.9f %ld\n", inputs, outputs, static_cast<long>(rows), seconds,

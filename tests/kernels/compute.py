@@ -25,6 +25,7 @@ class _Dense(Structure):
         ("num_blocks", c_int32),
         ("weights", c_void_p),
         ("offsets", c_void_p),
+        ("apart", c_void_p),
         ("scales", c_void_p),
         ("biases", c_void_p),
         ("input_scale", c_float),
@@ -64,7 +65,7 @@ class _Table(Structure):
         ("name", c_char_p),
         ("quantize", _function(None, *_Rows, c_int64, Quantization, c_void_p, c_int64)),
         ("norm", _function(None, POINTER(_Norm), *_Rows, Quantization, c_void_p, c_int64, c_void_p, c_int64)),
-        ("prepare", _function(None, POINTER(_Dense), c_void_p)),
+        ("prepare", _function(None, POINTER(_Dense), c_void_p, c_void_p)),
         ("dense", _function(None, POINTER(_Dense), *_Rows, c_bool, c_void_p, c_int64)),
         ("dense_activated", _function(None, POINTER(_Dense), *_Rows, c_int32, Quantization, c_void_p, c_int64)),
         ("dense_arg_max", _function(None, POINTER(_Dense), *_Rows, c_void_p, c_void_p)),
@@ -238,13 +239,14 @@ class Compute:
         (outputs, inputs), packed = layer.weights.shape, aligned(layer.packed())
         scales, biases = padded(layer.scales, 64), padded(layer.biases, 64)
         offsets = np.zeros(len(scales), np.int32)
+        apart = np.zeros((packed.shape[0], -(-packed.shape[1] // 2)), np.uint8)
         dense = _Dense(
-            inputs, outputs, packed.shape[1], packed.shape[0], packed.ctypes.data, None, scales.ctypes.data,
+            inputs, outputs, packed.shape[1], packed.shape[0], packed.ctypes.data, None, None, scales.ctypes.data,
             biases.ctypes.data, 1.0, layer.zero_point,
         )  # fmt: skip
-        self._table.prepare(dense, offsets.ctypes.data)
+        self._table.prepare(dense, offsets.ctypes.data, apart.ctypes.data)
         assert dense.offsets == offsets.ctypes.data
-        return dense, padded(levels, 64, 255), (packed, scales, biases, offsets)
+        return dense, padded(levels, 64, 255), (packed, scales, biases, offsets, apart)
 
 
 def aligned(values: NDArray[Any]) -> NDArray[Any]:

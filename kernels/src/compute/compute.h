@@ -15,6 +15,7 @@ namespace dragoman {
 constexpr int kLanes = 16;
 constexpr int kBlockColumns = 64; // of a packed weight
 constexpr int kBlockTokens = 16;  // of cached keys and values
+constexpr int64_t kGroupBytes = kBlockColumns * 4; // of a block of packed weights: four inputs of its columns
 
 // Inlined always: a copy compiled for some CPUs only must not be the one that the linker keeps.
 #define DRAGOMAN_INLINE inline __attribute__((always_inline))
@@ -31,6 +32,7 @@ struct Dense {
   int32_t num_blocks;  // ceil(N / 64); columns beyond N have zero weights, scales and biases
   const int8_t *weights;   // (blocks, groups, 64, 4), 64-byte aligned
   const int32_t *offsets;  // (blocks * 64,): what to add to the sum as this table accumulates it
+  const uint8_t *apart;    // (blocks, ceil(groups / 2)): see `prepare`
   const float *scales;     // (blocks * 64,): of the weight times that of the input
   const float *biases;     // (blocks * 64,)
   float input_scale;       // the quantization of x: level = round(x / input_scale) + zero_point, within 0 and 255
@@ -78,8 +80,9 @@ struct Compute {
   void (*norm)(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
                int64_t normed_stride, uint8_t *levels, int64_t levels_stride);
 
-  // Fill `offsets` for weights that are packed, and say how (`Dense::offsets`).
-  void (*prepare)(Dense &dense, int32_t *offsets);
+  // Fill `offsets` and, if the table reads them, `apart` for weights that are packed, and set them in `dense`. A byte of
+  // `apart` has a bit for each 16 columns of a block in which products of two groups must not be added in 16 bits.
+  void (*prepare)(Dense &dense, int32_t *offsets, uint8_t *apart);
 
   // y = x W^T + b, or y += x W^T + b if `adds`: levels (num_rows, K) to floats (num_rows, N padded to 64).
   void (*dense)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,

@@ -48,6 +48,8 @@ DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights 
 } // namespace
 } // namespace dragoman
 
+#include "compute/dot_products.h"
+
 #include "compute/table.h"
 #include "compute/tables.h"
 

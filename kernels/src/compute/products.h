@@ -1,11 +1,11 @@
 // Products of 8-bit rows with packed weights, and what is done with their results.
 //
-// The file of an instruction set has defined
-//   Accumulators  a register of 32-bit sums, one per column
-//   Inputs        four inputs of a row, as `multiply` wants them
-//   kTileRows, kTileColumns  how many sums are held in registers at a time
-//   spread_inputs, load_weights, multiply  sums[n] += input[0..3] * weights[n][0..3]
-//   kInputShift   what `multiply` subtracts from inputs
+// `compute/dot_products.h`, or `compute/narrow_products.h` for CPUs that cannot add four products of bytes to 32 bits in
+// one instruction, has defined
+//   prepare     see compute.h
+//   kTileRows   how many rows' sums of a block are held in registers at a time, or a part of them
+//   InputRows   rows as these products read them, at most `InputRows::most(dense)` at a time
+//   multiply_blocks<num_rows, num_blocks, lines_ahead>  the results of some rows and blocks
 #pragma once
 
 #include "compute/functions.h"
@@ -13,63 +13,10 @@
 namespace dragoman {
 namespace {
 
-constexpr int64_t kGroupBytes = kBlockColumns * 4; // of a block of weights: four inputs of 64 columns
-constexpr int kManyBlocks = 4;                     // for one row
+constexpr int kManyBlocks = 4; // for one row
 constexpr int kResults = kTileRows > kManyBlocks ? kTileRows : kManyBlocks; // in blocks of columns
 
-// Results of `num_rows` rows and `num_blocks` blocks of weights: (num_blocks, num_rows, 64), from their offsets on.
-// Meanwhile read ahead so many 64-byte lines of each group at `ahead`.
-template <int num_rows, int num_blocks, int lines_ahead>
-void multiply_blocks(const uint8_t *levels, int64_t levels_stride, const int8_t *weights, int64_t num_groups,
-                     const int32_t *offsets, const int8_t *ahead, int32_t *results) {
-  constexpr int kLanesEach = sizeof(Accumulators) / sizeof(int32_t);
-  constexpr int kVectors = kTileColumns / kLanesEach;
-  const int64_t block_bytes = num_groups * kGroupBytes;
-  for (int column = 0; column < kBlockColumns; column += kTileColumns) {
-    Accumulators sums[num_blocks][num_rows][kVectors];
-#pragma GCC unroll 4
-    for (int block = 0; block < num_blocks; ++block) {
-#pragma GCC unroll 16
-      for (int row = 0; row < num_rows; ++row) {
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v)
-          sums[block][row][v] = Memory<Accumulators>::load(offsets + block * kBlockColumns + column + v * kLanesEach);
-      }
-    }
-    const int8_t *from = weights + column * 4;
-    const uint8_t *input = levels;
-    for (int64_t group = 0; group < num_groups; ++group, from += kGroupBytes, input += 4) {
-#pragma GCC unroll 2
-      for (int line = 0; line < lines_ahead && column == 0; ++line)
-        __builtin_prefetch(ahead + group * kGroupBytes + line * 64, 0, 2); // into the second-level cache
-#pragma GCC unroll 4
-      for (int block = 0; block < num_blocks; ++block) {
-        Weights own[kVectors];
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) own[v] = load_weights(from + block * block_bytes + v * kLanesEach * 4);
-#pragma GCC unroll 16
-        for (int row = 0; row < num_rows; ++row) {
-          const Inputs inputs = spread_inputs(input + row * levels_stride);
-#pragma GCC unroll 4
-          for (int v = 0; v < kVectors; ++v) sums[block][row][v] = multiply(sums[block][row][v], inputs, own[v]);
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (int block = 0; block < num_blocks; ++block) {
-#pragma GCC unroll 16
-      for (int row = 0; row < num_rows; ++row) {
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v)
-          Memory<Accumulators>::store(sums[block][row][v],
-                                      results + (block * num_rows + row) * kBlockColumns + column + v * kLanesEach);
-      }
-    }
-  }
-}
-
-using MultiplyBlocks = void (*)(const uint8_t *, int64_t, const int8_t *, int64_t, const int32_t *, const int8_t *,
-                                int32_t *);
+using MultiplyBlocks = void (*)(const InputRows &, int64_t, const Dense &, int64_t, const int8_t *, int32_t *);
 
 template <int lines_ahead> DRAGOMAN_INLINE MultiplyBlocks tile_function(int64_t num_rows) {
   static_assert(kTileRows == 4 || kTileRows == 6, "one line per number of rows");
@@ -86,28 +33,22 @@ template <int lines_ahead> DRAGOMAN_INLINE MultiplyBlocks tile_function(int64_t 
 // Few rows: the time is that of reading the weights. Several blocks at a time are several streams, and enough sums that
 // do not wait for each other.
 template <int num_rows, int num_blocks, class Use>
-DRAGOMAN_INLINE int64_t multiply_few(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int32_t *results,
-                                     const Use &use) {
+DRAGOMAN_INLINE int64_t multiply_few(const InputRows &rows, const Dense &dense, int32_t *results, const Use &use) {
   int64_t block = 0;
   for (; block + num_blocks <= dense.num_blocks; block += num_blocks) {
-    multiply_blocks<num_rows, num_blocks, 0>(levels, levels_stride,
-                                             dense.weights + block * dense.num_groups * kGroupBytes, dense.num_groups,
-                                             dense.offsets + block * kBlockColumns, nullptr, results);
+    multiply_blocks<num_rows, num_blocks, 0>(rows, 0, dense, block, nullptr, results);
     for (int i = 0; i < num_blocks; ++i)
       for (int row = 0; row < num_rows; ++row) use(block + i, row, results + (i * num_rows + row) * kBlockColumns);
   }
   return block;
 }
 
-// Calls use(block, row, results of 64 columns) for every block of columns and every row, for each row in the blocks'
-// order.
 template <class Use>
-DRAGOMAN_INLINE void multiply_all(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
-                                  const Use &use) {
+DRAGOMAN_INLINE void multiply_rows(const InputRows &rows, const Dense &dense, int64_t num_rows, const Use &use) {
   alignas(64) int32_t results[kResults * kBlockColumns];
   int64_t block = 0;
-  if (num_rows == 1) block = multiply_few<1, kManyBlocks>(dense, levels, levels_stride, results, use);
-  if (num_rows == 2) block = multiply_few<2, 2>(dense, levels, levels_stride, results, use);
+  if (num_rows == 1) block = multiply_few<1, kManyBlocks>(rows, dense, results, use);
+  if (num_rows == 2) block = multiply_few<2, 2>(rows, dense, results, use);
   const int64_t num_tiles = (num_rows + kTileRows - 1) / kTileRows, block_bytes = dense.num_groups * kGroupBytes;
   for (; block < dense.num_blocks; ++block) {
     const int8_t *const weights = dense.weights + block * block_bytes;
@@ -120,10 +61,23 @@ DRAGOMAN_INLINE void multiply_all(const Dense &dense, const uint8_t *levels, int
       const MultiplyBlocks function = !reads_ahead ? tile_function<0>(end - row)
                                       : lines == 1 ? tile_function<1>(end - row)
                                                    : tile_function<2>(end - row);
-      function(levels + row * levels_stride, levels_stride, weights, dense.num_groups,
-               dense.offsets + block * kBlockColumns, next + tile * lines * 64, results);
+      function(rows, row, dense, block, next + tile * lines * 64, results);
       for (const int32_t *result = results; row < end; ++row, result += kBlockColumns) use(block, row, result);
     }
+  }
+}
+
+// Calls use(block, row, results of 64 columns) for every block of columns and every row, for each row in the blocks'
+// order.
+template <class Use>
+DRAGOMAN_INLINE void multiply_all(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
+                                  const Use &use) {
+  const int64_t most = InputRows::most(dense);
+  for (int64_t first = 0; first < num_rows; first += most) {
+    const int64_t count = num_rows - first < most ? num_rows - first : most;
+    const InputRows rows(dense, levels + first * levels_stride, levels_stride, count);
+    multiply_rows(rows, dense, count,
+                  [&](int64_t block, int64_t row, const int32_t *result) { use(block, first + row, result); });
   }
 }
 
@@ -135,17 +89,6 @@ DRAGOMAN_INLINE int block_width(const Dense &dense, int64_t block) {
 
 DRAGOMAN_INLINE Floats scaled(const int32_t *result, const float *scales, const float *biases, int column) {
   return to_floats(load(result + column)) * load(scales + column) + load(biases + column);
-}
-
-void prepare(Dense &dense, int32_t *offsets) {
-  for (int64_t n = 0; n < static_cast<int64_t>(dense.num_blocks) * kBlockColumns; ++n) {
-    const int8_t *weight = dense.weights + n / kBlockColumns * dense.num_groups * kGroupBytes + n % kBlockColumns * 4;
-    int32_t sum = 0;
-    for (int64_t group = 0; group < dense.num_groups; ++group, weight += kGroupBytes)
-      sum += weight[0] + weight[1] + weight[2] + weight[3];
-    offsets[n] = (kInputShift - dense.zero_point) * sum;
-  }
-  dense.offsets = offsets;
 }
 
 void dense(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,

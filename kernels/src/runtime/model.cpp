@@ -17,7 +17,6 @@ constexpr int64_t kMaxSize = 10'000'000; // export/architecture/config.py: MAX_S
 constexpr int64_t kMaxLayers = 1000;
 constexpr int64_t kMaxWidth = 1 << 20; // sums of 2^20 products of 8 bits would exceed 32 bits: see `pack`
 constexpr int64_t kMaxInputs = 65'000; // 255 * 127 * 65,000 < 2^31
-constexpr int64_t kGroupBytes = kBlockColumns * 4; // of a block of packed weights: four inputs
 constexpr size_t kEmbeddingConstants = 3;          // the first ones, which are not packed
 
 Activation activation_of(const std::string &name) {
@@ -208,7 +207,8 @@ Dense Model::pack(const char *what, const std::vector<Part> &parts, int64_t num_
   dense.input_scale = input_scale;
   dense.zero_point = zero_point;
   integers_.emplace_back(blocks * kBlockColumns);
-  compute_->prepare(dense, integers_.back().data());
+  bytes_.emplace_back(blocks * ((groups + 1) / 2));
+  compute_->prepare(dense, integers_.back().data(), bytes_.back().data());
   return dense;
 }
 
