@@ -83,7 +83,8 @@ void measure_product(const Compute &compute, int32_t inputs, int32_t outputs, in
   Array<int8_t> weights(int64_t{inputs} * outputs);
   Array<float> scales(outputs), biases(outputs), y(rows * outputs);
   Array<int32_t> offsets(outputs);
-  Array<uint8_t> apart(dense.num_blocks * ((dense.num_groups + 1) / 2)), levels(rows * inputs);
+  Array<uint16_t> order(order_size(dense.num_blocks, dense.num_groups));
+  Array<uint8_t> levels(rows * inputs);
   dense.zero_point = 128;
   uint32_t state = 1;
   for (int64_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(bell(state, 84));
@@ -91,7 +92,7 @@ void measure_product(const Compute &compute, int32_t inputs, int32_t outputs, in
   dense.weights = weights.data();
   dense.scales = scales.data();
   dense.biases = biases.data();
-  compute.prepare(dense, offsets.data(), apart.data());
+  compute.prepare(dense, offsets.data(), order.data());
   const double seconds =
       best(rounds, [&] { compute.dense(dense, levels.data(), inputs, rows, false, y.data(), outputs); });
   std::printf("product %d %d %ld %.9f %ld\n", inputs, outputs, static_cast<long>(rows), seconds,

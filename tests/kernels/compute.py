@@ -25,7 +25,7 @@ class _Dense(Structure):
         ("num_blocks", c_int32),
         ("weights", c_void_p),
         ("offsets", c_void_p),
-        ("apart", c_void_p),
+        ("order", c_void_p),
         ("scales", c_void_p),
         ("biases", c_void_p),
         ("input_scale", c_float),
@@ -239,14 +239,14 @@ class Compute:
         (outputs, inputs), packed = layer.weights.shape, aligned(layer.packed())
         scales, biases = padded(layer.scales, 64), padded(layer.biases, 64)
         offsets = np.zeros(len(scales), np.int32)
-        apart = np.zeros((packed.shape[0], -(-packed.shape[1] // 2)), np.uint8)
+        order = np.zeros((packed.shape[0], 4, 1 + packed.shape[1] // 2), np.uint16)
         dense = _Dense(
             inputs, outputs, packed.shape[1], packed.shape[0], packed.ctypes.data, None, None, scales.ctypes.data,
             biases.ctypes.data, 1.0, layer.zero_point,
         )  # fmt: skip
-        self._table.prepare(dense, offsets.ctypes.data, apart.ctypes.data)
+        self._table.prepare(dense, offsets.ctypes.data, order.ctypes.data)
         assert dense.offsets == offsets.ctypes.data
-        return dense, padded(levels, 64, 255), (packed, scales, biases, offsets, apart)
+        return dense, padded(levels, 64, 255), (packed, scales, biases, offsets, order)
 
 
 def aligned(values: NDArray[Any]) -> NDArray[Any]:

@@ -42,7 +42,8 @@ void add_products(const Compute &compute, Digest &digest) {
   Memory<int8_t> weights(kBlocks * kGroups * 256);
   Memory<float> scales(kWidth), biases(kWidth), y(kRows * kWidth);
   Memory<int32_t> offsets(kWidth);
-  Memory<uint8_t> apart(kBlocks * ((kGroups + 1) / 2)), levels(kRows * 320), out(kRows * kWidth);
+  Memory<uint16_t> order(order_size(kBlocks, kGroups));
+  Memory<uint8_t> levels(kRows * 320), out(kRows * kWidth);
   for (int n = 0; n < kOutputs; ++n) {
     for (int k = 0; k < kInputs; ++k)
       weights[((n / 64 * kGroups + k / 4) * 64 + n % 64) * 4 + k % 4] = static_cast<int8_t>(next() % 255 - 127);
@@ -51,7 +52,7 @@ void add_products(const Compute &compute, Digest &digest) {
   }
   for (int i = 0; i < kRows * 320; ++i) levels[i] = static_cast<uint8_t>(next());
   Dense dense = {kInputs, kOutputs, kGroups, kBlocks, weights, nullptr, nullptr, scales, biases, 1.0f, 113};
-  compute.prepare(dense, offsets, apart);
+  compute.prepare(dense, offsets, order);
   for (int rows : {1, 2, 3, 7, kRows}) {
     for (bool adds : {false, true}) {
       compute.dense(dense, levels, 320, rows, adds, y, kWidth);

@@ -32,12 +32,16 @@ struct Dense {
   int32_t num_blocks;  // ceil(N / 64); columns beyond N have zero weights, scales and biases
   const int8_t *weights;   // (blocks, groups, 64, 4), 64-byte aligned
   const int32_t *offsets;  // (blocks * 64,): what to add to the sum as this table accumulates it
-  const uint8_t *apart;    // (blocks, ceil(groups / 2)): see `prepare`
+  const uint16_t *order;   // see `prepare`; null if this table needs none
   const float *scales;     // (blocks * 64,): of the weight times that of the input
   const float *biases;     // (blocks * 64,)
   float input_scale;       // the quantization of x: level = round(x / input_scale) + zero_point, within 0 and 255
   int32_t zero_point;
 };
+
+DRAGOMAN_INLINE int64_t order_size(int64_t num_blocks, int64_t num_groups) {
+  return num_blocks * (kBlockColumns / 16) * (1 + num_groups / 2);
+}
 
 enum class Activation : int32_t { kIdentity = 0, kRelu = 1, kGelu = 2, kSilu = 3 };
 
@@ -80,9 +84,9 @@ struct Compute {
   void (*norm)(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
                int64_t normed_stride, uint8_t *levels, int64_t levels_stride);
 
-  // Fill `offsets` and, if the table reads them, `apart` for weights that are packed, and set them in `dense`. A byte of
-  // `apart` has a bit for each 16 columns of a block in which products of two groups must not be added in 16 bits.
-  void (*prepare)(Dense &dense, int32_t *offsets, uint8_t *apart);
+  // Fill `offsets` for weights that are packed, and `order` (`order_size`) if the table needs it, and set them in `dense`:
+  // for each 16 columns of a block, how many pairs of groups may be added in 16 bits, and these pairs, then the others.
+  void (*prepare)(Dense &dense, int32_t *offsets, uint16_t *order);
 
   // y = x W^T + b, or y += x W^T + b if `adds`: levels (num_rows, K) to floats (num_rows, N padded to 64).
   void (*dense)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,

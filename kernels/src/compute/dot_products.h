@@ -22,7 +22,7 @@ struct InputRows {
   static int64_t most(const Dense &) { return INT64_MAX; }
 };
 
-void prepare(Dense &dense, int32_t *offsets, uint8_t *) { fill_offsets(dense, kInputShift, offsets); }
+void prepare(Dense &dense, int32_t *offsets, uint16_t *) { fill_offsets(dense, kInputShift, offsets); }
 
 // Results of rows from `row_begin` on and blocks of weights from `block_begin` on: (num_blocks, num_rows, 64), with
 // their offsets. Meanwhile read ahead so many 64-byte lines of each group at `ahead`.

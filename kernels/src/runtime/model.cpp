@@ -207,8 +207,8 @@ Dense Model::pack(const char *what, const std::vector<Part> &parts, int64_t num_
   dense.input_scale = input_scale;
   dense.zero_point = zero_point;
   integers_.emplace_back(blocks * kBlockColumns);
-  bytes_.emplace_back(blocks * ((groups + 1) / 2));
-  compute_->prepare(dense, integers_.back().data(), bytes_.back().data());
+  orders_.emplace_back(order_size(blocks, groups));
+  compute_->prepare(dense, integers_.back().data(), orders_.back().data());
   return dense;
 }
 

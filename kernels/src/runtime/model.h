@@ -86,7 +86,7 @@ private:
   SharedWeights packed_;
   std::deque<Array<float>> floats_;
   std::deque<Array<int32_t>> integers_;
-  std::deque<Array<uint8_t>> bytes_;
+  std::deque<Array<uint16_t>> orders_;
 };
 
 inline Quantization quantization_of(const Dense &reader) { return {1.0f / reader.input_scale, reader.zero_point}; }

@@ -17,8 +17,8 @@ inline Dense blocks_of(const Dense &dense, int64_t first, int64_t last) {
   int64_t column = first * kBlockColumns;
   part.weights += first * dense.num_groups * 4 * kBlockColumns;
   part.offsets += column;
-  if (part.apart != nullptr)
-    part.apart += first * ((dense.num_groups + 1) / 2);
+  if (part.order != nullptr)
+    part.order += order_size(first, dense.num_groups);
   part.scales += column;
   part.biases += column;
   part.num_blocks = static_cast<int32_t>(last - first);
