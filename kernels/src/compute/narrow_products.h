@@ -100,10 +100,12 @@ void prepare(Dense &dense, int32_t *offsets, uint16_t *order) {
   for (int64_t block = 0; block < dense.num_blocks; ++block) {
     for (int column = 0; column < kBlockColumns; column += kTileColumns, order += 1 + num_pairs) {
       const int8_t *const weights = dense.weights + block * dense.num_groups * kGroupBytes + column * 4;
-      int64_t first = 0, last = num_pairs;
+      int64_t count = 0;
       for (int64_t pair = 0; pair < num_pairs; ++pair)
-        order[fits(weights + pair * 2 * kGroupBytes) ? ++first : last--] = static_cast<uint16_t>(pair);
-      order[0] = static_cast<uint16_t>(first);
+        if (fits(weights + pair * 2 * kGroupBytes)) order[++count] = static_cast<uint16_t>(pair);
+      order[0] = static_cast<uint16_t>(count);
+      for (int64_t pair = 0; pair < num_pairs; ++pair)
+        if (!fits(weights + pair * 2 * kGroupBytes)) order[++count] = static_cast<uint16_t>(pair);
     }
   }
 }
@@ -167,11 +169,41 @@ DRAGOMAN_INLINE void multiply_few_rows(const uint8_t *window, int64_t stride, co
   }
 }
 
-// Results of one block, in an order in which the pairs of groups come first that may be added in 16 bits.
+// Add the products of rows with two groups, or with one, for the columns of a tile.
+template <int num_rows, bool fits_in_16_bits>
+DRAGOMAN_INLINE void add_pair(const uint8_t *input, int64_t stride, const int8_t *from,
+                              __m256i (&sums)[num_rows][kVectors]) {
+#pragma GCC unroll 4
+  for (int row = 0; row < num_rows; ++row) {
+    const __m256i one = spread_four(input + row * stride), two = spread_four(input + row * stride + 4);
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256i of_one = _mm256_maddubs_epi16(one, load_bytes(from + v * 32));
+      const __m256i of_two = _mm256_maddubs_epi16(two, load_bytes(from + kGroupBytes + v * 32));
+      if (fits_in_16_bits)
+        sums[row][v] = _mm256_add_epi32(sums[row][v], widened(_mm256_add_epi16(of_one, of_two)));
+      else
+        sums[row][v] = _mm256_add_epi32(sums[row][v], _mm256_add_epi32(widened(of_one), widened(of_two)));
+    }
+  }
+}
+template <int num_rows>
+DRAGOMAN_INLINE void add_group(const uint8_t *input, int64_t stride, const int8_t *from,
+                               __m256i (&sums)[num_rows][kVectors]) {
+#pragma GCC unroll 4
+  for (int row = 0; row < num_rows; ++row) {
+    const __m256i one = spread_four(input + row * stride);
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v)
+      sums[row][v] = _mm256_add_epi32(sums[row][v], widened(_mm256_maddubs_epi16(one, load_bytes(from + v * 32))));
+  }
+}
+
+// Results of one block, tile by tile.
 template <int num_rows, int lines_ahead>
-DRAGOMAN_INLINE void multiply_tile(const uint8_t *window, int64_t stride, const int8_t *weights, int64_t num_groups,
-                                   const int32_t *offsets, const uint16_t *order, const int8_t *ahead,
-                                   int32_t *results) {
+DRAGOMAN_INLINE void multiply_tiles(const uint8_t *window, int64_t stride, const int8_t *weights, int64_t num_groups,
+                                    const int32_t *offsets, const uint16_t *order, const int8_t *ahead,
+                                    int32_t *results) {
   const int64_t num_pairs = num_groups / 2;
   for (int column = 0; column < kBlockColumns; column += kTileColumns, order += 1 + num_pairs) {
     __m256i sums[num_rows][kVectors];
@@ -181,36 +213,25 @@ DRAGOMAN_INLINE void multiply_tile(const uint8_t *window, int64_t stride, const 
       for (int v = 0; v < kVectors; ++v) sums[row][v] = load_bytes(offsets + column + v * kLanesEach);
     }
     const int8_t *const tile = weights + column * 4;
+    const auto read_ahead = [&](int64_t i) { // into the second-level cache
+      for (int line = 0; line < lines_ahead && column == 0; ++line) {
+        __builtin_prefetch(ahead + 2 * i * kGroupBytes + line * 64, 0, 2);
+        __builtin_prefetch(ahead + (2 * i + 1) * kGroupBytes + line * 64, 0, 2);
+      }
+    };
     int64_t i = 0;
     for (; i < order[0]; ++i) {
-#pragma GCC unroll 4
-      for (int line = 0; line < 2 * lines_ahead && column == 0; ++line)
-        __builtin_prefetch(ahead + (2 * i + line % 2) * kGroupBytes + line / 2 * 64, 0, 2); // into the second-level cache
+      read_ahead(i);
       const int64_t pair = order[1 + i];
-      const int8_t *const from = tile + pair * (2 * kGroupBytes);
-      const uint8_t *const input = window + pair * 8;
-#pragma GCC unroll 4
-      for (int row = 0; row < num_rows; ++row) {
-        const __m256i one = spread_four(input + row * stride), two = spread_four(input + row * stride + 4);
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) {
-          const __m256i fours = _mm256_add_epi16(_mm256_maddubs_epi16(one, load_bytes(from + v * 32)),
-                                                 _mm256_maddubs_epi16(two, load_bytes(from + kGroupBytes + v * 32)));
-          sums[row][v] = _mm256_add_epi32(sums[row][v], widened(fours));
-        }
-      }
+      add_pair<num_rows, true>(window + pair * 8, stride, tile + pair * (2 * kGroupBytes), sums);
     }
-    for (int64_t rest = 2 * i; rest < num_groups; ++rest) {
-      const int64_t group = rest < 2 * num_pairs ? 2 * order[1 + rest / 2] + rest % 2 : rest;
-#pragma GCC unroll 4
-      for (int row = 0; row < num_rows; ++row) {
-        const __m256i inputs = spread_four(window + row * stride + group * 4);
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v)
-          sums[row][v] = _mm256_add_epi32(
-              sums[row][v], widened(_mm256_maddubs_epi16(inputs, load_bytes(tile + group * kGroupBytes + v * 32))));
-      }
+    for (; i < num_pairs; ++i) {
+      read_ahead(i);
+      const int64_t pair = order[1 + i];
+      add_pair<num_rows, false>(window + pair * 8, stride, tile + pair * (2 * kGroupBytes), sums);
     }
+    if (num_groups % 2 != 0)
+      add_group<num_rows>(window + num_pairs * 8, stride, tile + num_pairs * (2 * kGroupBytes), sums);
 #pragma GCC unroll 4
     for (int row = 0; row < num_rows; ++row) {
 #pragma GCC unroll 2
@@ -231,8 +252,8 @@ void multiply_blocks(const InputRows &rows, int64_t row_begin, const Dense &dens
     if constexpr (num_rows <= 2)
       multiply_few_rows<num_rows>(window, rows.stride, weights, dense.num_groups, offsets, results);
     else
-      multiply_tile<num_rows, lines_ahead>(window, rows.stride, weights, dense.num_groups, offsets,
-                                           dense.order + block * order_size(1, dense.num_groups), ahead, results);
+      multiply_tiles<num_rows, lines_ahead>(window, rows.stride, weights, dense.num_groups, offsets,
+                                            dense.order + block * order_size(1, dense.num_groups), ahead, results);
     for (int row = 0; row < num_rows; ++row, results += kBlockColumns)
       add_outside(rows, row_begin + row, weights, results);
   }
