@@ -6,6 +6,7 @@ from typing import Any
 
 _M_MMAP_THRESHOLD = -3  # glibc's malloc.h
 _LARGE_BYTES = 1 << 20
+_YOUNG_OBJECTS = 10_000  # by default 700; see give_back
 
 # Errors of C++ and kernels are recognizable only by their text. Threads can't start without memory for their stacks.
 _SIGNS = (
@@ -48,6 +49,7 @@ def give_back(*, is_first: bool = False) -> None:
         gc.unfreeze()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS)
     trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
