@@ -30,7 +30,10 @@ double now() {
 // A number of the distribution that weights and inputs of a layer have: a standard deviation of half of `spread`.
 int bell(uint32_t &state, int spread) {
   int sum = 0;
-  for (int i = 0; i < 3; ++i) sum += static_cast<int>((state = state * 1664525u + 1013904223u) >> 16) % (2 * spread) - spread;
+  for (int i = 0; i < 3; ++i) {
+    state = state * 1664525u + 1013904223u;
+    sum += static_cast<int>(state >> 16) % (2 * spread) - spread;
+  }
   return std::clamp(sum / 2, -127, 127);
 }
 

@@ -53,6 +53,35 @@ def test_the_largest_products_do_not_saturate(
         assert np.all(compute.dense(layer, levels) == (level - zero_point) * weight * 512), compute.name
 
 
+@pytest.mark.parametrize(("zero_point", "level"), [(128, 192), (128, 64), (0, 128), (255, 255), (255, 127)])
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("weights", [(64, 64, 64, 63), (64, 64, 64, 64), (127, 127, 1, 0), (127, 127, 127, 127)])
+def test_four_products_at_the_limit_of_16_bits(
+    computes: list[Compute], weights: tuple[int, ...], sign: int, zero_point: int, level: int
+) -> None:
+    """AVX2 adds products of two groups of four inputs where they fit: inputs 0, 1, 4 and 5 make one sum of 16 bits."""
+    every = np.zeros((64, 16), np.int8)
+    every[7, [0, 1, 4, 5]] = [sign * weight for weight in weights]
+    layer = DenseLayer(every, np.ones(64, np.float32), np.zeros(64, np.float32), zero_point)
+    levels = np.full((5, 16), level, np.uint8)
+    for compute in computes:
+        np.testing.assert_array_equal(compute.dense(layer, levels), layer.values(levels), compute.name)
+
+
+@pytest.mark.parametrize(
+    ("rows", "inputs", "outputs"), [(70, 1030, 70), (150, 64, 65), (9, 2052, 130), (3, 4099, 64), (2, 65_000, 64)]
+)
+def test_wide_layers_and_many_rows(computes: list[Compute], rows: int, inputs: int, outputs: int) -> None:
+    """With weights and inputs as trained models have them, most of which are small."""
+    random = np.random.default_rng(rows)
+    layer, _ = layer_and_levels(1, 1, outputs, rows)
+    layer.weights = np.clip(np.rint(random.normal(0, 42, (outputs, inputs))), -127, 127).astype(np.int8)
+    for spread in (10, 28, 100):
+        levels = np.clip(np.rint(random.normal(layer.zero_point, spread, (rows, inputs))), 0, 255).astype(np.uint8)
+        for compute in computes:
+            np.testing.assert_array_equal(compute.dense(layer, levels), layer.values(levels), compute.name)
+
+
 @settings(max_examples=40, deadline=None)
 @given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32), activation=st.sampled_from(ACTIVATIONS))
 def test_dense_activated(

@@ -16,6 +16,7 @@ constexpr int kLanes = 16;
 constexpr int kBlockColumns = 64; // of a packed weight
 constexpr int kBlockTokens = 16;  // of cached keys and values
 constexpr int64_t kGroupBytes = kBlockColumns * 4; // of a block of packed weights: four inputs of its columns
+constexpr int64_t kMaxInputs = 65'000;             // of a layer: 255 * 127 * 65,000 < 2^31
 
 // Inlined always: a copy compiled for some CPUs only must not be the one that the linker keeps.
 #define DRAGOMAN_INLINE inline __attribute__((always_inline))
@@ -84,8 +85,9 @@ struct Compute {
   void (*norm)(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
                int64_t normed_stride, uint8_t *levels, int64_t levels_stride);
 
-  // Fill `offsets` for weights that are packed, and `order` (`order_size`) if the table needs it, and set them in `dense`:
-  // for each 16 columns of a block, how many pairs of groups may be added in 16 bits, and these pairs, then the others.
+  // Fill `offsets` for weights that are packed, and `order` (`order_size`) if the table needs it, and set them in
+  // `dense`: for each 16 columns of a block, how many pairs of groups may be added in 16 bits, these pairs, and then
+  // the others.
   void (*prepare)(Dense &dense, int32_t *offsets, uint16_t *order);
 
   // y = x W^T + b, or y += x W^T + b if `adds`: levels (num_rows, K) to floats (num_rows, N padded to 64).

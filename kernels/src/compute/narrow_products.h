@@ -1,10 +1,11 @@
 // Products of 8-bit rows with packed weights, where bytes are multiplied and added in pairs to 16 bits: AVX2.
 //
-// Such a sum must be widened to 32 bits by a second multiplication, and two factors of 8 bits overflow it. Therefore
-// - inputs are taken from a window of 129 levels around their zero point. With 0 to 128 from its begin, two products
-//   always fit, and four do unless several large weights of one sign meet: `Dense::order` begins where they do. So there are
-//   three multiplications for 64 products instead of four, and no operation on signs.
-// - what is outside of the window, a few per cent of inputs, is multiplied again by how far it is.
+// Such a sum is widened to 32 bits by another multiplication, and two products of any bytes overflow it. Therefore
+// - inputs are taken from a window of 129 levels around their zero point, as 0 to 128. Two products of these always fit
+//   into 16 bits, and four do unless large weights of one sign meet (of a trained model, in one of ten pairs of groups;
+//   `Dense::order` has them last). So 64 products take three multiplications instead of four, and none needs its sign
+//   moved to the other factor.
+// - what is outside of the window, some two per cent of inputs, is multiplied again by how far it is.
 // Every sum is exact.
 #pragma once
 
@@ -17,10 +18,11 @@ namespace {
 constexpr int kTileRows = 4, kTileColumns = 16;
 constexpr int kLanesEach = 8;
 constexpr int kVectors = kTileColumns / kLanesEach;
-constexpr int kWindow = 128;                   // the largest input of the window
-constexpr int kMostOfFour = 32767 / kWindow;   // of the weights of one sign among four
-constexpr int kMaxRows = 64;                   // at a time
-constexpr int64_t kMaxRowBytes = 1 << 16;      // more than inputs of a layer: see `kMaxInputs` in runtime/model.cpp
+constexpr int kWindow = 128;                 // the largest input of the window
+constexpr int kMostOfFour = 32767 / kWindow; // the sum of the weights of one sign among four
+constexpr int kMaxRows = 64;                 // at a time
+constexpr int64_t kMaxRowBytes = 1 << 16;    // of these rows together
+static_assert(kMaxRowBytes >= kMaxInputs + 32, "one row fits");
 
 DRAGOMAN_INLINE int32_t window_begin(const Dense &dense) {
   const int32_t begin = dense.zero_point - kWindow / 2;
@@ -32,12 +34,13 @@ DRAGOMAN_INLINE __m256i load_bytes(const void *from) {
 }
 DRAGOMAN_INLINE void store_bytes(__m256i bytes, void *to) { _mm256_storeu_si256(static_cast<__m256i *>(to), bytes); }
 
-// A bit for each group of four inputs: whether one of these 32 is not zero.
+// A bit for each group of these 32 inputs: whether one of its four is not zero.
 DRAGOMAN_INLINE uint64_t groups_not_zero(__m256i inputs) {
   const __m256i is_zero = _mm256_cmpeq_epi32(inputs, _mm256_setzero_si256());
   return 255u & ~static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(is_zero)));
 }
 
+// Rows of inputs, taken from the window, and where some are outside.
 struct InputRows {
   const uint8_t *levels;
   int64_t levels_stride, stride, num_words;
@@ -66,7 +69,7 @@ struct InputRows {
           below |= groups_not_zero(_mm256_subs_epu8(begin, own)) << (i / 4 % 64);
           above |= groups_not_zero(_mm256_subs_epu8(own, end)) << (i / 4 % 64);
         }
-        const int64_t rest = dense.num_groups - word * 64; // bytes after a row's inputs are anything
+        const int64_t rest = dense.num_groups - word * 64; // what follows a row's inputs may be any bytes
         const uint64_t own_groups = rest < 64 ? (uint64_t{1} << rest) - 1 : ~uint64_t{0};
         is_below[row * num_words + word] = below & own_groups;
         is_above[row * num_words + word] = above & own_groups;
@@ -77,7 +80,7 @@ struct InputRows {
 
 DRAGOMAN_INLINE __m256i widened(__m256i sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
 
-// Whether sums of four products fit into 16 bits for all of the columns of a tile: of two groups, weights of one sign.
+// Whether sums of four products with this group and the next fit into 16 bits, for all columns of a tile.
 DRAGOMAN_INLINE bool fits(const int8_t *group) {
   const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi16(kMostOfFour), ones = _mm256_set1_epi8(1);
   __m256i is_over = zero;
@@ -157,8 +160,10 @@ DRAGOMAN_INLINE void multiply_few_rows(const uint8_t *window, int64_t stride, co
       for (int row = 0; row < num_rows; ++row) {
         const __m256i inputs = spread_four(window + row * stride + group * 4);
 #pragma GCC unroll 8
-        for (int v = 0; v < kAll; ++v)
-          sums[row][v] = _mm256_add_epi32(sums[row][v], widened(_mm256_maddubs_epi16(inputs, load_bytes(from + v * 32))));
+        for (int v = 0; v < kAll; ++v) {
+          const __m256i pairs = _mm256_maddubs_epi16(inputs, load_bytes(from + v * 32));
+          sums[row][v] = _mm256_add_epi32(sums[row][v], widened(pairs));
+        }
       }
     }
 #pragma GCC unroll 2
@@ -235,7 +240,8 @@ DRAGOMAN_INLINE void multiply_tiles(const uint8_t *window, int64_t stride, const
 #pragma GCC unroll 4
     for (int row = 0; row < num_rows; ++row) {
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) store_bytes(sums[row][v], results + row * kBlockColumns + column + v * kLanesEach);
+      for (int v = 0; v < kVectors; ++v)
+        store_bytes(sums[row][v], results + row * kBlockColumns + column + v * kLanesEach);
     }
   }
 }

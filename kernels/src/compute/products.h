@@ -1,7 +1,7 @@
 // Products of 8-bit rows with packed weights, and what is done with their results.
 //
-// `compute/dot_products.h`, or `compute/narrow_products.h` for CPUs that cannot add four products of bytes to 32 bits in
-// one instruction, has defined
+// `compute/dot_products.h`, or `compute/narrow_products.h` for CPUs that have no instruction that adds four products of
+// bytes to 32 bits, has defined
 //   prepare     see compute.h
 //   kTileRows   how many rows' sums of a block are held in registers at a time, or a part of them
 //   InputRows   rows as these products read them, at most `InputRows::most(dense)` at a time

@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kMaxSize = 10'000'000; // export/architecture/config.py: MAX_SIZE
 constexpr int64_t kMaxLayers = 1000;
 constexpr int64_t kMaxWidth = 1 << 20; // sums of 2^20 products of 8 bits would exceed 32 bits: see `pack`
-constexpr int64_t kMaxInputs = 65'000; // 255 * 127 * 65,000 < 2^31
 constexpr size_t kEmbeddingConstants = 3;          // the first ones, which are not packed
 
 Activation activation_of(const std::string &name) {
