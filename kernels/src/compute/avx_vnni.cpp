@@ -4,10 +4,13 @@
 namespace dragoman {
 namespace {
 
+using Accumulators = RegisterI;
+using Weights = __m256i;
 using Inputs = __m256i;
 constexpr int kInputShift = 0;
 constexpr int kTileRows = 6, kTileColumns = 16;
 
+DRAGOMAN_INLINE Weights load_weights(const int8_t *from) { return load_bytes(from); }
 DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) { return spread_four(from); }
 DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights weights) {
 #ifdef __AVXVNNI__

@@ -29,9 +29,6 @@ DRAGOMAN_INLINE int32_t window_begin(const Dense &dense) {
   return begin < 0 ? 0 : begin > 127 ? 127 : begin;
 }
 
-DRAGOMAN_INLINE __m256i load_bytes(const void *from) {
-  return _mm256_loadu_si256(static_cast<const __m256i *>(from));
-}
 DRAGOMAN_INLINE void store_bytes(__m256i bytes, void *to) { _mm256_storeu_si256(static_cast<__m256i *>(to), bytes); }
 
 // A bit for each group of these 32 inputs: whether one of its four is not zero.

@@ -32,11 +32,8 @@ DRAGOMAN_INLINE void store_low_bytes(Pair<RegisterI> value, uint8_t *to) {
   _mm_storeu_si128(reinterpret_cast<__m128i *>(to), bytes);
 }
 
-using Accumulators = RegisterI;
-using Weights = __m256i;
-
-DRAGOMAN_INLINE Weights load_weights(const int8_t *from) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
+DRAGOMAN_INLINE __m256i load_bytes(const void *from) {
+  return _mm256_loadu_si256(static_cast<const __m256i *>(from));
 }
 DRAGOMAN_INLINE __m256i spread_four(const uint8_t *from) {
   int32_t inputs;

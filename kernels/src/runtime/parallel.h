@@ -15,7 +15,7 @@ constexpr int64_t kShareRows = 48;          // rows that share a pass over a blo
 inline Dense blocks_of(const Dense &dense, int64_t first, int64_t last) {
   Dense part = dense;
   int64_t column = first * kBlockColumns;
-  part.weights += first * dense.num_groups * 4 * kBlockColumns;
+  part.weights += first * dense.num_groups * kGroupBytes;
   part.offsets += column;
   if (part.order != nullptr)
     part.order += order_size(first, dense.num_groups);
