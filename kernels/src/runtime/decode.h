@@ -29,12 +29,22 @@ private:
     Dense cross_query, cross_output;
     Dense inner, outer;
   };
-  struct Workspace {
+  struct Workspace { // of rows that are computed together
     Array<float> x, projected, scratches, logits, values, candidate_logits;
     Array<uint8_t> levels, hidden, gathered;
     Array<int32_t> ids, candidates;
-    std::vector<Scores> row_scores;
     std::vector<int64_t> place_of; // each gathered row
+  };
+  struct Workspaces {
+    std::vector<Workspace> of_groups;
+    std::vector<Scores> scores; // of all live rows; they point into the groups' workspaces
+  };
+  // Live rows that are computed together: all, or some that lie side by side.
+  struct Rows {
+    const int32_t *indices; // of `State::rows`
+    const Need *needs;
+    Scores *scores; // results
+    int64_t count;
   };
   struct Caches {
     float *self, *cross;
@@ -45,12 +55,12 @@ private:
 
   State bind(const Context &context, Caches &caches) const;
   void check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const;
-  void step(const State &state, const Caches &caches, const std::vector<int32_t> &live, const Parallel &parallel,
-            Workspace &work) const;
-  void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
-              const std::vector<int32_t> &live, const Parallel &parallel, Workspace &work) const;
-  void project(const std::vector<int32_t> &live, const std::vector<Need> &needs, const Parallel &parallel,
-               Workspace &work) const;
+  void step(const State &state, const Caches &caches, const Rows &live, Team &team, Workspaces &work) const;
+  void step_together(const State &state, const Caches &caches, const Rows &live, const Parallel &parallel,
+                     Workspace &work) const;
+  void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches, const Rows &live,
+              const Parallel &parallel, Workspace &work) const;
+  void project(const Rows &live, const Parallel &parallel, Workspace &work) const;
   void score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const;
 
   Model model_;
@@ -66,7 +76,7 @@ private:
   SearchModel search_model_{};
   CacheShape shape_{};
   size_t num_inputs_;
-  Pool<Workspace> pool_;
+  Pool<Workspaces> pool_;
 };
 
 } // namespace dragoman

@@ -1,8 +1,6 @@
 #include "runtime/encode.h"
 
 #include <algorithm>
-#include <atomic>
-#include <new>
 
 #include "search/state.h"
 
@@ -123,24 +121,15 @@ void Encode::run(const Context &context) {
     return;
   Team &team = Team::of_this_thread();
   Team::Run of_threads(team, std::clamp<int>(num_threads, 1, kMaxThreads));
-  // Sources do not need each other. If there are enough, each thread encodes some of them to the end, and neither waits
-  // for others nor moves what it computes to another CPU. Many are encoded some at a time, which takes less memory.
+  // Sources do not need each other: if there are enough, each thread encodes some of them to the end. Many are encoded
+  // some at a time, which takes less memory.
   int64_t num_groups =
       std::min<int64_t>(sources.num_sources, std::max<int64_t>(team.size(), sources.num_tokens / kGroupTokens));
   if (num_groups == 1)
     return encode_together(sources, Parallel(compute_, team));
-  // Only memory can be lacking there. `kernels/zig` has no std::exception_ptr.
-  std::atomic<bool> has_memory{true};
-  team.share(num_groups, [&](int64_t group) {
-    try {
-      Team alone;
-      encode_together(group_of(sources, group, num_groups), Parallel(compute_, alone));
-    } catch (...) {
-      has_memory = false;
-    }
+  share_groups(compute_, team, num_groups, [&](int64_t group, const Parallel &by_one) {
+    encode_together(group_of(sources, group, num_groups), by_one);
   });
-  if (!has_memory)
-    throw std::bad_alloc();
 }
 
 // One of several groups of about as many tokens.

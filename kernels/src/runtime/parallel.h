@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <new>
 
 #include "compute/compute.h"
 #include "runtime/team.h"
@@ -134,5 +136,23 @@ private:
   const Compute &compute_;
   Team &team_;
 };
+
+// Call body(group, `Parallel` of one thread) for every group in [0, num_groups): each group is computed to its end by
+// one thread, which waits for no other and moves nothing to another CPU. Only memory can be lacking there: then it
+// throws `std::bad_alloc`. (`kernels/zig` has no std::exception_ptr.)
+template <typename Body>
+void share_groups(const Compute &compute, Team &team, int64_t num_groups, const Body &body) {
+  std::atomic<bool> has_memory{true};
+  team.share(num_groups, [&](int64_t group) {
+    try {
+      Team alone;
+      body(group, Parallel(compute, alone));
+    } catch (...) {
+      has_memory = false;
+    }
+  });
+  if (!has_memory)
+    throw std::bad_alloc();
+}
 
 } // namespace dragoman
