@@ -99,6 +99,20 @@ def test_a_sequence_among_others_gets_the_same_bits(
     operators.num_threads = 1
 
 
+def test_threads_with_rows_of_their_own_choose_the_same(
+    kernels_library: Path, tmp_path: Path, shape: Shape, sources: list[Ids], answers: list[Answer]
+) -> None:
+    """Enough rows of every kind for each thread to compute some of them, until so many have ended that none does."""
+    copies, most_threads = 5, 4
+    many = Operators.tiny(kernels_library, tmp_path, shape, num_slots=80)
+    sequences = [sequence for _ in range(copies) for sequence in mixed_sequences(shape, sources)]
+    assert sum(sequence.num_slots for sequence in sequences) >= 16 * most_threads
+    for num_threads in (2, 3, most_threads):
+        many.num_threads = num_threads
+        sequences = [sequence for _ in range(copies) for sequence in mixed_sequences(shape, sources)]
+        assert decode(many, sequences) == copies * answers
+
+
 def test_several_runs_are_like_one(
     operators: Operators, shape: Shape, sources: list[Ids], answers: list[Answer]
 ) -> None:
