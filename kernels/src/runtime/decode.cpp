@@ -10,7 +10,7 @@ namespace dragoman {
 namespace {
 
 // Rows for which a thread reads all weights by itself. With the base shape on two CPUs of a Zen 4, whose caches hold
-// some of its 38 MB, steps of 32 rows took 0.86 to 0.97 of the time, of 64 rows 0.93 to 0.95.
+// some of its 38 MB, steps of 32 rows took 0.86 to 1.01 of the time, the median 0.95 (docs/benchmarks.md).
 constexpr int64_t kGroupRows = 16;
 
 } // namespace
