@@ -145,8 +145,8 @@ void Decode::run(const Context &context) {
   *result = control.num_steps;
 }
 
-// Rows do not need each other in a step. Few of them are computed by all threads together, each of which reads a part of
-// the weights. With many, each thread computes some of them: so one may compute while another reads a cache, and one
+// Rows do not need each other in a step. Few of them are computed by all threads together, each of which reads a part
+// of the weights. With many, each thread computes some of them: so one may compute while another reads a cache, and one
 // that the system has taken off its CPU is waited for at the end of the step, not of each of its phases.
 void Decode::step(const State &state, const Caches &caches, const Rows &live, Team &team, Workspaces &work) const {
   int64_t num_groups = team.size() > 1 && live.count >= kGroupRows * team.size() ? team.size() : 1;
