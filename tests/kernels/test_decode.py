@@ -105,11 +105,10 @@ def test_threads_with_rows_of_their_own_choose_the_same(
     """Enough rows of every kind for each thread to compute some of them, until so many have ended that none does."""
     copies, most_threads = 5, 4
     many = Operators.tiny(kernels_library, tmp_path, shape, num_slots=80)
-    sequences = [sequence for _ in range(copies) for sequence in mixed_sequences(shape, sources)]
-    assert sum(sequence.num_slots for sequence in sequences) >= 16 * most_threads
     for num_threads in (2, 3, most_threads):
         many.num_threads = num_threads
         sequences = [sequence for _ in range(copies) for sequence in mixed_sequences(shape, sources)]
+        assert sum(sequence.num_slots for sequence in sequences) >= 16 * most_threads
         assert decode(many, sequences) == copies * answers
 
 

@@ -149,7 +149,7 @@ void Decode::run(const Context &context) {
 // of the weights. With many, each thread computes some of them: so one may compute while another reads a cache, and one
 // that the system has taken off its CPU is waited for at the end of the step, not of each of its phases.
 void Decode::step(const State &state, const Caches &caches, const Rows &live, Team &team, Workspaces &work) const {
-  int64_t num_groups = team.size() > 1 && live.count >= kGroupRows * team.size() ? team.size() : 1;
+  int64_t num_groups = live.count >= kGroupRows * team.size() ? team.size() : 1;
   if (static_cast<int64_t>(work.of_groups.size()) < num_groups)
     work.of_groups.resize(num_groups);
   if (num_groups == 1)
