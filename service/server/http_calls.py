@@ -11,8 +11,8 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc.kserve.methods import KServeMethods
-from service.faces.http.bounds import ConnectionLimits
 from service.faces.http.calls import HttpCalls, HttpLimits
+from service.faces.http.connection import ConnectionLimits
 from service.faces.http.cors import Cors
 from service.faces.http.deepl.documents import Documents
 from service.faces.http.deepl.face import DeepL

@@ -5,8 +5,6 @@ the API's words; where there is no route, in the words of the API whose paths be
 event loop: a call never waits for another thread.
 """
 
-import contextlib
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -20,22 +18,9 @@ from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
-from service.faces.http.application import (
-    ClientGone,
-    HttpAnswer,
-    HttpRequest,
-    Receive,
-    Scope,
-    Send,
-    check_head,
-    end_with,
-    headers_of,
-    method_of,
-    read_body,
-    send_answer,
-    send_head,
-)
+from service.faces.http.application import HttpAnswer, HttpRequest, check_head, method_of, read_body, send_answer
 from service.faces.http.cors import Cors
+from service.faces.http.exchange import ClientGone, Exchange
 from service.faces.http.refusals import (
     IDENTITY,
     Encoded,
@@ -46,8 +31,6 @@ from service.faces.http.refusals import (
     UnknownMethod,
 )
 from service.faces.http.routes import Failure, Found, HttpStream, Route, Routes
-
-_LOG = logging.getLogger(__name__)
 
 _NO_ROUTE = "http/no_route"  # name of all calls that are answered before it is known which they are
 
@@ -65,7 +48,7 @@ class HttpLimits:
 
 
 class HttpCalls:
-    """The ASGI application of callers. For the server's event loop only."""
+    """The application of callers. For the server's event loop only."""
 
     def __init__(
         self,
@@ -85,60 +68,45 @@ class HttpCalls:
         self._cors = cors
         self._large = LargeMessages()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, exchange: Exchange) -> None:
         """Answer a request."""
-        with contextlib.suppress(ClientGone):
-            try:
-                await self._answer(scope, receive, send)
-            except ClientGone:
-                raise
-            except Exception:  # of a face: its calls' own are answered by the pipeline
-                _LOG.exception("%s %s failed", scope["method"], scope["raw_path"])
-                raise
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path: str = scope["raw_path"].decode("latin-1")
-        headers = headers_of(scope)
+        head = exchange.head
         route, found, refused = None, None, None
         try:
-            check_head(scope, METHODS)
-            found = self._routes.find(path)
-            route = found.by_method.get(method_of(scope)) if found else None
+            check_head(head, METHODS)
+            found = self._routes.find(head.path)
+            route = found.by_method.get(method_of(head)) if found else None
         except Refused as error:
             refused = error
-        metadata = tuple(headers.items())
-        host, port = scope["client"] or ("", 0)
+        metadata = tuple(head.headers.items())
+        host, port = exchange.peer
         call = self._pipeline.begin(route.name if route else _NO_ROUTE, metadata, host, f"{host}:{port}")
-        sending = _Sending(send, self._cors.headers(headers.get("origin", "")), call)
+        sending = _Sending(exchange, self._cors.headers(head.headers.get("origin", "")), call)
         if route is not None and found is not None:
-            request = HttpRequest(
-                route.method, path, headers, query=scope["query_string"].decode("latin-1"), parts=found.parts
-            )
-            await self._take(call, route, request, metadata, receive, sending)
+            request = HttpRequest(route.method, head.path, head.headers, query=head.query, parts=found.parts)
+            await self._take(call, route, request, metadata, sending)
             return
-        answer = None if refused else self._cors.preflight(scope["method"], headers)
+        answer = None if refused else self._cors.preflight(head.method, head.headers)
         if answer is not None:
             self._pipeline.count(call)
         else:
-            refused = refused or _no_route(scope["method"], path, found)
-            failure = next(iter(found.by_method.values())).failure if found else self._routes.failure(path)
+            refused = refused or _no_route(head.method, head.path, found)
+            failure = next(iter(found.by_method.values())).failure if found else self._routes.failure(head.path)
             answer = _failed(self._pipeline.refuse(call, refused), failure, call)
             if isinstance(refused, HeadRefused | UnknownMethod):
                 answer = _with(answer, _CLOSES)
-        await end_with(sending.named(answer), receive, send)
+        await sending.answer(answer)
 
     async def _take(
-        self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, receive: Receive, sending: "_Sending"
+        self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, sending: "_Sending"
     ) -> None:
         stay: Stay | None = None
-        is_whole = False
         try:
             if route.needs_key and not route.has_own_key:
                 self._pipeline.identify(call, metadata)
             stay = Stay(self._limits.budget, self._open_calls)
             max_bytes = route.max_body_bytes or self._limits.max_body_bytes
-            body = await read_body(request.headers, receive, max_bytes, stay.grow)
-            is_whole = True
+            body = await read_body(sending.exchange, max_bytes, stay.grow)
             encoding = request.headers.get("content-encoding", "").lower()
             if body and encoding not in ("", IDENTITY):
                 raise Encoded(encoding)
@@ -157,10 +125,7 @@ class HttpCalls:
             raise
         except Exception as error:
             answer = _failed(self._pipeline.refuse(call, error), route.failure, call)
-            if is_whole:
-                await sending.answer(answer if not self._is_closing() else _with(answer, _CLOSES))
-            else:
-                await end_with(_with(sending.named(answer), _CLOSES), receive, sending.send)
+            await sending.answer(answer if not self._is_closing() else _with(answer, _CLOSES))
         else:
             await self._serve(route, request, call, metadata, sending)
         finally:
@@ -183,7 +148,7 @@ class HttpCalls:
         try:
             answer = await self._pipeline.serve(call, work, metadata)
         except ServiceError as error:
-            if sending.has_begun and sending.stream is not None:
+            if sending.exchange.has_begun and sending.stream is not None:
                 await sending.end(sending.stream.failed(error, call))
                 return
             answer = _failed(error, route.failure, call)
@@ -196,43 +161,37 @@ class HttpCalls:
 class _Sending:
     """The sending of one call's answer, whole or in parts, with the headers that every answer has."""
 
-    def __init__(self, send: Send, headers: Mapping[str, str], call: Call) -> None:
+    def __init__(self, exchange: Exchange, headers: Mapping[str, str], call: Call) -> None:
         """Add `headers`, and what there is to tell of the call."""
-        self.send = send
+        self.exchange = exchange
         self._call = call
         self.stream: HttpStream | None = None
-        self.has_begun = False
         self._headers = headers
 
-    def named(self, answer: HttpAnswer) -> HttpAnswer:
-        """Return the answer with the call's id and timing."""
+    async def answer(self, answer: HttpAnswer) -> None:
+        """Send a whole answer, with the call's id and timing."""
         call = self._call
         headers = {**self._headers, **answer.headers, REQUEST_ID_KEY: call.request_id}
         if call.num_texts:
             headers[TIMING_KEY] = server_timing(call.seconds, call.total_seconds)
-        return replace(answer, headers=headers)
-
-    async def answer(self, answer: HttpAnswer) -> None:
-        """Send a whole answer."""
-        await send_answer(self.send, self.named(answer))
+        await send_answer(self.exchange, replace(answer, headers=headers))
 
     async def part(self, part: bytes) -> None:
         """Send a part of a stream, after its head."""
-        if not self.has_begun:
+        if not self.exchange.has_begun:
             await self._begin()
-        await self.send({"type": "http.response.body", "body": part, "more_body": True})
+        await self.exchange.send_part(part)
 
     async def end(self, part: bytes = b"") -> None:
         """End a stream."""
-        if not self.has_begun:
+        if not self.exchange.has_begun:
             await self._begin()
-        await self.send({"type": "http.response.body", "body": part})
+        await self.exchange.end(part)
 
     async def _begin(self) -> None:
         assert self.stream is not None, "there is no stream"
-        self.has_begun = True
         headers = {"content-type": self.stream.content_type, **self._headers, **self.stream.headers}
-        await send_head(self.send, HTTPStatus.OK, {**headers, REQUEST_ID_KEY: self._call.request_id})
+        await self.exchange.begin(HTTPStatus.OK, {**headers, REQUEST_ID_KEY: self._call.request_id})
 
 
 def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:

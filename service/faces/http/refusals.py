@@ -66,15 +66,14 @@ class BodyTooLarge(InvalidRequest, Refused):
 
 
 class BodyTooSlow(DeadlineExceeded, Refused):
-    """The body did not arrive in the time that as many bytes have."""
+    """The body did not arrive in time."""
 
     status = HTTPStatus.REQUEST_TIMEOUT
 
-    def __init__(self, num_bytes: int, seconds: float, allowed: str) -> None:
+    def __init__(self, num_bytes: int, allowed: str) -> None:
         super().__init__(
-            "only {size} bytes of the body arrived within {seconds} s",
+            "only {size} bytes of the body arrived in time",
             size=num_bytes,
-            seconds=Public(f"{seconds:.0f}"),
             allowed=allowed,
             advice="send it faster, or in parts",
         )

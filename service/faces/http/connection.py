@@ -1,0 +1,410 @@
+"""One connection of HTTP/1.1 (RFC 9112), from its acceptance to its end: one request at a time.
+
+What arrives is kept as bytes, `MAX_HEAD_BYTES` at most; then nothing more is read until some of it has been used. So
+what a client sends ahead costs no more than that, be it a head, a body that nobody reads, or further requests.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+
+from service.domain.errors import ServiceError, Unavailable
+from service.faces.http.exchange import ClientGone, Exchange, plain_answer
+from service.faces.http.heads import MAX_HEAD_BYTES, find_end, parse_head
+from service.faces.http.refusals import BodyTooSlow, Refused
+
+_LOG = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 64  # of operators
+READ_SECONDS = 10.0  # to connect, to send a head, and to move each `PIECE_BYTES` of a body or of an answer
+PIECE_BYTES = 64 * 2**10
+MOST_SECONDS = 600.0  # for a body or an answer, whatever its size
+
+_MAX_WAITING = 16  # requests, behind the one that is being answered
+_REQUEST_LINE = b" HTTP/1."
+_DISCARD_SECONDS = 1.0  # for what a client still sends after the last answer
+# That the system takes before they can be sent: by default megabytes, all of which would count as taken by the client.
+_UNSENT_BYTES = 128 * 2**10
+
+Application = Callable[[Exchange], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Of one port: how many connections may be open, how long each may wait for its next request if not READ_SECONDS,
+    and whether a request is given up when its client is gone."""
+
+    most: int = MAX_CONNECTIONS
+    idle_seconds: float | None = None
+    cancels: bool = False
+
+
+class State(Enum):
+    """What a connection is doing."""
+
+    CONNECTING = auto()  # with TLS, until the handshake is done
+    WAITING = auto()  # for a request
+    HEAD = auto()  # is arriving
+    BODY = auto()  # is arriving
+    WORKING = auto()  # on the answer
+    ANSWERING = auto()  # while the client takes it more slowly than it is sent
+    DISCARDING = auto()  # what arrives after the last answer
+    CLOSING = auto()  # once the client has taken the answer
+    CLOSED = auto()
+
+
+_MAKES_ROOM = (State.CONNECTING, State.WAITING, State.HEAD, State.BODY)
+
+
+class Connections:
+    """The open connections of one port. For its event loop's thread only."""
+
+    def __init__(self, limits: ConnectionLimits, app: Application) -> None:
+        self.limits = limits
+        self.app = app
+        self.is_stopping = False
+        # Whatever arrives passes through here: the loop reads nothing else before it has been copied.
+        self.scratch = memoryview(bytearray(MAX_HEAD_BYTES))
+        self._all: dict[Connection, None] = {}  # first the one that has waited longest since its last request
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def admit(self, connection: "Connection") -> bool:
+        """Count a connection, instead of another one if needed; return False if all others are being answered."""
+        if len(self._all) >= self.limits.most:
+            other = next((each for each in self._all if each.state in _MAKES_ROOM), None)
+            if other is None:
+                return False
+            other.abort()
+        self._all[connection] = None
+        return True
+
+    def move_to_end(self, connection: "Connection") -> None:
+        """Make a connection the last to be replaced."""
+        self._all[connection] = self._all.pop(connection)
+
+    def remove(self, connection: "Connection") -> None:
+        """Forget a connection. Idempotent."""
+        self._all.pop(connection, None)
+
+    async def stop(self, seconds: float) -> None:
+        """Close all once the requests that have arrived are answered, but not later than in so many seconds."""
+        self.is_stopping = True
+        for connection in list(self._all):
+            connection.stop()
+        tasks = [each.task for each in self._all if each.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for connection in list(self._all):
+            connection.abort()
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Takes requests one after the other, and lets the port's application answer each in a task of its own."""
+
+    def __init__(self, connections: Connections, connected: socket.socket) -> None:
+        self.state = State.CONNECTING
+        self.received = bytearray()  # and not used
+        self.task: asyncio.Task[None] | None = None
+        self.peer: tuple[str, int] = ("", 0)
+        self._connections = connections
+        self._socket = connected
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._exchange: Exchange | None = None
+        self._num_searched = 0  # bytes of an incomplete head
+        self._more: asyncio.Future[None] | None = None  # of a body
+        self._room: asyncio.Future[None] | None = None  # for more of the answer
+        self._is_full = self._is_paused = self._is_last = False
+        self._num_moved = 0  # bytes of the current piece of a body
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_seconds = self._due_seconds = self._end_seconds = math.inf
+        self._enter(State.CONNECTING, READ_SECONDS)
+
+    # Called by asyncio.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first request."""
+        self._transport = transport  # type: ignore[assignment]  # uvloop's is not derived from asyncio's
+        if self.state is State.CLOSED:  # it made room for another one meanwhile
+            self.abort()
+            return
+        host, port, *_ = transport.get_extra_info("peername") or ("", 0)
+        self.peer = (host, port)
+        _limit_unsent(transport)
+        self._enter(State.WAITING, READ_SECONDS)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to put what arrives: there is room, else reading is paused."""
+        return self._connections.scratch[: max(MAX_HEAD_BYTES - len(self.received), 1)]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Use what has arrived, or keep it."""
+        if self.state is State.DISCARDING:
+            return
+        self.received += self._connections.scratch[:nbytes]
+        if self._exchange is None:
+            self._begin_next()
+        elif self.state is State.BODY:
+            self._count(nbytes)
+            _wake(self._more)
+        elif self.received.count(_REQUEST_LINE) > _MAX_WAITING:
+            self.abort()
+        self._regulate()
+
+    def eof_received(self) -> bool:
+        """Return whether to stay open.
+
+        A caller that sends no more is taken as gone, as by nginx: whether it would still read can't be known, and its
+        call takes slots from others. Operators' requests are answered.
+        """
+        self._is_last = True
+        return self.state in (State.WORKING, State.ANSWERING) and not self._connections.limits.cancels
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End, and give up the request if nobody else needs its result."""
+        if exc is not None:
+            _LOG.debug("a client disconnected: %r", exc)
+        self._leave()
+
+    def pause_writing(self) -> None:
+        """Note that the client takes the answer more slowly than it is sent."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Note that more of the answer can be sent."""
+        self._is_full = False
+        _wake(self._room)
+
+    # Called by the exchange.
+
+    async def wait_for_more(self) -> None:
+        """Wait until more of the body has arrived.
+
+        Raises:
+            ClientGone: the client has disconnected.
+            ServiceError: it took too long, or the server stops.
+        """
+        if self.state is State.CLOSED:
+            raise ClientGone
+        if self._connections.is_stopping:
+            raise _stopping()
+        self._more = self._loop.create_future()
+        try:
+            await self._more
+        finally:
+            self._more = None
+
+    def use(self, exchange: Exchange) -> None:
+        """Go on after something of what had been received was used."""
+        if exchange.is_received and self.state is State.BODY:
+            self._enter(State.WORKING)
+        self._regulate()
+
+    async def write(self, exchange: Exchange, part: bytes) -> None:
+        """Send a part of an answer, and wait until the client has taken most of what was sent so far."""
+        if self._transport is None or self.state is State.CLOSED:
+            return
+        self._transport.write(part)
+        if self._is_full:
+            now = self._loop.time()
+            exchange.answered_by_seconds = min(exchange.answered_by_seconds, now + MOST_SECONDS)
+            self._enter(State.ANSWERING, READ_SECONDS, exchange.answered_by_seconds - now)
+            self._room = self._loop.create_future()
+            await self._room
+            self._enter(State.WORKING)
+
+    # Requests, one after the other.
+
+    def _begin_next(self) -> None:
+        """Begin with the next request once its head has arrived."""
+        while self.received.startswith(b"\r\n"):  # RFC 9112 2.2
+            del self.received[:2]
+            self._num_searched = 0
+        if not self.received:
+            return
+        try:
+            end = find_end(self.received, self._num_searched)
+            if not end:
+                self._num_searched = len(self.received)
+                if self.state is State.WAITING:
+                    self._enter(State.HEAD, READ_SECONDS)
+                return
+            head = parse_head(bytes(self.received[:end]))
+        except Refused as refused:
+            self._refuse(refused)
+            return
+        del self.received[:end]
+        self._num_searched = 0
+        self._exchange = exchange = Exchange(self, head)
+        if exchange.has_arrived:
+            self._enter(State.WORKING)
+        else:
+            self._num_moved = 0
+            self._enter(State.BODY, READ_SECONDS, MOST_SECONDS)
+        self.task = self._loop.create_task(self._run(exchange))
+
+    async def _run(self, exchange: Exchange) -> None:
+        try:
+            await self._connections.app(exchange)
+        except ClientGone:
+            pass
+        except Exception:
+            _LOG.exception("a request failed")
+        finally:
+            self.task = None
+        self._end(exchange)
+
+    def _end(self, exchange: Exchange) -> None:
+        """Go on after an answer: wait for the next request, or end the connection."""
+        if self._transport is None or self.state is State.CLOSED:
+            return
+        if exchange.has_begun and not exchange.has_ended:  # the client must see that the answer is cut off
+            self.abort()
+            return
+        if not exchange.has_begun:
+            self._transport.write(
+                plain_answer(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the server's log")
+            )
+            exchange.is_last = True
+        if not exchange.is_last and not self._is_last and not self._connections.is_stopping:
+            self._exchange = None
+            self._connections.move_to_end(self)
+            self._enter(State.WAITING, self._connections.limits.idle_seconds or READ_SECONDS)
+            self._begin_next()
+            self._regulate()
+        else:
+            self._close()
+
+    def _refuse(self, refused: Refused) -> None:
+        """Answer what can't be read as a request."""
+        assert self._transport is not None, "nothing arrives without a transport"
+        self._transport.write(plain_answer(refused.status, str(refused)))
+        self._close()
+
+    # The end, and times.
+
+    def stop(self) -> None:
+        """Close at once, unless a request has arrived; then when it is answered."""
+        if self.state in (State.CONNECTING, State.WAITING, State.HEAD, State.DISCARDING):
+            self.abort()
+        elif self._more is not None and not self._more.done():
+            self._more.set_exception(_stopping())
+
+    def abort(self) -> None:
+        """Close at once, whatever has been sent. Idempotent."""
+        self._leave()
+        if self._transport is not None:
+            self._transport.abort()
+        else:
+            with contextlib.suppress(OSError):  # the handshake has just ended it
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _close(self) -> None:
+        """Close once the client has taken the answer.
+
+        If it may be sending more, that is read for a moment: closing with unread bytes would lose the answer.
+        """
+        if self._transport is None:
+            return
+        if self.received or self._exchange is None or not self._exchange.is_received:
+            self._enter(State.DISCARDING, _DISCARD_SECONDS)
+            self.received.clear()
+            self._regulate()
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+        else:
+            self._enter(State.CLOSING, READ_SECONDS)
+            self._transport.close()
+
+    def _leave(self) -> None:
+        if self.state is State.CLOSED:
+            return
+        self.state = State.CLOSED
+        self._connections.remove(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        _wake(self._room)
+        if self._more is not None and not self._more.done():
+            self._more.set_exception(ClientGone())
+        elif self.task is not None and self._connections.limits.cancels:
+            self.task.cancel()
+
+    def _regulate(self) -> None:
+        """Read only while there is room for what arrives."""
+        is_full = len(self.received) >= MAX_HEAD_BYTES
+        if is_full is self._is_paused or self._transport is None or self._transport.is_closing():
+            return
+        self._is_paused = is_full
+        if is_full:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _count(self, num_bytes: int) -> None:
+        """Allow a body more time for each piece of it that has arrived."""
+        self._num_moved += num_bytes
+        if self._num_moved >= PIECE_BYTES:
+            self._num_moved = 0
+            self._due_seconds = min(self._loop.time() + READ_SECONDS, self._end_seconds)
+
+    def _enter(self, state: State, seconds: float = math.inf, most_seconds: float = math.inf) -> None:
+        """Change the state, which may last for `seconds`, or as long as it is prolonged, up to `most_seconds`."""
+        if self.state is State.CLOSED:
+            return
+        self.state = state
+        now = self._loop.time()
+        self._end_seconds = now + most_seconds
+        self._due_seconds = now + min(seconds, most_seconds)
+        if self._due_seconds < self._timer_seconds:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Look at the time when it is due; a later time needs no new timer before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_seconds = self._due_seconds
+        self._timer = self._loop.call_at(self._due_seconds, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        self._timer_seconds = math.inf
+        if self._loop.time() < self._due_seconds:
+            if self._due_seconds < math.inf:
+                self._set_timer()
+        elif self.state is State.BODY and self._more is not None and not self._more.done():
+            self._enter(State.WORKING)  # on an answer that says so
+            self._more.set_exception(self._too_slow())
+        elif self.state is State.DISCARDING and self._transport is not None:
+            self._enter(State.CLOSING, READ_SECONDS)
+            self._transport.close()
+        else:
+            self.abort()
+
+    def _too_slow(self) -> BodyTooSlow:
+        num_bytes = len(self.received) + (self._exchange.num_read if self._exchange is not None else 0)
+        allowed = f"{READ_SECONDS:g} s for each {PIECE_BYTES} bytes, and {MOST_SECONDS:g} s in all"
+        return BodyTooSlow(num_bytes, allowed)
+
+
+def _wake(waiting: asyncio.Future[None] | None) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(None)
+
+
+def _stopping() -> ServiceError:
+    return Unavailable("the server is stopping", advice="send it again, another server may answer")
+
+
+def _limit_unsent(transport: asyncio.BaseTransport) -> None:
+    connected = transport.get_extra_info("socket")
+    if hasattr(socket, "TCP_NOTSENT_LOWAT") and connected is not None and connected.family != socket.AF_UNIX:
+        with contextlib.suppress(OSError):  # it is closed, or the system has no such option for it
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
