@@ -1,9 +1,11 @@
 """What a call takes of the server until its answer is sent: bytes, and a place among the open calls."""
 
 import asyncio
+from collections.abc import Hashable
 
 from service.calls.byte_budget import CALL_BYTES, ByteBudget, Hold
 from service.calls.open_calls import OpenCalls
+from service.calls.turns import Turns
 
 # Parsing and checking a larger message takes the event loop milliseconds, in which no other call is accepted.
 LARGE_BYTES = 64 * 2**10
@@ -44,11 +46,14 @@ class LargeMessages:
     """Makes large messages wait for each other, so that the event loop has time for all others in between."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
+        self._turns = Turns(1)
 
-    async def turn(self) -> None:
-        """Wait for the turn of a large message: several times as long as the last one blocked the event loop."""
-        await self._lock.acquire()
+    async def turn(self, caller: Hashable) -> None:
+        """Wait for the turn of a caller's large message.
+
+        The next one begins when the event loop has had several times as long as this one blocks it.
+        """
+        await self._turns.take(caller)
         loop = asyncio.get_running_loop()
         began_seconds = loop.time()
-        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._lock.release))
+        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._turns.give_back))

@@ -11,7 +11,7 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc.kserve.methods import KServeMethods
-from service.faces.http.calls import HttpCalls, HttpLimits
+from service.faces.http.calls import HttpCalls
 from service.faces.http.connection import ConnectionLimits
 from service.faces.http.cors import Cors
 from service.faces.http.deepl.documents import Documents
@@ -22,6 +22,7 @@ from service.faces.http.documents.reading import DocumentReaders
 from service.faces.http.documents.shared import SharedDocuments
 from service.faces.http.documents.translation import DocumentTranslator
 from service.faces.http.google.face import Google
+from service.faces.http.intake import HttpLimits
 from service.faces.http.kserve.face import KServe
 from service.faces.http.libretranslate.face import LibreTranslate
 from service.faces.http.libretranslate.files import Files

@@ -32,9 +32,9 @@ class Peak:
 class SmallCaller:
     """Calls continuously with one short sentence, from a process of its own."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, api_key: str = "") -> None:
         self.seconds: list[float] = []  # durations of its calls, once it has been stopped
-        command = [sys.executable, "-m", "tests.faults.small_caller", address]
+        command = [sys.executable, "-m", "tests.faults.small_caller", address, api_key]
         self._process = subprocess.Popen(
             command, cwd=REPOSITORY, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -1,7 +1,7 @@
 """A caller of small texts, in a process of its own, which reports the duration of each call when it is stopped.
 
-`python -m tests.faults.small_caller ADDRESS` prints a line when its first call is answered; a line on its standard
-input, or the end of it, stops it, and it prints its latencies in seconds as JSON.
+`python -m tests.faults.small_caller ADDRESS [API-KEY]` prints a line when its first call is answered; a line on its
+standard input, or the end of it, stops it, and it prints its latencies in seconds as JSON.
 """
 
 import json
@@ -18,7 +18,8 @@ _PATIENCE_SECONDS = 120.0
 def main() -> None:
     """Call until stopped."""
     latencies: list[float] = []
-    with Client(sys.argv[1], timeout_seconds=_PATIENCE_SECONDS) as client:
+    address, key = (*sys.argv[1:], "")[:2]
+    with Client(address, timeout_seconds=_PATIENCE_SECONDS, api_key=key) as client:
         while not (latencies and select.select([sys.stdin], [], [], _PAUSE_SECONDS)[0]):
             began = time.monotonic()
             assert client.translate(["Hello"], "en", "de")[0].text

@@ -136,7 +136,8 @@ class _Way:
             self._check_time(context)
             self._identify(call, metadata)
             stay = self._intake.begin(context, self._open_calls)
-            message = await self._intake.receive(context, stay)
+            stay.belong_to(call.key_name)
+            message = await self._intake.receive(context, stay, call.origin[:1])
         except ServiceError as error:
             refusal = error.with_traceback(None)  # it would keep the message alive
         else:

@@ -1,7 +1,7 @@
 """Receiving of messages and sending of answers within the server's byte limit."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,7 @@ class Intake:
         context.add_done_callback(stay.end)  # type: ignore[arg-type]
         return stay
 
-    async def receive(self, context: Context, stay: Stay) -> bytes:
+    async def receive(self, context: Context, stay: Stay, caller: Hashable) -> bytes:
         """Return the call's message; from its arrival on the call is open.
 
         Raises:
@@ -86,7 +86,7 @@ class Intake:
             raise InvalidRequest("the call has no message", advice="send one")
         stay.grow(len(message))
         if len(message) > LARGE_BYTES:
-            await self._large.turn()
+            await self._large.turn(caller)
         stay.open()
         return message  # type: ignore[no-any-return]
 

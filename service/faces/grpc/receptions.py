@@ -6,10 +6,10 @@ callers that begin calls but send little must not block others.
 """
 
 import asyncio
-from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from service.calls.turns import Turns
 from service.domain.errors import MessageTooSlow
 
 # A message that takes longer is slow: a small one arrives with its call and is received immediately.
@@ -36,16 +36,14 @@ class Receptions:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._num_free = limit
+        self._turns = Turns(limit)  # of connections, however many calls each has begun
         self._under_way: dict[_Reception, None] = {}  # oldest first
-        # By connection: connections take turns, however many calls each has begun.
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def num_under_way(self) -> int:
         """Return how many messages are being received."""
-        return self.limit - self._num_free
+        return self.limit - self._turns.num_free
 
     async def receive(self, read: Callable[[], Awaitable[T]], connection: Callable[[], str]) -> T:
         """Return what `read` receives, in the turn of the caller's connection; `connection` is called only if needed.
@@ -53,10 +51,9 @@ class Receptions:
         Raises:
             MessageTooSlow: it took too long while others waited.
         """
-        if self._num_free:
-            self._num_free -= 1
-        else:
-            await self._turn_of(connection())
+        if not self._turns.take_free():
+            self._watch()
+            await self._turns.wait(connection())
         reception = _Reception(asyncio.current_task(), asyncio.get_running_loop().time())
         self._under_way[reception] = None
         try:
@@ -72,32 +69,7 @@ class Receptions:
             raise  # the caller has disconnected, too
         finally:
             del self._under_way[reception]
-            self._hand_on()
-
-    async def _turn_of(self, connection: str) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(connection, deque()).append(turn)
-        self._watch()
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():
-                self._hand_on()
-            raise
-
-    def _hand_on(self) -> None:
-        """Pass a free slot to the next waiting connection, or keep it."""
-        while self._waiting:
-            connection, turns = next(iter(self._waiting.items()))
-            turn = turns.popleft()
-            if turns:
-                self._waiting.move_to_end(connection)
-            else:
-                del self._waiting[connection]
-            if not turn.done():  # else its caller has disconnected
-                turn.set_result(None)
-                return
-        self._num_free += 1
+            self._turns.give_back()
 
     def _watch(self) -> None:
         if self._timer is None:
@@ -108,7 +80,7 @@ class Receptions:
     def _make_room(self, began_seconds: float) -> None:
         """Evict surplus slow messages among those in progress when the watch began."""
         self._timer = None
-        if not self._waiting:
+        if not self._turns.anybody_waits:
             return
         slow = [each for each in self._under_way if each.since_seconds <= began_seconds and not each.is_evicted]
         num_surplus = len(slow) - self.limit // 2

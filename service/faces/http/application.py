@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from service.domain.errors import InvalidRequest
 from service.faces.http.connection import Application
 from service.faces.http.exchange import Exchange
 from service.faces.http.heads import Head
@@ -23,10 +24,34 @@ _MAX_HEADERS = 100
 
 
 @dataclass(frozen=True, slots=True)
+class FormPart:
+    """One field of a form; `filename` is `None` unless it is a file."""
+
+    name: str
+    filename: str | None
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """Return the content of a field that is no file.
+
+        Raises:
+            InvalidRequest: it is not UTF-8.
+        """
+        try:
+            return self.content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise InvalidRequest(
+                "form field {name} is not UTF-8", name=self.name, advice="encode it as UTF-8"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
 class HttpRequest:
     """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET.
 
-    `parts` are those of the path that its route leaves open, decoded.
+    `parts` are those of the path that its route leaves open, decoded. A body of multipart/form-data is in `form`, and
+    `body` is empty.
     """
 
     method: str
@@ -35,6 +60,7 @@ class HttpRequest:
     body: bytes = b""
     query: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
+    form: Sequence[FormPart] = ()
 
 
 @dataclass(frozen=True, slots=True)

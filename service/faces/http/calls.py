@@ -7,23 +7,21 @@ event loop: a call never waits for another thread.
 
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 
-from service.calls.byte_budget import ByteBudget
 from service.calls.metadata import REQUEST_ID_KEY, Metadata
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
-from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
+from service.calls.stay import Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
-from service.faces.http.application import HttpAnswer, HttpRequest, check_head, method_of, read_body, send_answer
+from service.faces.http.application import HttpAnswer, HttpRequest, check_head, method_of, send_answer
 from service.faces.http.cors import Cors
 from service.faces.http.exchange import ClientGone, Exchange
+from service.faces.http.intake import HttpLimits, Intake
 from service.faces.http.refusals import (
-    IDENTITY,
-    Encoded,
     HeadRefused,
     MethodNotAllowed,
     NoSuchPath,
@@ -37,14 +35,6 @@ _NO_ROUTE = "http/no_route"  # name of all calls that are answered before it is 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _CLOSES: Mapping[str, str] = {"Connection": "close"}
-
-
-@dataclass(frozen=True, slots=True)
-class HttpLimits:
-    """What calls may take: bytes of one body, and bytes of all calls together."""
-
-    max_body_bytes: int
-    budget: ByteBudget
 
 
 class HttpCalls:
@@ -63,10 +53,10 @@ class HttpCalls:
         self._routes = routes
         self._pipeline = pipeline
         self._open_calls = open_calls
-        self._limits = limits
+        self._budget = limits.budget
+        self._intake = Intake(pipeline, limits)
         self._is_closing = is_closing
         self._cors = cors
-        self._large = LargeMessages()
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer a request."""
@@ -102,20 +92,9 @@ class HttpCalls:
     ) -> None:
         stay: Stay | None = None
         try:
-            if route.needs_key and not route.has_own_key:
-                self._pipeline.identify(call, metadata)
-            stay = Stay(self._limits.budget, self._open_calls)
-            max_bytes = route.max_body_bytes or self._limits.max_body_bytes
-            body = await read_body(sending.exchange, max_bytes, stay.grow)
-            encoding = request.headers.get("content-encoding", "").lower()
-            if body and encoding not in ("", IDENTITY):
-                raise Encoded(encoding)
-            if len(body) > LARGE_BYTES:
-                await self._large.turn()
+            stay = Stay(self._budget, self._open_calls)
+            request = await self._intake.receive(call, route, request, metadata, sending.exchange, stay)
             stay.open()
-            request = replace(request, body=body)
-            if route.needs_key and route.has_own_key:
-                self._pipeline.identify(call, _with_key(metadata, route.key_in(request)))
             if self._is_closing():
                 raise Unavailable("the server is stopping", advice="try again, another server may answer")
             if route.queues:  # probes are answered under load
@@ -196,10 +175,6 @@ class _Sending:
 
 def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:
     return replace(answer, headers={**answer.headers, **headers}) if headers else answer
-
-
-def _with_key(metadata: Metadata, key: str) -> Metadata:
-    return (("x-api-key", key), *metadata) if key else metadata
 
 
 def _failed(error: ServiceError, failure: Failure, call: Call) -> HttpAnswer:

@@ -121,6 +121,7 @@ class Connection(asyncio.BufferedProtocol):
         self._exchange: Exchange | None = None
         self._num_searched = 0  # bytes of an incomplete head
         self._more: asyncio.Future[None] | None = None  # of a body
+        self._failure: ServiceError | ClientGone | None = None  # of reading it
         self._room: asyncio.Future[None] | None = None  # for more of the answer
         self._is_full = self._is_paused = self._is_last = False
         self._num_moved = 0  # bytes of the current piece of a body
@@ -143,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to put what arrives: there is room, else reading is paused."""
-        return self._connections.scratch[: max(MAX_HEAD_BYTES - len(self.received), 1)]
+        return self._connections.scratch[: max(MAX_HEAD_BYTES - self._num_kept, 1)]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Use what has arrived, or keep it."""
@@ -192,18 +193,22 @@ class Connection(asyncio.BufferedProtocol):
             ClientGone: the client has disconnected.
             ServiceError: it took too long, or the server stops.
         """
-        if self.state is State.CLOSED:
-            raise ClientGone
-        if self._connections.is_stopping:
-            raise _stopping()
+        if self._failure is not None:
+            raise self._failure
         self._more = self._loop.create_future()
         try:
             await self._more
         finally:
             self._more = None
 
+    def fail(self, failure: ServiceError | ClientGone) -> None:
+        """Let whoever reads the body fail with this, now or when it next waits."""
+        self._failure = self._failure or failure
+        if self._more is not None and not self._more.done():
+            self._more.set_exception(self._failure)
+
     def use(self, exchange: Exchange) -> None:
-        """Go on after something of what had been received was used."""
+        """Go on after something of what had been received was used, or more may be."""
         if exchange.is_received and self.state is State.BODY:
             self._enter(State.WORKING)
         self._regulate()
@@ -295,8 +300,8 @@ class Connection(asyncio.BufferedProtocol):
         """Close at once, unless a request has arrived; then when it is answered."""
         if self.state in (State.CONNECTING, State.WAITING, State.HEAD, State.DISCARDING):
             self.abort()
-        elif self._more is not None and not self._more.done():
-            self._more.set_exception(_stopping())
+        else:
+            self.fail(Unavailable("the server is stopping", advice="send it again, another server may answer"))
 
     def abort(self) -> None:
         """Close at once, whatever has been sent. Idempotent."""
@@ -332,14 +337,19 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         _wake(self._room)
-        if self._more is not None and not self._more.done():
-            self._more.set_exception(ClientGone())
-        elif self.task is not None and self._connections.limits.cancels:
+        self.fail(ClientGone())
+        if self._more is None and self.task is not None and self._connections.limits.cancels:
             self.task.cancel()
+
+    @property
+    def _num_kept(self) -> int:
+        """Return the bytes that count: those of a body, too, until it is known who sends it."""
+        exchange = self._exchange
+        return len(self.received) + (exchange.num_read if exchange is not None and not exchange.is_known else 0)
 
     def _regulate(self) -> None:
         """Read only while there is room for what arrives."""
-        is_full = len(self.received) >= MAX_HEAD_BYTES
+        is_full = self._num_kept >= MAX_HEAD_BYTES
         if is_full is self._is_paused or self._transport is None or self._transport.is_closing():
             return
         self._is_paused = is_full
@@ -381,7 +391,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._set_timer()
         elif self.state is State.BODY and self._more is not None and not self._more.done():
             self._enter(State.WORKING)  # on an answer that says so
-            self._more.set_exception(self._too_slow())
+            self.fail(self._too_slow())
         elif self.state is State.DISCARDING and self._transport is not None:
             self._enter(State.CLOSING, READ_SECONDS)
             self._transport.close()
@@ -397,10 +407,6 @@ class Connection(asyncio.BufferedProtocol):
 def _wake(waiting: asyncio.Future[None] | None) -> None:
     if waiting is not None and not waiting.done():
         waiting.set_result(None)
-
-
-def _stopping() -> ServiceError:
-    return Unavailable("the server is stopping", advice="send it again, another server may answer")
 
 
 def _limit_unsent(transport: asyncio.BaseTransport) -> None:

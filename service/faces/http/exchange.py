@@ -9,6 +9,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Protocol
 
+from service.domain.errors import ServiceError
 from service.faces.http.chunks import ChunkReader
 from service.faces.http.heads import CHUNKED, Head
 from service.faces.http.refusals import Refused
@@ -34,7 +35,11 @@ class Wire(Protocol):
         ...
 
     def use(self, exchange: "Exchange") -> None:
-        """Go on after something of what had been received was used."""
+        """Go on after something of what had been received was used, or more may be."""
+        ...
+
+    def fail(self, failure: ServiceError) -> None:
+        """Let whoever reads the body fail with this."""
         ...
 
     async def write(self, exchange: "Exchange", part: bytes) -> None:
@@ -49,6 +54,7 @@ class Exchange:
         self.head = head
         self.is_last = head.is_last  # on its connection
         self.has_begun = self.has_ended = False  # the answer
+        self.is_known = True  # who sends it; else only the beginning of the body is received
         self.answered_by_seconds = math.inf  # on the event loop's clock
         self.num_read = 0  # bytes of the body
         self._wire = wire
@@ -85,6 +91,15 @@ class Exchange:
                 await self._wire.write(self, _CONTINUE)
             await self._wire.wait_for_more()
         return part
+
+    def know(self, *, is_known: bool) -> None:
+        """Say whether it is known who sends the request."""
+        self.is_known = is_known
+        self._wire.use(self)
+
+    def fail(self, failure: ServiceError) -> None:
+        """Give the body up: `read` raises this from now on."""
+        self._wire.fail(failure)
 
     def skip(self) -> None:
         """Drop what has arrived of the body.

@@ -1,137 +1,118 @@
-"""Reading of forms as multipart/form-data (RFC 7578, RFC 2046 5.1), as browsers and `curl -F` send them."""
+"""Forms as multipart/form-data (RFC 7578), as browsers and `curl -F` send them: read as they arrive."""
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Mapping
 
-from service.domain.errors import InvalidRequest, Quoted, quoted
-from service.faces.http.application import HttpRequest
+from multipart import MultipartError, MultipartSegment, ParserLimitReached, PushMultipartParser, parse_options_header
+
+from service.domain.errors import InvalidRequest, Public, Quoted, quoted
+from service.faces.http.application import FormPart, HttpRequest
 from service.faces.http.bodies import FORM, content_type, fields_of_form
 
 MULTIPART = "multipart/form-data"
 
 _MAX_PARTS = 4096
-_MAX_HEAD_BYTES = 8192  # of one part's headers
+_MAX_LINE_BYTES = 1024  # of one part's headers
+_MAX_LINES = 8
 _MAX_BOUNDARY = 200  # characters; RFC 2046 allows 70
-_PARAMETER = re.compile(r';\s*([\w!#$%&\'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))', re.ASCII)
-_ESCAPED = re.compile(r"\\([\"\\])")
+_AT_ONCE_BYTES = 8192  # read between two looks of the event loop at everything else: some hundred parts
 _UNENCODED = ("", "7bit", "8bit", "binary")  # values of Content-Transfer-Encoding
 
 
-@dataclass(frozen=True, slots=True)
-class FormPart:
-    """One field of a form; `filename` is `None` unless it is a file."""
+class FormReader:
+    """Reads the fields of a form; its parser is in Python, so others get turns in between."""
 
-    name: str
-    filename: str | None
-    content: bytes
-
-    @property
-    def text(self) -> str:
-        """Return the content of a field that is no file.
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        """Take the boundary from the request's headers.
 
         Raises:
-            InvalidRequest: it is not UTF-8.
+            InvalidRequest: there is none, or it is too long.
+        """
+        _, parameters = parse_options_header(headers.get("content-type", ""))
+        boundary = parameters.get("boundary", "")
+        if not 0 < len(boundary) <= _MAX_BOUNDARY:
+            raise InvalidRequest(
+                "Content-Type has a boundary of {number} characters",
+                number=len(boundary),
+                allowed=f"1 to {_MAX_BOUNDARY}",
+            )
+        self.parts: list[FormPart] = []
+        self._content: list[bytes] = []
+        self._segment: MultipartSegment | None = None
+        try:
+            self._parser = PushMultipartParser(
+                boundary,
+                max_header_size=_MAX_LINE_BYTES,
+                max_header_count=_MAX_LINES,
+                max_segment_count=_MAX_PARTS,
+                strict=False,
+            )
+        except MultipartError as error:
+            raise self._malformed(error) from None
+
+    async def feed(self, received: bytes) -> None:
+        """Read what has arrived; nothing at the end.
+
+        Raises:
+            InvalidRequest: the form is cut off or not well-formed, or has too many parts.
         """
         try:
-            return self.content.decode("utf-8")
-        except UnicodeDecodeError:
-            raise InvalidRequest(
-                "form field {name} is not UTF-8", name=self.name, advice="encode it as UTF-8"
-            ) from None
+            for at in range(0, len(received), _AT_ONCE_BYTES):
+                if self._parser.closed:
+                    return  # an epilogue, which is ignored
+                for event in self._parser.parse(received[at : at + _AT_ONCE_BYTES]):
+                    self._take(event)
+                await asyncio.sleep(0)
+            if not received:
+                self._parser.close()
+        except ParserLimitReached as error:
+            raise self._too_large(error) from None
+        except MultipartError as error:
+            raise self._malformed(error) from None
+
+    def _take(self, event: MultipartSegment | bytes | bytearray | None) -> None:
+        if isinstance(event, MultipartSegment):
+            _check(event)
+            self._segment = event
+        elif event is not None:
+            self._content.append(bytes(event))
+        elif self._segment is not None:
+            self.parts.append(FormPart(self._segment.name, self._segment.filename, b"".join(self._content)))
+            self._content = []
+
+    def _too_large(self, error: ParserLimitReached) -> InvalidRequest:
+        if len(self.parts) >= _MAX_PARTS:
+            return InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_PARTS}")
+        return self._malformed(error)
+
+    def _malformed(self, error: MultipartError) -> InvalidRequest:
+        return InvalidRequest(
+            "part {number} of the form is cut off or not well-formed: {reason}",
+            number=len(self.parts) + 1,
+            reason=Public(str(error.args[0])),  # the library's words; what follows may quote the caller's
+            advice="send it as RFC 7578 defines, with the boundary of Content-Type",
+        )
 
 
 def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
     """Return the fields of a body that is a form in either encoding, in order and without files; `None` if it is none.
 
     Raises:
-        InvalidRequest: as for `fields_of_form` and `parts_of_form`.
+        InvalidRequest: as for `fields_of_form`, or a field is not UTF-8.
     """
     kind = content_type(request)
     if kind == FORM:
         return fields_of_form(request)
     if kind == MULTIPART:
-        return [(part.name, part.text) for part in parts_of_form(request) if part.filename is None]
+        return [(part.name, part.text) for part in request.form if part.filename is None]
     return None
 
 
-def parts_of_form(request: HttpRequest) -> list[FormPart]:
-    """Return the fields of a body of `MULTIPART`, in order.
-
-    Raises:
-        InvalidRequest: it is cut off or not well-formed, or has too many parts.
-    """
-    _, parameters = _value_and_parameters(request.headers.get("content-type", ""))
-    boundary = parameters.get("boundary", "")
-    if not 0 < len(boundary) <= _MAX_BOUNDARY:
-        raise InvalidRequest(
-            "Content-Type has a boundary of {number} characters",
-            number=len(boundary),
-            allowed=f"1 to {_MAX_BOUNDARY}",
-        )
-    return [_part(head, content) for head, content in _sections(request.body, b"--" + boundary.encode("latin-1"))]
-
-
-def _sections(body: bytes, delimiter: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each part's headers and content."""
-    line = b"\r\n" + delimiter
-    at = 0 if body.startswith(delimiter) else body.find(line) + len(b"\r\n")
-    if not body.startswith(delimiter, at):
-        raise InvalidRequest("the form has no part that begins with its boundary")
-    number = 0
-    while True:
-        at += len(delimiter)
-        if body.startswith(b"--", at):
-            return
-        number += 1
-        if number > _MAX_PARTS:
-            raise InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_PARTS}")
-        padding = body.find(b"\r\n", at, at + _MAX_HEAD_BYTES)
-        if padding < 0 or body[at:padding].strip(b" \t"):
-            raise _malformed(number)
-        begin = padding  # the line end is also that of headers which are empty
-        end = body.find(b"\r\n\r\n", begin, begin + _MAX_HEAD_BYTES)
-        following = body.find(line, end) if end >= 0 else -1
-        if following < 0:
-            raise _malformed(number)
-        yield body[begin:end], body[end + len(b"\r\n\r\n") : following]
-        at = following + len(b"\r\n")
-
-
-def _malformed(number: int) -> InvalidRequest:
-    return InvalidRequest(
-        "part {number} of the form is cut off or not well-formed",
-        number=number,
-        advice="send it as RFC 7578 defines, with the boundary of Content-Type",
-    )
-
-
-def _part(head: bytes, content: bytes) -> FormPart:
-    headers: dict[str, str] = {}
-    for line in head.decode("utf-8", "replace").split("\r\n"):
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    kind, parameters = _value_and_parameters(headers.get("content-disposition", ""))
-    if kind != "form-data" or "name" not in parameters:
-        shown = Quoted(quoted(headers.get("content-disposition", "")))
-        raise InvalidRequest(
-            "a part of the form has Content-Disposition {given}", given=shown, allowed='form-data; name="..."'
-        )
-    encoding = headers.get("content-transfer-encoding", "").lower()
+def _check(segment: MultipartSegment) -> None:
+    """Refuse a part whose content is not as it is."""
+    encoding = segment.header("Content-Transfer-Encoding", "").lower()
     if encoding not in _UNENCODED:
+        shown = Quoted(quoted(encoding))
         raise InvalidRequest(
-            "form field {name} has Content-Transfer-Encoding {given}",
-            name=parameters["name"],
-            given=encoding,
-            allowed="binary",
+            "form field {name} has Content-Transfer-Encoding {given}", name=segment.name, given=shown, allowed="binary"
         )
-    return FormPart(parameters["name"], parameters.get("filename"), content)
-
-
-def _value_and_parameters(header: str) -> tuple[str, dict[str, str]]:
-    """Return the value of a header such as `form-data; name="q"`, and its parameters, both with names in lower case."""
-    found = {
-        match[1].lower(): match[3] if match[2] is None else _ESCAPED.sub(r"\1", match[2])
-        for match in _PARAMETER.finditer(header)
-    }
-    return header.partition(";")[0].strip().lower(), found

@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import checked, form_of, json_of
+from service.faces.http.bodies import checked, form_of, json_of, mentions
 from service.faces.http.multipart import fields_of_any_form
 
 T = TypeVar("T")
@@ -29,14 +29,14 @@ def key_in(request: HttpRequest) -> str:
     Raises:
         InvalidRequest: the parameters can't be read.
     """
-    if _KEY not in request.query and _KEY.encode() not in request.body:
-        return ""  # as most calls: their bodies are read once
+    if not mentions(request, _KEY):
+        return ""
     key = _document(request).get(_KEY, "")
     return key if isinstance(key, str) else ""
 
 
 def _document(request: HttpRequest) -> dict[str, Any]:
-    of_form = fields_of_any_form(request) if request.body else []
+    of_form = fields_of_any_form(request) if request.body or request.form else []
     document = json_of(request, dict[str, Any]) if of_form is None else {}
     in_fields: dict[str, Any] = {}
     for name, value in (*(of_form or ()), *form_of(request.query)):

@@ -7,11 +7,11 @@ from urllib.parse import quote
 from service.documents import DocumentOptions
 from service.documents.opening import MAX_BYTES
 from service.domain.errors import InvalidRequest, Path
-from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.application import FormPart, HttpAnswer, HttpRequest
 from service.faces.http.bodies import content_type
 from service.faces.http.documents.reading import FILE, Upload
 from service.faces.http.documents.translation import TranslatedDocument
-from service.faces.http.multipart import MULTIPART, FormPart, parts_of_form
+from service.faces.http.multipart import MULTIPART
 
 MAX_UPLOAD_BYTES = MAX_BYTES + 2**16  # with the form around it
 NOTES_HEADER = "X-Document-Notes"
@@ -27,7 +27,7 @@ def form_with_file(request: HttpRequest) -> tuple[FormPart, list[FormPart]]:
     """
     if (given := content_type(request)) != MULTIPART:
         raise InvalidRequest("Content-Type is {given}", given=given, allowed=MULTIPART)
-    parts = parts_of_form(request)
+    parts = request.form
     files = [part for part in parts if part.name == FILE]
     if not files:
         raise InvalidRequest("{path} is missing", Path(FILE), advice="send the document as this field of the form")

@@ -15,7 +15,7 @@ from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Tr
 from service.faces.counts import check_count
 from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import FORM, checked, content_type, form_of, json_of
+from service.faces.http.bodies import FORM, checked, content_type, form_of, json_of, mentions
 from service.faces.http.languages import ListedLanguage
 from service.faces.http.multipart import MULTIPART, fields_of_any_form
 from service.faces.http.spelling import spell, spelling_of
@@ -108,8 +108,8 @@ def key_in(request: HttpRequest) -> str:
     Raises:
         InvalidRequest: as for `body_of`.
     """
-    if "api_key" not in request.query and b"api_key" not in request.body:
-        return ""  # as most calls: their bodies are read once
+    if not mentions(request, "api_key"):
+        return ""
     return body_of(request, _KeyBody).api_key or ""
 
 

@@ -6,11 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field, Json
 
 from service.documents import DocumentOptions
 from service.domain.translation import TranslationRequest
-from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.application import FormPart, HttpAnswer, HttpRequest
 from service.faces.http.bodies import checked
 from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
 from service.faces.http.documents.uploads import file_answer, form_with_file, upload_of
-from service.faces.http.multipart import FormPart
 from service.faces.http.v1 import messages
 
 _COLUMNS = "columns"

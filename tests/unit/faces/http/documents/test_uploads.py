@@ -8,31 +8,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest
-from service.faces.http.application import HttpRequest
+from service.faces.http.application import FormPart, HttpRequest
 from service.faces.http.documents.translation import TranslatedDocument
 from service.faces.http.documents.uploads import attachment, file_answer, form_with_file, upload_of
 
-FILE = 'form-data; name="file"; filename="a.txt"'
+
+def form(*parts: FormPart, kind: str = "multipart/form-data; boundary=b") -> HttpRequest:
+    return HttpRequest("POST", "/v1/files", {"content-type": kind}, form=parts)
 
 
-def form(*parts: tuple[str, str], kind: str = "multipart/form-data; boundary=b") -> HttpRequest:
-    sent = "".join(f"--b\r\nContent-Disposition: {head}\r\n\r\n{content}\r\n" for head, content in parts)
-    return HttpRequest("POST", "/v1/files", {"content-type": kind}, f"{sent}--b--\r\n".encode())
+def file(content: bytes) -> FormPart:
+    return FormPart("file", "a.txt", content)
 
 
 def test_a_file_and_the_other_fields() -> None:
-    file, fields = form_with_file(form((FILE, "text"), ('form-data; name="x"', "1"), ('form-data; name="x"', "2")))
+    sent, fields = form_with_file(form(file(b"text"), FormPart("x", None, b"1"), FormPart("x", None, b"2")))
     assert [(each.name, each.text) for each in fields] == [("x", "1"), ("x", "2")]
-    upload = upload_of(file)
+    upload = upload_of(sent)
     assert (upload.name, upload.data) == ("a.txt", b"text")
-    assert upload_of(file, "b.md").name == "b.md"
+    assert upload_of(sent, "b.md").name == "b.md"
 
 
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
         (form(), "file is missing; send the document as this field of the form."),
-        (form((FILE, "a"), (FILE, "b")), "file is there 2 times; allowed is one per call."),
+        (form(file(b"a"), file(b"b")), "file is there 2 times; allowed is one per call."),
         (form(kind="application/json"), "Content-Type is 'application/json'; allowed is multipart/form-data."),
     ],
 )

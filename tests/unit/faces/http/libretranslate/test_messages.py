@@ -8,7 +8,7 @@ import pytest
 
 from service.domain.errors import InvalidRequest, Path, TooMany
 from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, MimeType, Translation
-from service.faces.http.application import HttpRequest
+from service.faces.http.application import FormPart, HttpRequest
 from service.faces.http.languages import ListedLanguage
 from service.faces.http.libretranslate import messages
 from service.text.languages import ServedLanguages
@@ -32,11 +32,9 @@ def in_form(fields: list[tuple[str, str]], query: str = "") -> HttpRequest:
 
 
 def in_multipart(fields: list[tuple[str, str]]) -> HttpRequest:
-    parts = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields]
-    parts.append('--b\r\nContent-Disposition: form-data; name="q"; filename="a.txt"\r\n\r\nnot a field\r\n--b--\r\n')
-    return HttpRequest(
-        "POST", "/translate", {"content-type": "multipart/form-data; boundary=b"}, "".join(parts).encode()
-    )
+    parts = [FormPart(name, None, value.encode()) for name, value in fields]
+    parts.append(FormPart("q", "a.txt", b"not a field"))
+    return HttpRequest("POST", "/translate", {"content-type": "multipart/form-data; boundary=b"}, form=parts)
 
 
 def asked(**changes: Any) -> messages.Asked:
