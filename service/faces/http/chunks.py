@@ -7,6 +7,7 @@ from service.faces.http.refusals import HeadRefused
 
 _MAX_LINE_BYTES = 256  # of a chunk's size, with extensions, which are ignored
 _MAX_TRAILER_BYTES = 8192  # of all trailers, which are ignored
+_TRAILER = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
 _LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
 
 
@@ -69,7 +70,7 @@ class ChunkReader:
             raise _malformed()
         if not end:
             return at
-        if received[end - 2 : end] != b"\r\n":
+        if not _TRAILER.fullmatch(received, at, end):
             raise _malformed()
         self.is_complete = end - at == 2
         return end

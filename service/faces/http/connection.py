@@ -156,7 +156,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self.state is State.BODY:
             self._count(nbytes)
             _wake(self._more)
-        elif self.received.count(_REQUEST_LINE) > _MAX_WAITING:
+        if self.state in (State.WORKING, State.ANSWERING) and self.received.count(_REQUEST_LINE) > _MAX_WAITING:
             self.abort()
         self._regulate()
 

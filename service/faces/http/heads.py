@@ -17,6 +17,7 @@ MAX_HEAD_BYTES = 65_536
 _END = b"\r\n\r\n"
 # What no head contains: controls other than tab, and a line end that is not CR LF (RFC 9112 2.2).
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")
+_HOST = re.compile(r"[^\s/\\?#@]*")
 _VERSIONS = ("1.0", "1.1")
 CHUNKED = -1  # as a body's length
 
@@ -85,6 +86,8 @@ def parse_head(head: bytes) -> Head:
     num_hosts = sum(len(name) == 4 and name.lower() == b"host" for name, _ in fields.lines)
     if num_hosts > 1 or not (num_hosts or is_http_1_0):
         raise _malformed(f"{num_hosts} Host headers")  # RFC 9112 3.2
+    if not _HOST.fullmatch(headers.get("host", "")):
+        raise _malformed("an invalid Host")
     path, query = _path_and_query(fields.target)
     connection = headers.get("connection", "").lower()
     return Head(

@@ -1,0 +1,188 @@
+"""Where one request ends and the next begins, on every port: one message, one answer, whoever reads it otherwise.
+
+What two readers could understand differently is refused, and its connection closed (RFC 9112 2.2, 6.3, 11.2).
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import TIMEOUT_SECONDS, ServerProcess
+
+Proved = Callable[..., None]
+
+LAST = b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"  # after every message, on its connection
+GET = b"GET /health HTTP/1.1\r\nHost: a\r\n"
+POST = b"POST /v1/translate HTTP/1.1\r\nHost: a\r\n"
+HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"  # a body that would be a request
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+def sized(body: bytes, more: bytes = b"") -> bytes:
+    return POST + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def in_chunks(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
+    return POST + CHUNKED + b"\r\n" + b"".join(b"%x\r\n%s\r\n" % (len(each), each) for each in chunks) + end
+
+
+ANSWERED = {
+    "get": GET + b"\r\n",
+    "body": sized(HIDDEN),
+    "body of nothing": sized(b""),
+    "length with zeros": POST + b"Content-Length: 0003\r\n\r\nabc",
+    "length with spaces": POST + b"Content-Length: \t 3 \t\r\n\r\nabc",
+    "chunks": in_chunks(HIDDEN, b"x" * 300),
+    "chunks in capitals": POST + b"transfer-encoding: CHUNKED\r\n\r\nA\r\n0123456789\r\n0\r\n\r\n",
+    "chunks with extensions": POST + CHUNKED + b'\r\n3;a=b;c="d"\r\nabc\r\n0\r\n\r\n',
+    "chunks with trailers": in_chunks(HIDDEN, end=b"0\r\nX-Sum: 1\r\nContent-Length: 9\r\n\r\n"),
+    "upgrade to h2c": GET + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n\r\n",
+    "upgrade with a body": sized(HIDDEN, b"Connection: Upgrade\r\nUpgrade: h2c\r\n"),
+    "upgrade with chunks": POST
+    + b"Connection: upgrade\r\nUpgrade: websocket\r\n"
+    + CHUNKED
+    + b"\r\n1\r\nx\r\n0\r\n\r\n",
+    "upgrade to tls": GET + b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n",
+    "unknown expectation": sized(b"abc", b"Expect: 200-ok\r\n"),
+    "empty lines before": b"\r\n\r\n" + GET + b"\r\n",
+    "absolute form": b"GET http://b/health?q=1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "asterisk form": b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+    "fragment": b"GET /health#x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "empty host": b"GET /health HTTP/1.1\r\nHost:\r\n\r\n",
+    "header of latin-1": GET + b"X-Word: \xe4\r\n\r\n",
+    "empty header": GET + b"X-Word:\r\n\r\n",
+}
+REFUSED = {
+    "two lengths": POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+    "two equal lengths": POST + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+    "list of lengths": POST + b"Content-Length: 3, 3\r\n\r\nabc",
+    "length and chunks": POST + b"Content-Length: 3\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "chunks and length": POST + CHUNKED + b"Content-Length: 3\r\n\r\n0\r\n\r\n",
+    "signed length": POST + b"Content-Length: +3\r\n\r\nabc",
+    "negative length": POST + b"Content-Length: -3\r\n\r\nabc",
+    "length in hexadecimals": POST + b"Content-Length: 0x3\r\n\r\nabc",
+    "no length": POST + b"Content-Length:\r\n\r\n",
+    "length that overflows": POST + b"Content-Length: 18446744073709551617\r\n\r\na",
+    "chunks twice": POST + CHUNKED + CHUNKED + b"\r\n0\r\n\r\n",
+    "other coding": POST + b"Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+    "list of codings": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "chunked, identity": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "almost chunked": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunked with a control": POST + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    "space before the colon": POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "chunks in 1.0": b"POST /v1/translate HTTP/1.0\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "folded header": GET + b"X-Word: a\r\n b\r\n\r\n",
+    "folded coding": POST + b"Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "header without a colon": GET + b"X-Word\r\n\r\n",
+    "header without a name": GET + b": a\r\n\r\n",
+    "space in a name": GET + b"X Word: a\r\n\r\n",
+    "zero in a value": GET + b"X-Word: a\0b\r\n\r\n",
+    "bare CR in a value": GET + b"X-Word: a\rTransfer-Encoding: chunked\r\n\r\n",
+    "bare LF in a value": GET + b"X-Word: a\nX-Other: b\r\n\r\n",
+    "lines that end with LF": b"GET /health HTTP/1.1\nHost: a\n\n",
+    "lines that end with CR": b"GET /health HTTP/1.1\rHost: a\r\r",
+    "LF behind the head": b"GET /health HTTP/1.1\r\nHost: a\r\n\n",
+    "no host": b"GET /health HTTP/1.1\r\n\r\n",
+    "two hosts": GET + b"Host: a\r\n\r\n",
+    "host with a path": b"GET /health HTTP/1.1\r\nHost: a/b\r\n\r\n",
+    "host with a user": b"GET /health HTTP/1.1\r\nHost: a@b\r\n\r\n",
+    "0.9": b"GET /health\r\n\r\n",
+    "0.9 without an end": b"GET /health\r\n",
+    "1.2": b"GET /health HTTP/1.2\r\nHost: a\r\n\r\n",
+    "2.0": b"GET /health HTTP/2.0\r\nHost: a\r\n\r\n",
+    "preface of 2.0": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "small letters": b"GET /health http/1.1\r\nHost: a\r\n\r\n",
+    "words behind the version": b"GET /health HTTP/1.1 x\r\nHost: a\r\n\r\n",
+    "unknown method": b"FETCH /health HTTP/1.1\r\nHost: a\r\n\r\n",
+    "zero in the target": b"GET /hea\0lth HTTP/1.1\r\nHost: a\r\n\r\n",
+    "target of latin-1": b"GET /\xe4 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03",
+    "chunk without a size": in_chunks(end=b"\r\n0\r\n\r\n"),
+    "chunk of a negative size": in_chunks(end=b"-1\r\nx\r\n0\r\n\r\n"),
+    "chunk with a prefix": in_chunks(end=b"0x1\r\nx\r\n0\r\n\r\n"),
+    "chunk with a space before": in_chunks(end=b" 1\r\nx\r\n0\r\n\r\n"),
+    "chunk with a space behind": in_chunks(end=b"1 \r\nx\r\n0\r\n\r\n"),
+    "chunk that overflows": in_chunks(end=b"10000000000000001\r\nx\r\n0\r\n\r\n"),
+    "chunk that is longer": in_chunks(end=b"1\r\nxy\r\n0\r\n\r\n"),
+    "chunk lines that end with LF": in_chunks(end=b"1\nx\n0\n\n"),
+    "extension with a bare CR": in_chunks(end=b"1;a\rb\r\nx\r\n0\r\n\r\n"),
+    "extension without an end": in_chunks(end=b"1;" + b"a" * 300),
+    "trailer that is a request": in_chunks(end=b"0\r\n" + HIDDEN),
+    "trailers that end with LF": in_chunks(end=b"0\r\nX-Sum: 1\n\r\n"),
+    "trailers without an end": in_chunks(end=b"0\r\n" + b"X-Sum: 1\r\n" * 1000),
+    "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+}
+PORTS = ("http_port", "metrics_port", "admin_port")
+
+
+@pytest.fixture(scope="module")
+def server(tiny_models: Path) -> Iterator[ServerProcess]:
+    process = ServerProcess(tiny_models, has_http=True)
+    yield process
+    process.kill()
+
+
+def answers(port: int, sent: bytes) -> list[int]:
+    """Return the status of each answer until the server closes the connection."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS) as connection:
+        try:
+            connection.sendall(sent)
+            while part := connection.recv(65_536):
+                received += part
+        except ConnectionError:  # closed while more was sent
+            pass
+    statuses = []
+    while received:
+        head, _, rest = received.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 "), received
+        status = int(head.split(b" ")[1])
+        length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
+        received = rest[int(length or 0) :]
+        if status != 100:
+            statuses.append(status)
+    return statuses
+
+
+@pytest.mark.parametrize("port", PORTS)
+@pytest.mark.parametrize("name", ANSWERED)
+def test_a_message_has_one_answer(server: ServerProcess, port: str, name: str) -> None:
+    found = answers(getattr(server, port), ANSWERED[name] + LAST)
+    assert all(each < 500 or each == 501 for each in found), found
+    # Operators' ports end the connection of a body that they don't take.
+    assert len(found) == 2 or (len(found) == 1 and port != "http_port" and not name.startswith("get")), found
+
+
+@pytest.mark.parametrize("port", PORTS)
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_can_be_read_in_two_ways_is_refused(server: ServerProcess, port: str, name: str) -> None:
+    found = answers(getattr(server, port), REFUSED[name] + LAST)
+    assert len(found) == 1, found
+    assert 400 <= found[0] < 500 or found[0] in (501, 505), found
+
+
+@pytest.mark.parametrize("port", PORTS)
+def test_it_is_the_same_byte_by_byte(server: ServerProcess, port: str, proved: Proved) -> None:
+    """However the network cuts messages."""
+    for sent in (*ANSWERED.values(), *REFUSED.values()):
+        whole = answers(getattr(server, port), sent + LAST)
+        with socket.create_connection(("127.0.0.1", getattr(server, port)), TIMEOUT_SECONDS) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            received = b""
+            try:
+                for byte in sent + LAST:
+                    connection.sendall(bytes([byte]))
+                while part := connection.recv(65_536):
+                    received += part
+            except ConnectionError:
+                pass
+        found = received.count(b"HTTP/1.1 ") - received.count(b"HTTP/1.1 100 ")
+        assert found == len(whole) or not received, sent  # a reset may discard what was sent
+    proved("framing", cases=2 * (len(ANSWERED) + len(REFUSED)))
+
+
+def test_pipelined_requests_are_answered_in_order_and_not_too_many(server: ServerProcess) -> None:
+    assert answers(server.http_port, (GET + b"\r\n") * 10 + LAST) == [200] * 11
+    assert len(answers(server.http_port, (GET + b"\r\n") * 100)) < 100
