@@ -1,0 +1,81 @@
+"""Heads of requests; `tests/faults/test_http_framing.py` has what a whole port does with them."""
+
+import contextlib
+from http import HTTPStatus
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.faces.http.heads import CHUNKED, MAX_HEAD_BYTES, find_end, parse_head
+from service.faces.http.refusals import HeadRefused
+
+HEAD = b"POST /v1/translate?a=b#c HTTP/1.1\r\nHost: a\r\nX-Word: \xe4 b \r\nx-word: c\r\nContent-Length: 7\r\n\r\n"
+
+
+def test_what_a_head_says() -> None:
+    head = parse_head(HEAD)
+    assert (head.method, head.path, head.query) == ("POST", "/v1/translate", "a=b")
+    assert head.headers == {"host": "a", "x-word": "c", "content-length": "7"}
+    assert (head.num_headers, head.body_bytes, head.is_last, head.is_http_1_0) == (4, 7, False, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "body_bytes", "is_last"),
+    [
+        (b"Transfer-Encoding: Chunked", CHUNKED, False),
+        (b"Connection: close", 0, True),
+        (b"Connection: Keep-Alive, Close", 0, True),
+        (b"Connection: keep-alive", 0, False),
+        (b"Upgrade: h2c", 0, False),
+    ],
+)
+def test_where_a_body_ends_and_a_connection(line: bytes, body_bytes: int, *, is_last: bool) -> None:
+    head = parse_head(b"GET / HTTP/1.1\r\nHost: a\r\n" + line + b"\r\n\r\n")
+    assert (head.body_bytes, head.is_last) == (body_bytes, is_last)
+
+
+def test_http_1_0_is_answered_once() -> None:
+    head = parse_head(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    assert (head.is_http_1_0, head.is_last) == (True, True)
+
+
+@given(st.integers(0, len(HEAD)))
+def test_the_end_is_found_however_a_head_arrives(cut: int) -> None:
+    received = bytearray(HEAD[:cut])
+    end = find_end(received, 0)
+    assert end == (len(HEAD) if cut == len(HEAD) else 0)
+    begin = len(received)
+    received += HEAD[cut:] + b"\0\n\rthe body"
+    assert find_end(received, begin if cut < len(HEAD) else 0) == len(HEAD)
+
+
+@pytest.mark.parametrize("wrong", [b"\0", b"\x1f", b"\x7f", b"a\nb", b"a\rb", b"\r\r\n"])
+def test_what_can_not_become_a_head_is_refused_before_it_is_complete(wrong: bytes) -> None:
+    with pytest.raises(HeadRefused) as raised:
+        find_end(bytearray(b"GET / HTTP/1.1\r\nX-Word: " + wrong), 10)
+    assert raised.value.status == HTTPStatus.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("begin", "status"),
+    [
+        (b"GET /", HTTPStatus.REQUEST_URI_TOO_LONG),
+        (b"GET / HTTP/1.1\r\nX-Word: ", HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+    ],
+)
+def test_a_head_has_a_limit(begin: bytes, status: HTTPStatus) -> None:
+    received = bytearray(begin + b"a" * (MAX_HEAD_BYTES - len(begin) - 1))
+    assert find_end(received, 0) == 0
+    received += b"a"
+    with pytest.raises(HeadRefused) as raised:
+        find_end(received, len(received) - 1)
+    assert raised.value.status == status
+
+
+@given(st.binary(max_size=200))
+@example(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: \xb2\r\n\r\n")
+def test_no_bytes_break_it(head: bytes) -> None:
+    with contextlib.suppress(HeadRefused):
+        if end := find_end(bytearray(head), 0):
+            assert parse_head(head[:end]).path
