@@ -24,6 +24,7 @@ PROMISES = (  # in the order of the sections of docs/reliability.md
     "faults-outside",
     "attacks",
     "floods",
+    "framing",
     "signals",
     "fuzz-requests",
     "fuzz-readers",
