@@ -71,6 +71,7 @@ class Connections:
         self.is_stopping = False
         # Whatever arrives passes through here: the loop reads nothing else before it has been copied.
         self.scratch = memoryview(bytearray(MAX_HEAD_BYTES))
+        self._ended = asyncio.Event()  # any of them
         self._all: dict[Connection, None] = {}  # first the one that has waited longest since its last request
 
     def __len__(self) -> int:
@@ -93,15 +94,18 @@ class Connections:
     def remove(self, connection: "Connection") -> None:
         """Forget a connection. Idempotent."""
         self._all.pop(connection, None)
+        self._ended.set()
 
     async def stop(self, seconds: float) -> None:
         """Close all once the requests that have arrived are answered, but not later than in so many seconds."""
         self.is_stopping = True
         for connection in list(self._all):
             connection.stop()
-        tasks = [each.task for each in self._all if each.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._all:
+                    self._ended.clear()
+                    await self._ended.wait()
         for connection in list(self._all):
             connection.abort()
 
@@ -112,13 +116,13 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, connections: Connections, connected: socket.socket) -> None:
         self.state = State.CONNECTING
         self.received = bytearray()  # and not used
-        self.task: asyncio.Task[None] | None = None
         self.peer: tuple[str, int] = ("", 0)
         self._connections = connections
         self._socket = connected
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._exchange: Exchange | None = None
+        self._task: asyncio.Task[None] | None = None  # answers it
         self._num_searched = 0  # bytes of an incomplete head
         self._more: asyncio.Future[None] | None = None  # of a body
         self._failure: ServiceError | ClientGone | None = None  # of reading it
@@ -254,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._num_moved = 0
             self._enter(State.BODY, READ_SECONDS, MOST_SECONDS)
-        self.task = self._loop.create_task(self._run(exchange))
+        self._task = self._loop.create_task(self._run(exchange))
 
     async def _run(self, exchange: Exchange) -> None:
         try:
@@ -264,7 +268,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             _LOG.exception("a request failed")
         finally:
-            self.task = None
+            self._task = None
         self._end(exchange)
 
     def _end(self, exchange: Exchange) -> None:
@@ -321,6 +325,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.received or self._exchange is None or not self._exchange.is_received:
             self._enter(State.DISCARDING, _DISCARD_SECONDS)
+            self._exchange = None
             self.received.clear()
             self._regulate()
             if self._transport.can_write_eof():
@@ -338,8 +343,8 @@ class Connection(asyncio.BufferedProtocol):
             self._timer.cancel()
         _wake(self._room)
         self.fail(ClientGone())
-        if self._more is None and self.task is not None and self._connections.limits.cancels:
-            self.task.cancel()
+        if self._more is None and self._task is not None and self._connections.limits.cancels:
+            self._task.cancel()
 
     @property
     def _num_kept(self) -> int:

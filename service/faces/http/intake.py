@@ -52,7 +52,7 @@ class Intake:
             raise BodyTooLarge(str(size), max_bytes)
         if size and (encoding := request.headers.get("content-encoding", "").lower()) not in ("", IDENTITY):
             raise Encoded(encoding)
-        reception = _Reception(request, exchange)
+        reception = _Reception(request)
         identification = _Identification(self._pipeline, call, route, metadata)
         identification.by(lambda: request)
         if not identification.is_done and size > MAX_UNKNOWN_BYTES and not reception.is_form:
@@ -86,10 +86,9 @@ class Intake:
 class _Reception:
     """A body, or as much of it as has arrived."""
 
-    def __init__(self, request: HttpRequest, exchange: Exchange) -> None:
+    def __init__(self, request: HttpRequest) -> None:
         self._request = request
-        self._exchange = exchange
-        has_form = exchange.head.body_bytes and content_type(request) == MULTIPART
+        has_form = request.method == "POST" and content_type(request) == MULTIPART
         self._form = FormReader(request.headers) if has_form else None
         self._parts: list[bytes] = []
         self.num_bytes = 0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.calls.byte_budget import CALL_BYTES, ByteBudget
-from service.domain.errors import MemoryFull
+from service.calls.byte_budget import CALL_BYTES, PATIENCE_SECONDS, ByteBudget
+from service.domain.errors import MemoryFull, MessageTooSlow, ServiceError
 
 KIB, MIB = 2**10, 2**20
 
@@ -64,3 +64,60 @@ def test_what_finds_no_room_changes_nothing() -> None:
     with pytest.raises(MemoryFull):
         hold.grow(100 * MIB)
     assert budget.num_bytes == 5
+
+
+def test_the_calls_of_one_key_hold_at_most_half() -> None:
+    budget = ByteBudget(64 * MIB, MIB)
+    holds = [budget.hold() for _ in range(40)]
+    with pytest.raises(MemoryFull, match="beside the messages of your other calls; allowed is 32 MiB"):  # noqa: PT012
+        for hold in holds:
+            hold.belong_to("bob")
+            hold.grow(MIB)
+    assert budget.num_bytes == 32 * MIB
+    other = budget.hold()
+    other.belong_to("eve")
+    other.grow(MIB)
+    holds[0].release()
+    holds[1].grow(MIB)
+
+
+def test_what_was_held_before_its_owner_is_known_counts_as_the_owners() -> None:
+    budget = ByteBudget(64 * MIB, MIB)
+    hold = budget.hold()
+    hold.grow(MIB)
+    hold.belong_to("bob")
+    assert budget.num_bytes == MIB
+    other = budget.hold()
+    other.belong_to("bob")
+    with pytest.raises(MemoryFull):
+        other.grow(32 * MIB - 1)
+    hold.release()
+    assert budget.num_bytes == 0
+
+
+def test_a_document_needs_twice_its_size() -> None:
+    """C3: of six at once some fit; each was refused for the parts that the others had taken."""
+    budget = ByteBudget(192 * MIB, MIB)
+    with pytest.raises(MemoryFull):
+        fill(budget, 31 * MIB)
+    assert budget.num_bytes == 5 * 31 * MIB
+
+
+def test_what_arrives_slowly_makes_room() -> None:
+    now = [0.0]
+    budget = ByteBudget(64 * MIB, MIB, clock=lambda: now[0])
+    slow, quick = budget.hold(), budget.hold()
+    told: list[ServiceError] = []
+    with budget.arriving(slow, told.append):
+        slow.grow(24 * MIB)
+        now[0] = PATIENCE_SECONDS
+        with budget.arriving(quick, told.append):
+            quick.grow(20 * MIB)
+            assert told == []
+            budget.hold().grow(16 * MIB)  # there is no room, but for the slow one
+            assert [type(each) for each in told] == [MessageTooSlow]
+            with pytest.raises(MemoryFull):
+                budget.hold().grow(16 * MIB)  # the other one has just begun
+            assert len(told) == 1
+    slow.release()
+    assert budget.num_bytes == 36 * MIB
