@@ -71,11 +71,6 @@ def test_the_server_has_time_to_stop() -> None:
     assert float(DRAGOMAN["stop_grace_period"].removesuffix("s")) >= needed + 5
 
 
-def test_the_rules_memory_limit_is_the_containers() -> None:
-    assert DRAGOMAN["mem_limit"] == "1g"
-    assert f"0.9 * {2**30}" in (DEPLOY / "prometheus" / "rules" / "alerts.yml").read_text(encoding="utf-8")
-
-
 def test_prometheus_finds_its_rules() -> None:
     places = mounts(PROMETHEUS)
     (config,) = [place for place in places if f"--config.file={place}" in PROMETHEUS["command"]]

@@ -1,0 +1,141 @@
+"""What the autoscalers see: the shipped query's answer at multiples of a server's capacity, by a real Prometheus.
+
+`python -m benchmarks.autoscaling` needs the program `prometheus`. In each scenario the capacity is measured first, with
+as many callers as there are slots, and once more at the end, which tells how steady the machine was. Then calls of one
+sentence arrive as a Poisson process for longer than the query's window. Callers are a process on the same CPUs, given
+lower priority, as in `benchmarks.overload`.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from benchmarks.load_generator import Load, Outcome
+from benchmarks.overload import NICENESS, REFUSED, SLOTS
+from benchmarks.prometheus import Prometheus, scraping
+from benchmarks.report import write_records
+from benchmarks.servers import RunningServer, running, send, serve_command
+from benchmarks.tables import markdown
+
+SCALED_OBJECT = Path("deploy/kubernetes/components/keda/scaled_object.yaml")
+MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+LABELS = {"namespace": "dragoman", "deployment": "dragoman", "pod": "dragoman-0"}
+WARM_SECONDS, CAPACITY_SECONDS = 3.0, 10.0
+LEAD_SECONDS = 4.0  # of a load, before the query's window: the generator starts, and the last load's answers arrive
+MOST_ERROR = 0.15  # of offered load over capacity, below saturation
+# What is served, and the targets of English texts that callers ask for.
+SCENARIOS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "one model": ("models/en-de/1", ("de",)),
+    "two models, one called": ("models", ("de",)),
+    "two models, both called": ("models", ("de", "hi")),
+}
+COLUMNS = {
+    "scenario": "scenario",
+    "load": "offered / capacity",
+    "rate": "calls/s",
+    "answer": "the query",
+    "refused": "refused",
+    "behind": "sent late, p99",
+    "verdict": "",
+}
+
+
+def _trigger(path: Path = SCALED_OBJECT) -> dict[str, str]:
+    (trigger,) = yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]["triggers"]
+    return trigger["metadata"]  # type: ignore[no-any-return]
+
+
+TARGET = float(_trigger()["threshold"])
+
+
+def shipped_query() -> str:
+    """Return the query that replicas scale by, for namespace and Deployment `dragoman`."""
+    return _trigger()["query"]
+
+
+@click.command()
+@click.option("--scenario", "names", multiple=True, type=click.Choice(sorted(SCENARIOS)), help="Only these.")
+@click.option("--window", default="1m", show_default=True, help="Of the query's rates; as shipped by default.")
+def main(names: tuple[str, ...], window: str) -> None:
+    """Measure, print, judge and write build/bench/autoscaling.json."""
+    query = shipped_query().replace("[1m]", f"[{window}]")
+    seconds = LEAD_SECONDS + _seconds(window)
+    records = []
+    for name in names or tuple(SCENARIOS):
+        models, targets = SCENARIOS[name]
+        with (
+            running(serve_command(models, *SLOTS)) as server,
+            scraping(server.metrics_url.split("/")[2], labels=LABELS) as prometheus,
+        ):
+            for point in _points(server, prometheus, query, targets, seconds):
+                records.append({"scenario": name, **point})
+                click.echo(f"{name}: {point['load']:.2f} -> {point['answer']:.3f} {point['verdict']}")
+    click.echo(table(records))
+    click.echo(f"Wrote {write_records('autoscaling', records)}.")
+
+
+def _points(
+    server: RunningServer, prometheus: Prometheus, query: str, targets: Sequence[str], seconds: float
+) -> Iterator[dict[str, Any]]:
+    callers = round(server.counter("dragoman_slots_max")) // len(targets)
+    base = Load(server.address, 0.0, is_light=True, niceness=NICENESS)
+    loads = [replace(base, target_language_code=target) for target in targets]
+    with ThreadPoolExecutor() as pool:
+
+        def capacity(seconds: float) -> list[float]:
+            outcomes = list(pool.map(send, [replace(load, seconds=seconds, callers=callers) for load in loads]))
+            return [sum(_has(each, "OK")) / each.wall_seconds for each in outcomes]
+
+        capacity(WARM_SECONDS)
+        before = capacity(CAPACITY_SECONDS)
+        click.echo(f"capacity {sum(before):.0f} calls/s")
+        for multiple in MULTIPLES:
+            offered = [
+                replace(load, seconds=seconds, rate=multiple * rate) for load, rate in zip(loads, before, strict=True)
+            ]
+            sending = [pool.submit(send, each) for each in offered]
+            time.sleep(seconds)
+            (found,) = prometheus.query(query)
+            outcomes = [each.result() for each in sending]
+            behind = sorted(late for outcome in outcomes for late in outcome.behind_seconds)
+            refusals = [each for outcome in outcomes for each in _has(outcome, REFUSED)]
+            answer = float(found["value"][1])
+            yield {
+                "load": multiple,
+                "rate": multiple * sum(before),
+                "answer": answer,
+                "refused": sum(refusals) / len(refusals),
+                "behind": behind[int(0.99 * len(behind))],
+                "verdict": "" if holds(multiple, answer) else "NOT HELD",
+            }
+        click.echo(f"capacity at the end {sum(capacity(CAPACITY_SECONDS)):.0f} calls/s, at first {sum(before):.0f}")
+
+
+def holds(multiple: float, answer: float) -> bool:
+    """Return whether an answer is right: about the load below saturation, above the target from there on."""
+    return abs(answer - multiple) <= MOST_ERROR * multiple if multiple < 1.0 else answer > TARGET
+
+
+def table(records: Sequence[dict[str, Any]]) -> str:
+    """Return the records as a table."""
+    formats = {"load": "{:.0%}", "rate": "{:.0f}", "answer": "{:.3f}", "refused": "{:.1%}", "behind": "{:.3f} s"}
+    rows = [[formats.get(name, "{}").format(record[name]) for name in COLUMNS] for record in records]
+    return markdown(list(COLUMNS.values()), rows)
+
+
+def _has(outcome: Outcome, status: str) -> list[bool]:
+    return [found == status for _, _, found, _ in outcome.calls]
+
+
+def _seconds(window: str) -> float:
+    return float(window.removesuffix("m")) * 60 if window.endswith("m") else float(window.removesuffix("s"))
+
+
+if __name__ == "__main__":
+    main()
