@@ -59,6 +59,10 @@ def test_the_server_listens_where_it_is_looked_for() -> None:
     assert DRAGOMAN["user"] == "10001:10001"
 
 
+def test_an_image_that_was_not_built_is_not_looked_for_elsewhere() -> None:
+    assert DRAGOMAN["pull_policy"] == "never"
+
+
 def test_the_server_gets_settings_that_it_knows() -> None:
     for name in DRAGOMAN["environment"]:
         assert hasattr(DEFAULTS, name.removeprefix("DRAGOMAN_SERVE_").lower()), name
