@@ -24,7 +24,16 @@ def test_about_the_load_below_saturation_and_above_the_target_beyond(
 
 
 def test_a_row_for_each_load() -> None:
-    point = {"load": 0.25, "rate": 100.4, "answer": 0.2512, "refused": 0.0, "behind": 0.0123, "verdict": ""}
+    point = {
+        "load": 0.25,
+        "rate": 100.4,
+        "before": 400.0,
+        "after": 403.2,
+        "answer": 0.2512,
+        "refused": 0.0,
+        "behind": 0.0123,
+        "verdict": "",
+    }
     head, _, row = table([{"scenario": "one model", **point}]).splitlines()
     assert head.count("|") == row.count("|") == len(COLUMNS) + 1
-    assert row == "| one model | 25% | 100 | 0.251 | 0.0% | 0.012 s |  |"
+    assert row == "| one model | 25% | 100 | 400 | 403 | 0.251 | 0.0% | 0.012 s |  |"
