@@ -457,8 +457,14 @@ def test_both_scalers_ask_the_same(rendered: Rendered) -> None:
     assert Decimal(trigger["metadata"]["threshold"]) == quantity(metric["external"]["target"]["averageValue"])
     behavior = scaled["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
     assert scaler["spec"]["behavior"] == behavior
-    monitored = Manifests(rendered("monitoring")).of("PodMonitor")[0]["spec"]["podMetricsEndpoints"][0]
-    assert [each["targetLabel"] for each in monitored["relabelings"]] == ["deployment"]
+
+
+def test_series_have_the_name_of_their_deployment(rendered: Rendered) -> None:
+    (monitor,) = Manifests(rendered("monitoring")).of("PodMonitor")
+    (relabeling,) = monitor["spec"]["podMetricsEndpoints"][0]["relabelings"]
+    assert relabeling["targetLabel"] == "deployment"
+    for replica_set, deployment in {"dragoman-7c5ddbdf54": "dragoman", "dragoman-b-6b8c9d7f4": "dragoman-b"}.items():
+        assert re.fullmatch(relabeling["regex"], replica_set).group(1) == deployment  # type: ignore[union-attr]
 
 
 def test_keda_in_another_namespace_asks_for_its_own(tmp_path: Path) -> None:
