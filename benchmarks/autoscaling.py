@@ -1,7 +1,7 @@
 """What the autoscalers see: the shipped query's answer at multiples of a server's capacity, by a real Prometheus.
 
 `python -m benchmarks.autoscaling` needs the program `prometheus`. In each scenario calls of one sentence arrive as a
-Poisson process for longer than the query's window. Capacity is measured before and after each load, with as many
+Poisson process for longer than the query's window. Capacity is measured before and after each load, with twice as many
 callers as there are slots, and the load is told in the mean of both, as the speed of a shared machine changes. Callers
 are a process on the same CPUs, given lower priority, as in `benchmarks.overload`.
 """
@@ -27,6 +27,7 @@ SCALED_OBJECT = Path("deploy/kubernetes/components/keda/scaled_object.yaml")
 MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 LABELS = {"namespace": "dragoman", "deployment": "dragoman", "pod": "dragoman-0"}
 WARM_SECONDS, CAPACITY_SECONDS = 3.0, 10.0
+CALLERS_PER_SLOT = 2  # so that slots are taken while callers, whose turn comes last, wait for a CPU
 LEAD_SECONDS = 4.0  # of a load, before the query's window: the generator starts, and the last load's answers arrive
 SATURATED = 0.95  # some calls wait for others from here on, and calls of a burst are refused
 MOST_ERROR = 0.15  # of offered load over capacity, below saturation
@@ -86,7 +87,7 @@ def main(names: tuple[str, ...], window: str) -> None:
 def _points(
     server: RunningServer, prometheus: Prometheus, query: str, targets: Sequence[str], seconds: float
 ) -> Iterator[dict[str, Any]]:
-    callers = round(server.counter("dragoman_slots_max")) // len(targets)
+    callers = CALLERS_PER_SLOT * round(server.counter("dragoman_slots_max")) // len(targets)
     base = Load(server.address, 0.0, is_light=True, niceness=NICENESS)
     loads = [replace(base, target_language_code=target) for target in targets]
     with ThreadPoolExecutor() as pool:
