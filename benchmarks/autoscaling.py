@@ -27,6 +27,7 @@ SCALED_OBJECT = Path("deploy/kubernetes/components/keda/scaled_object.yaml")
 MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 LABELS = {"namespace": "dragoman", "deployment": "dragoman", "pod": "dragoman-0"}
 WARM_SECONDS, CAPACITY_SECONDS = 3.0, 10.0
+CONNECTIONS = 16  # with one, calls beyond a connection's limit wait in the client instead of being refused
 CALLERS_PER_SLOT = 2  # so that slots are taken while callers, whose turn comes last, wait for a CPU
 LEAD_SECONDS = 4.0  # of a load, before the query's window: the generator starts, and the last load's answers arrive
 SATURATED = 0.95  # some calls wait for others from here on, and calls of a burst are refused
@@ -88,7 +89,7 @@ def _points(
     server: RunningServer, prometheus: Prometheus, query: str, targets: Sequence[str], seconds: float
 ) -> Iterator[dict[str, Any]]:
     callers = CALLERS_PER_SLOT * round(server.counter("dragoman_slots_max")) // len(targets)
-    base = Load(server.address, 0.0, is_light=True, niceness=NICENESS)
+    base = Load(server.address, 0.0, is_light=True, niceness=NICENESS, connections=CONNECTIONS)
     loads = [replace(base, target_language_code=target) for target in targets]
     with ThreadPoolExecutor() as pool:
 
