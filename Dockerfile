@@ -77,6 +77,12 @@ RUN --mount=type=bind,source=checkpoints,target=/src/checkpoints \
         --output "/models/${checkpoint##*/}/1" || exit; \
     done
 
+# --- What the licences ask to come along: the project's, those of files by others, and the notices of the models.
+FROM build AS notices
+COPY THIRD_PARTY.md ./
+RUN --mount=type=bind,source=checkpoints,target=/src/checkpoints \
+    mkdir /notices && cp --parents LICENSE THIRD_PARTY.md checkpoints/*/NOTICE /notices
+
 # --- What all images share: a user without name or rights, no pip, nothing setuid.
 FROM ${PYTHON_IMAGE} AS runtime
 RUN pip uninstall --yes --root-user-action ignore pip setuptools wheel && \
@@ -99,6 +105,7 @@ LABEL org.opencontainers.image.title="Dragoman" \
       org.opencontainers.image.source="${SOURCE}"
 
 FROM runtime AS export
+COPY --from=notices /notices/LICENSE /notices/THIRD_PARTY.md /usr/share/dragoman/
 COPY --from=dependencies-export /opt/dragoman /opt/dragoman
 COPY --from=package /package /
 WORKDIR /work
@@ -106,8 +113,11 @@ HEALTHCHECK NONE
 ENTRYPOINT ["python", "-m", "export"]
 CMD ["--help"]
 
-# --- The server. The admin listener keeps its default: loopback, inside of the container.
+# --- The server, with the models, whose weights are CC-BY-4.0. The admin listener keeps its default: loopback, inside of
+# the container.
 FROM runtime AS server
+LABEL org.opencontainers.image.licenses="Apache-2.0 AND CC-BY-4.0"
+COPY --from=notices /notices /usr/share/dragoman/
 COPY --chmod=644 deploy/image/config.toml /etc/dragoman/config.toml
 ENV DRAGOMAN_SERVE_CONFIG=/etc/dragoman/config.toml \
     DRAGOMAN_SERVE_MODELS=/models \

@@ -48,6 +48,7 @@ class Load:
     calls_at_once: int = 0
     connections: int = 1
     keeps_answers: bool = False
+    target_language_code: str = "de"  # of texts in English
 
 
 @dataclass(slots=True)
@@ -84,7 +85,10 @@ async def generate(load: Load) -> Outcome:
             penalty = length_penalty_of(next(numbers))
             options = pb.DecodingOptions(length_penalty=penalty, max_repeats=0, max_length_ratio=0)
             request = pb.TranslateRequest(
-                texts=chosen, source_language_code="en", target_language_code="de", options=options
+                texts=chosen,
+                source_language_code="en",
+                target_language_code=load.target_language_code,
+                options=options,
             )
             delay = time.perf_counter() - started - scheduled
             status, response = await translate(request)

@@ -21,7 +21,7 @@ def by_row(path: Path = DASHBOARD) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def expressions(panel: dict[str, Any], *, window: str, shown: str) -> Iterator[str]:
     """Yield a panel's queries for all servers and models: rates over `window`; `shown` is the whole time range."""
-    variables = {"__rate_interval": window, "__range": shown, "instance": ".+", "model": ".+"}
+    variables = {"__rate_interval": window, "__range": shown, "namespace": ".*", "instance": ".+", "model": ".+"}
     for target in panel["targets"]:
         yield re.sub(r"\$(\w+)", lambda match: variables[match.group(1)], target["expr"])
 

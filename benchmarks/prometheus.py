@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -61,11 +61,17 @@ class Prometheus:
 
 @contextlib.contextmanager
 def scraping(
-    target: str, *, program: str = "prometheus", rules: Path = DEPLOYED / "rules", alertmanager: str = ""
+    target: str,
+    *,
+    program: str = "prometheus",
+    rules: Path = DEPLOYED / "rules",
+    alertmanager: str = "",
+    labels: Mapping[str, str] | None = None,
 ) -> Iterator[Prometheus]:
-    """Run a Prometheus for the duration of the block; `target` and `alertmanager` are addresses, host:port."""
+    """Run a Prometheus for the duration of the block; `target`, whose series get `labels`, and `alertmanager` are
+    addresses, host:port."""
     with tempfile.TemporaryDirectory() as folder:
-        config = _config(target, alertmanager)
+        config = _config(target, alertmanager, labels or {})
         (Path(folder) / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
         shutil.copytree(rules, Path(folder) / "rules")
         _evaluate_each_second(Path(folder) / "rules")
@@ -80,10 +86,10 @@ def scraping(
                 process.communicate()
 
 
-def _config(target: str, alertmanager: str) -> dict[str, Any]:
+def _config(target: str, alertmanager: str, labels: Mapping[str, str]) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load((DEPLOYED / "prometheus.yml").read_text(encoding="utf-8"))
     config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    config["scrape_configs"][0]["static_configs"] = [{"targets": [target]}]
+    config["scrape_configs"][0]["static_configs"] = [{"targets": [target], "labels": dict(labels)}]
     if alertmanager:
         config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
     return config

@@ -53,9 +53,17 @@ def _variables() -> list[dict[str, Any]]:
     return [
         {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"},
         {
+            "name": "namespace",
+            "label": "Namespace",
+            "query": 'label_values(dragoman_ready{job="dragoman"}, namespace)',
+            "allValue": ".*",  # outside of Kubernetes there is none
+            "current": everything,
+            **choice,
+        },
+        {
             "name": "instance",
             "label": "Server",
-            "query": 'label_values(dragoman_ready{job="dragoman"}, instance)',
+            "query": 'label_values(dragoman_ready{job="dragoman",namespace=~"$namespace"}, instance)',
             "current": everything,
             **choice,
         },

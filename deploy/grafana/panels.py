@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-SERVERS = 'job="dragoman",instance=~"$instance"'
+_INSTALLATION = 'job="dragoman",namespace=~"$namespace"'
+SERVERS = f'{_INSTALLATION},instance=~"$instance"'
 _MODELS = f'{SERVERS},model=~"$model"'
 _WINDOW = "[$__rate_interval]"
 
@@ -47,8 +48,15 @@ def _by_model(gauge: str) -> str:
 
 
 def _share_over_range(of: str, among: str) -> str:
-    part = f"sum(sum_over_time({of}[$__range]))"
-    return f"1 - {part} / ({part} + sum(sum_over_time({among}[$__range])))"
+    part = f"sum(sum_over_time({of}{{{_INSTALLATION}}}[$__range]))"
+    return f"1 - {part} / ({part} + sum(sum_over_time({among}{{{_INSTALLATION}}}[$__range])))"
+
+
+def _budget(calls: str) -> tuple[tuple[str, str], ...]:
+    """Of several namespaces, the worst."""
+    return tuple(
+        (f"max(dragoman:{calls}:ratio_rate{window}{{{_INSTALLATION}}})", window) for window in ("5m", "30m", "1h", "6h")
+    )
 
 
 _OK = f'{SERVERS},code="OK"'
@@ -82,8 +90,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "percentunit",
             (
                 (
-                    "1 - sum(sum_over_time(dragoman:calls_slow:rate5m[$__range]))"
-                    " / sum(sum_over_time(dragoman:calls_timed:rate5m[$__range]))",
+                    f"1 - sum(sum_over_time(dragoman:calls_slow:rate5m{{{_INSTALLATION}}}[$__range]))"
+                    f" / sum(sum_over_time(dragoman:calls_timed:rate5m{{{_INSTALLATION}}}[$__range]))",
                     "within 1 s",
                 ),
             ),
@@ -189,6 +197,21 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     ),
     "Saturation": (
         Panel(
+            "Busy",
+            "Share of time in which a model's engines work: about load over capacity. Replicas should be at 0.65.",
+            "percentunit",
+            (
+                (
+                    f"avg by (model) (rate(dragoman_engine_busy_seconds_total{{{_MODELS}}}{_WINDOW})"
+                    f" / dragoman_engine_batches{{{_MODELS}}})",
+                    "{{model}}",
+                ),
+            ),
+            highest=1,
+            steps=((None, _GREEN), (0.65, _YELLOW), (0.85, _RED)),
+            alert="DragomanBusy",
+        ),
+        Panel(
             "Slots in use",
             "Share of slots, so of memory for keys and values, that is taken. Full while others wait is too little.",
             "percentunit",
@@ -227,10 +250,24 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Memory",
-            "As a container's limit counts it. The shipped manifests allow 1 GiB.",
+            "Share of what each server's container may use. Outside of one there is no limit: 0.",
+            "percentunit",
+            (
+                (
+                    f"sum by (instance) (dragoman_memory_bytes{{{SERVERS}}}"
+                    f" / dragoman_memory_limit_bytes{{{SERVERS}}})",
+                    "{{instance}}",
+                ),
+            ),
+            highest=1,
+            steps=((None, _GREEN), (0.9, _RED)),
+            alert="DragomanMemoryHigh",
+        ),
+        Panel(
+            "Memory in bytes",
+            "As a container's limit counts it: what the processes of a server share counts once.",
             "bytes",
             ((f"sum by (instance) (dragoman_memory_bytes{{{SERVERS}}})", "{{instance}}"),),
-            steps=((None, _GREEN), (0.9 * 2**30, _RED)),
             alert="DragomanMemoryHigh",
         ),
     ),
@@ -327,7 +364,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Failing share",
             "Share of calls that fail by our fault. The objective is 0.1 %; at the line a page follows.",
             "percentunit",
-            tuple((f"dragoman:calls_failed:ratio_rate{window}", window) for window in ("5m", "30m", "1h", "6h")),
+            _budget("calls_failed"),
             steps=((None, _GREEN), (0.0144, _RED)),
             alert="DragomanFailuresFast",
         ),
@@ -335,7 +372,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Slow share",
             "Share of calls that take over 1 s. The objective is 1 %; at the line a page follows.",
             "percentunit",
-            tuple((f"dragoman:calls_slow:ratio_rate{window}", window) for window in ("5m", "30m", "1h", "6h")),
+            _budget("calls_slow"),
             steps=((None, _GREEN), (0.144, _RED)),
             alert="DragomanSlowCallsFast",
         ),

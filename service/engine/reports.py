@@ -20,6 +20,7 @@ class TurnStats(NamedTuple):
     """
 
     ended_seconds: float  # on the engine's clock
+    busy_seconds: float  # from its beginning, waiting for work excluded, until its results were recorded
     encode_seconds: float
     num_encoded: int
     num_followers: int

@@ -183,6 +183,7 @@ class Turns:
     def end(self, worker: Worker, turn: Turn) -> None:
         """Record and report the results of a turn."""
         result = turn.result
+        assert worker.turn_began is not None
         with self.lock:
             joined = [*turn.plan.admitted, *self.requests.take_followers()]
             for sequence in joined:
@@ -206,7 +207,7 @@ class Turns:
             for leader, error in (*turn.refused, *result.failed):
                 if self._leaves(worker, leader):
                     self.requests.fail(leader, self._explained(error))
-            if result.num_steps and worker.turn_began is not None and not result.has_run_failed:
+            if result.num_steps and not result.has_run_failed:
                 self._throughput.turned(
                     turn.num_rows,
                     now_seconds - worker.turn_began,
@@ -227,6 +228,7 @@ class Turns:
         worker.unreported.append(
             TurnStats(
                 ended_seconds=turn.stepped,
+                busy_seconds=now_seconds - worker.turn_began,
                 encode_seconds=turn.encoded - turn.began if has_encoded else 0.0,
                 num_encoded=len(turn.plan.admitted),
                 num_followers=len(joined) - len(turn.plan.admitted),

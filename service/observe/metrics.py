@@ -10,11 +10,12 @@ They are removed when no version is left.
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from service.domain.errors import MemoryFull, Overloaded
 from service.engine.engine import Engine
 from service.models.reload_plan import ReloadOutcome
 from service.observe.families import Family, Merge, Sample
 from service.observe.model_metrics import ModelMetrics, ModelSeries
-from service.observe.own_memory import memory_bytes
+from service.observe.own_memory import memory_bytes, memory_limit_bytes
 from service.observe.registry import REQUEST_BUCKETS, ForeignMetric, Registry
 from service.observe.worker_metrics import WorkerSeries
 
@@ -57,6 +58,8 @@ class Metrics:
         )
         self._bytes_in_flight_max = registry.gauge("bytes_in_flight_max", "Maximum of these bytes.", merge=Merge.SUM)
         self._rejected = registry.counter("rejected", "Rejected calls, by reason.", "reason")
+        for refusal in (Overloaded, MemoryFull):  # from the first one on: `rate` sees no series' beginning
+            self._rejected.labels(refusal.reason)
         # Callers, by name of their key
         self._key_requests = registry.counter("key_requests", "Accepted calls, by the caller's key.", "key")
         self._key_refused = registry.counter("key_refused", "Calls rejected by a quota, by the caller's key.", "key")
@@ -85,6 +88,10 @@ class Metrics:
             merge=Merge.SUM,
         )
         memory.set_function(memory_bytes)
+        memory_limit = registry.gauge(
+            "memory_limit_bytes", "What the container's limit allows of it; infinite without one.", merge=Merge.SAME
+        )
+        memory_limit.set_function(memory_limit_bytes)  # each time: it may be changed while the container runs
         self._build_info = registry.gauge(
             "build_info", "Always 1.", "version", "onnxruntime_version", "provider", merge=Merge.SAME
         )

@@ -48,6 +48,17 @@ class ModelSeries:
         # The engine
         self.encode_seconds = registry.seconds("encode_seconds", "One run of the encoder.")
         self.step_seconds = registry.seconds("decode_step_seconds", "One step of the decoder.", STEP_BUCKETS)
+        self.busy_seconds = registry.counter(
+            "engine_busy_seconds",
+            "Time in which batches were encoded or decoded, with what belongs to it; summed over batches side by side.",
+            "model",
+        )
+        self.batches = registry.gauge(
+            "engine_batches",
+            "Batches side by side; busy seconds per second are at most as many.",
+            "model",
+            merge=Merge.SUM,
+        )
         self.step_batch_size = registry.sizes("step_batch_size", "Rows that one decoder step advanced.")
         self.padding_ratio = registry.histogram(
             "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
@@ -130,6 +141,7 @@ class ModelMetrics:
         self._output_token_seconds = series.output_token_seconds.labels(model)
         self._encode_seconds = series.encode_seconds.labels(model)
         self._step_seconds = series.step_seconds.labels(model)
+        self._busy_seconds = series.busy_seconds.labels(model)
         self._step_batch_size = series.step_batch_size.labels(model)
         self._padding_ratio = series.padding_ratio.labels(model)
         self._flags = {flag: series.flags.labels(model, flag.value) for flag in Flag}
@@ -154,6 +166,8 @@ class ModelMetrics:
         self._engines = (*self._engines, engine)
         series.model_load_seconds.labels(model).set(seconds)
         series.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
+        # Not 0 for the moment in which no version is left: queries divide by it.
+        series.batches.labels(model).set_function(lambda: max((len(each.workers) for each in self._engines), default=1))
         series.slots_max.labels(model).set_function(lambda: self._sum("max_slots"))
         series.queue_sequences.labels(model).set_function(lambda: self._sum("num_waiting"))
         series.queue_tokens.labels(model).set_function(lambda: self._sum("num_waiting_tokens"))
@@ -201,6 +215,7 @@ class ModelMetrics:
             self._turn(stats)
 
     def _turn(self, stats: TurnStats) -> None:
+        self._busy_seconds.inc(stats.busy_seconds)
         if stats.num_encoded:
             self._admissions.inc(stats.num_encoded)
             self._encode_seconds.observe(stats.encode_seconds)

@@ -1,11 +1,16 @@
-"""This process's memory as its container's limit counts it."""
+"""This process's memory as its container's limit counts it, and that limit."""
 
+import contextlib
+import math
 import os
 from pathlib import Path
 
 _ROLLUP = Path("/proc/self/smaps_rollup")
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_GROUPS = Path("/proc/self/cgroup")  # lines of "<number>:<controllers>:<path>"; version 2 has no controllers there
+_MOUNTED = Path("/sys/fs/cgroup")
+_NO_LIMIT = 2**60  # version 1 has no word for it: a number near 2 ** 63
 
 
 def memory_bytes() -> float:
@@ -24,3 +29,30 @@ def memory_bytes() -> float:
         return int(_STATM.read_bytes().split()[1]) * float(_PAGE_BYTES)
     except OSError:  # no Linux
         return 0.0
+
+
+def memory_limit_bytes(groups: Path = _GROUPS, mounted: Path = _MOUNTED) -> float:
+    """Return how much memory this process's control group may use, in bytes; infinite if there is no limit.
+
+    The lowest limit counts, from the process's own group to the top of what is mounted: a container often sees nothing
+    but its own group, as the top. See cgroups(7); `memory.max` is of version 2, `memory.limit_in_bytes` of version 1.
+    """
+    limits = []
+    with contextlib.suppress(OSError):
+        for line in groups.read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            top, name = (mounted / "memory", "memory.limit_in_bytes") if controllers else (mounted, "memory.max")
+            own = top / path.lstrip("/")
+            for group in (own, *own.parents):
+                if group.is_relative_to(top):
+                    limits.append(_limit(group / name))
+    return min((limit for limit in limits if limit < _NO_LIMIT), default=math.inf)
+
+
+def _limit(file: Path) -> float:
+    try:
+        return float(int(file.read_text(encoding="ascii")))
+    except (OSError, ValueError):  # no such group here, or the word "max"
+        return math.inf

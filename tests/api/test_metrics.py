@@ -34,6 +34,7 @@ NAMES = {
     "dragoman_event_loop_tasks": set(),
     "dragoman_event_loop_silence_seconds": set(),
     "dragoman_memory_bytes": set(),
+    "dragoman_memory_limit_bytes": set(),
     "dragoman_build_info": {"version", "onnxruntime_version", "provider"},
     "dragoman_model_info": {"model", "version", "precision", "checkpoint_sha256", "kernels"},
     "dragoman_model_load_seconds": {"model"},
@@ -67,6 +68,8 @@ NAMES = {
     "dragoman_admissions": {"model"},
     "dragoman_evictions": {"model", "reason"},
     "dragoman_engine_turn_seconds": {"model"},
+    "dragoman_engine_busy_seconds": {"model"},
+    "dragoman_engine_batches": {"model"},
     "dragoman_engine_restarts": {"model"},
     "dragoman_segment_flags": {"model", "flag"},
     "dragoman_coalesced_sequences": {"model"},
@@ -134,6 +137,11 @@ def test_the_numbers_are_those_of_what_was_done(serve: Callable[..., InProcessSe
     assert metric("dragoman_step_batch_size_sum", model="tiny") == 8
     assert metric("dragoman_decode_step_seconds_count", model="tiny") >= 4
     assert metric("dragoman_encode_seconds_count", model="tiny") >= 1
+    busy = metric("dragoman_engine_busy_seconds_total", model="tiny")
+    run = [metric(f"dragoman_{name}_seconds_sum", model="tiny") for name in ("encode", "decode_step")]
+    assert sum(run) <= busy < sum(run) + metric("dragoman_request_duration_seconds_sum", method=METHOD, code="OK")
+    assert metric("dragoman_engine_batches", model="tiny") >= 1
+    assert metric("dragoman_rejected_total", reason="queue_full") == 0
     assert metric("dragoman_slots_max", model="tiny") in SLOT_COUNTS
     assert metric("dragoman_kv_cache_bytes_per_slot", model="tiny") > 1000
     assert metric("dragoman_cache_max_bytes") == 0

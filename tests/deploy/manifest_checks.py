@@ -12,7 +12,8 @@ from tests.deploy.manifests import PREFIX, Manifests, quantity
 Complaints = Iterator[str]
 
 USER = 10001  # the image's user
-IMAGE = re.compile(r"dragoman:(cpu|cuda)")
+# With a registry: without one it would be Docker Hub's, where this project has no image.
+IMAGE = re.compile(r"[^/]*[.:][^/]*/([^/]+/)*dragoman:(cpu|cuda)")
 CLIENT_LABELS = {"dragoman-client": "true"}  # docs/kubernetes.md asks owners of clients to set them
 PROBES = {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
 SECRET_KEYS = {"dragoman-tls": {"tls.crt", "tls.key", "ca.crt"}, "dragoman-api-keys": {"keys.toml"}}
@@ -41,7 +42,8 @@ def selectors(site: Manifests) -> Complaints:
 
 
 def doors(site: Manifests) -> Complaints:
-    """Check that network policies admit clients at the gRPC port, scrapers at the metrics port, and nothing else."""
+    """Check that network policies admit clients where calls are answered, scrapers at the metrics port, and nothing
+    else."""
     policies = site.of("NetworkPolicy")
     types = {kind for policy in policies for kind in policy["spec"]["policyTypes"]}
     if types != {"Ingress", "Egress"}:
@@ -56,8 +58,9 @@ def doors(site: Manifests) -> Complaints:
         for port in rule.get("ports", ())
         if rule.get("from")
     }
-    if CLIENT_LABELS not in admitted.get("grpc", []):
-        yield f"no network policy lets pods labelled {CLIENT_LABELS} in at grpc; it lets in {admitted}"
+    for door in ("grpc", "http") if site.settings.http_port >= 0 else ("grpc",):
+        if CLIENT_LABELS not in admitted.get(door, []):
+            yield f"no network policy lets pods labelled {CLIENT_LABELS} in at {door}; it lets in {admitted}"
     if "metrics" not in admitted:
         yield f"no network policy lets scrapers in at metrics; it lets in {admitted}"
     endpoint = site.settings.otlp_endpoint
@@ -69,13 +72,19 @@ def doors(site: Manifests) -> Complaints:
 def ports(site: Manifests) -> Complaints:
     """Check that every port named is one of the server's, and that the server listens there on all addresses."""
     settings = site.settings
-    listened = {"grpc": (settings.host, settings.port), "metrics": (settings.metrics_host, settings.metrics_port)}
+    listened = {
+        "grpc": (settings.host, settings.port),
+        "http": (settings.http_host, settings.http_port),
+        "metrics": (settings.metrics_host, settings.metrics_port),
+    }
     for port in site.server["ports"]:
         host, number = listened.get(port["name"], ("", 0))
         if port["containerPort"] != number:
             yield f"port {port['name']} is {port['containerPort']}, but the server listens on {listened}"
         if host != "0.0.0.0":
             yield f"the server listens for {port['name']} on {host!r}, which nobody outside of the pod reaches"
+    if settings.http_port >= 0 and settings.api_keys is None:
+        yield "calls over HTTP need no key"
     if settings.admin_host != "127.0.0.1":
         yield f"the admin listener is on {settings.admin_host}; it has no authentication and stays in the pod"
     users = [(_name(document), port["targetPort"]) for document in site.of("Service") for port in _ports(document)]
@@ -190,8 +199,10 @@ def security(site: Manifests) -> Complaints:
             yield f"{name} overrides the pod's user or seccomp profile"
         if any("hostPort" in port for port in container.get("ports", ())):
             yield f"{name} takes a port of the node"
-        if not IMAGE.fullmatch(container["image"].rsplit("/", 1)[-1]):
-            yield f"{name} runs {container['image']}; the images are dragoman:cpu and dragoman:cuda"
+        if not IMAGE.fullmatch(container["image"]):
+            yield f"{name} runs {container['image']}; the images are a registry's dragoman:cpu and dragoman:cuda"
+        if container["image"] != site.server["image"]:
+            yield f"{name} runs {container['image']} and the server {site.server['image']}"
     (namespace,) = site.of("Namespace")
     if namespace["metadata"]["labels"].get("pod-security.kubernetes.io/enforce") != "restricted":
         yield "the namespace does not enforce `restricted`"
@@ -264,23 +275,29 @@ def replicas(site: Manifests) -> Complaints:
 
 
 def autoscaling(site: Manifests) -> Complaints:
-    """Check that replicas scale on queue wait, as a target value, and not on CPU, which is always busy under load."""
+    """Check that replicas scale by load in pods, and not by CPU, which is always busy under load."""
     for scaler in site.of("HorizontalPodAutoscaler"):
         metrics = scaler["spec"]["metrics"]
         names = {metric.get("external", {}).get("metric", {}).get("name") for metric in metrics}
-        if "dragoman_queue_wait_seconds" not in names or any(metric["type"] == "Resource" for metric in metrics):
-            yield f"{_name(scaler)} does not scale by queue wait: {sorted(map(str, names))}"
-        for metric in metrics:
-            target = metric.get("external", {}).get("target", {})
-            if target.get("type") != "Value":
-                yield f"{_name(scaler)} takes a wait for a number of replicas: {target}"
+        if names != {"dragoman_load"}:
+            yield f"{_name(scaler)} does not scale by load: {sorted(map(str, names))}"
+        for external in (metric["external"] for metric in metrics if "external" in metric):
+            target, labels = external["target"], external["metric"].get("selector", {}).get("matchLabels")
+            if target["type"] != "AverageValue":
+                yield f"{_name(scaler)} does not take the load for a number of pods: {target}"
+            if labels != {"deployment": scaler["spec"]["scaleTargetRef"]["name"]}:
+                yield f"{_name(scaler)} asks for the load of {labels}, which is not what it scales"
     for scaler in site.of("ScaledObject"):
         triggers = scaler["spec"]["triggers"]
-        if not any("dragoman_queue_seconds" in trigger["metadata"].get("query", "") for trigger in triggers):
-            yield f"{_name(scaler)} does not scale by queue wait"
+        own = scaler["metadata"]["namespace"], scaler["spec"]["scaleTargetRef"]["name"]
         for trigger in triggers:
-            if trigger.get("metricType") != "Value":
-                yield f"{_name(scaler)} takes a wait for a number of replicas: metricType {trigger.get('metricType')}"
+            query = trigger["metadata"].get("query", "")
+            if "dragoman_engine_busy_seconds_total" not in query:
+                yield f"{_name(scaler)} does not scale by load: {query}"
+            if tuple(re.findall(r'(?:namespace|deployment)="(.*?)"', query)) != own:
+                yield f"{_name(scaler)} asks for the load of others than {own}: {query}"
+            if trigger.get("metricType") != "AverageValue":
+                yield f"{_name(scaler)} does not take the load for a number of pods: {trigger.get('metricType')}"
             if trigger["metadata"].get("ignoreNullValues") != "false":
                 yield f"{_name(scaler)} takes no answer of Prometheus for 0"
 
@@ -291,12 +308,23 @@ def services(site: Manifests) -> Complaints:
     if len(headless) != 1 or len(site.of("Service")) != 2:
         yield "there must be one headless Service, and one with an address"
     for document in site.of("Service"):
-        if [port["port"] for port in _ports(document)] != [site.settings.port]:
-            yield f"{_name(document)} gives out other ports than {site.settings.port}"
+        found = {port["targetPort"]: port["port"] for port in _ports(document)}
+        expected = {"grpc": site.settings.port}
+        if site.settings.http_port >= 0 and document not in headless:  # clients of HTTP don't balance by themselves
+            expected["http"] = site.settings.http_port
+        if found != expected:
+            yield f"{_name(document)} gives out the ports {found}; the server has {expected}"
+
+
+def repeated(site: Manifests) -> Complaints:
+    """Check that a second apply changes nothing: the API server does not keep empty lists."""
+    for document in site.documents:
+        for path in _empty_lists(document, ""):
+            yield f"{_name(document)} has an empty list at {path[1:]}, so each apply is a change"
 
 
 CHECKS: tuple[Callable[[Manifests], Complaints], ...] = (
-    *(selectors, doors, ports, probes, mounts, resources, security, drain, replicas, autoscaling, services),
+    *(selectors, doors, ports, probes, mounts, resources, security, drain, replicas, autoscaling, services, repeated),
 )
 
 
@@ -308,6 +336,13 @@ def complaints(site: Manifests) -> list[str]:
 def _ports(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     ports: list[dict[str, Any]] = document["spec"]["ports"]
     return ports
+
+
+def _empty_lists(value: Any, path: str) -> Iterator[str]:
+    if value == []:
+        yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from _empty_lists(inner, f"{path}.{key}")
 
 
 def _name(document: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from tests.servers import REPOSITORY
 HADOLINT = Path(sys.executable).with_name("hadolint")
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 SERVERS = ("cpu", "cuda")
+CODE_AND_MODELS = "Apache-2.0 AND CC-BY-4.0"
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,22 @@ def test_torch_is_in_no_server() -> None:
     for target in SERVERS:
         for copied in [i.value for i in instructions(DOCKERFILE, target) if i.keyword == "COPY"]:
             assert re.match(
-                r"--from=(dependencies|bundles|sbom)-(cpu|cuda) |--from=package |--chmod=644 deploy/", copied
+                r"--from=(dependencies|bundles|sbom)-(cpu|cuda) |--from=(package|notices) |--chmod=644 deploy/", copied
             )
         extras = re.findall(r"'\.\[(.*)\]'", last(DOCKERFILE, f"dependencies-{target}", "RUN"))
         assert extras == [{"cpu": "cpu,otel", "cuda": "gpu,otel"}[target]]
+
+
+def test_licences_of_code_and_models_come_along_and_are_named() -> None:
+    for target, licences in (("cpu", CODE_AND_MODELS), ("cuda", CODE_AND_MODELS), ("export", "Apache-2.0")):
+        labels = " ".join(each.value for each in instructions(DOCKERFILE, target) if each.keyword == "LABEL")
+        assert re.findall(r'image\.licenses="(.*?)"', labels)[-1] == licences
+        copied = [each.value for each in instructions(DOCKERFILE, target) if each.keyword == "COPY"]
+        assert any(each.startswith("--from=notices ") for each in copied)
+    for checkpoint in (REPOSITORY / "checkpoints").iterdir():
+        assert (checkpoint / "NOTICE").read_text().endswith("are published under CC-BY 4.0.\n")
+    ignored = (REPOSITORY / ".dockerignore").read_text().splitlines()
+    assert {"!LICENSE", "!THIRD_PARTY.md", "!checkpoints"} <= set(ignored)
 
 
 def test_old_builders_can_build_it() -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,16 @@ import yaml
 from service.cli.main import dragoman as dragoman_commands
 from service.observe.metrics import Metrics
 from tests.deploy.manifest_checks import PROBES, USER, complaints
-from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, PREFIX, Manifests, kustomize, render
+from tests.deploy.manifests import (
+    COMPONENTS,
+    CONFIG_VARIABLE,
+    KUBERNETES,
+    PREFIX,
+    Manifests,
+    kustomize,
+    quantity,
+    render,
+)
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, dragoman, environment, eventually
 from tests.tools import tool
@@ -197,7 +207,12 @@ FAULTS: dict[str, tuple[Callable[[Manifests], object], str]] = {
     "a folder of the node": (pod(lambda p: p["volumes"].append({"name": "x", "hostPath": {}})), "`restricted`"),
     "a token": (pod(lambda p: p.pop("automountServiceAccountToken")), "token is mounted"),
     "service links": (pod(lambda p: p.pop("enableServiceLinks")), "look like settings"),
-    "another image": (server(lambda s: s.update(image="dragoman:latest")), "runs dragoman:latest"),
+    "another image": (server(lambda s: s.update(image="registry.example/dragoman:latest")), "runs .*dragoman:latest"),
+    "Docker Hub's image": (server(lambda s: s.update(image="dragoman:cpu")), "a registry's dragoman:cpu"),
+    "two images": (
+        server(lambda s: s.update(image="registry.invalid/dragoman:cuda")),
+        "models runs .*dragoman:cpu and the server .*dragoman:cuda",
+    ),
     "no drain time": (
         pod(lambda p: p.update(terminationGracePeriodSeconds=30)),
         r"a stop may take 80 s \(preStop 0, drain delay 10, grace 60, margin 10\), but the pod is killed after 30 s",
@@ -210,8 +225,8 @@ FAULTS: dict[str, tuple[Callable[[Manifests], object], str]] = {
     "calls longer than the grace": (config("grace_seconds = 60.0", "grace_seconds = 20.0"), "leaves them 20 s"),
     "clients stay": (config("max_connection_age_seconds = 300.0", ""), "would not find new pods"),
     "a wrong port name": (
-        server(lambda s: s["readinessProbe"]["httpGet"].update(port="http")),
-        r"readinessProbe wants port 'http'; the server has \['grpc', 'metrics'\]",
+        server(lambda s: s["readinessProbe"]["httpGet"].update(port="web")),
+        r"readinessProbe wants port 'web'; the server has \['grpc', 'http', 'metrics'\]",
     ),
     "a service's wrong port name": (
         change("Service", "dragoman", lambda d: d["spec"]["ports"][0].update(targetPort="http2")),
@@ -235,7 +250,10 @@ FAULTS: dict[str, tuple[Callable[[Manifests], object], str]] = {
         "no ConfigMap has /etc/dragoman/serve.toml",
     ),
     "a foreign variable": (variable("OMP_NUM_THREADS", "9"), "OMP_NUM_THREADS is none of the server's"),
-    "a mount without a volume": (pod(lambda p: p["volumes"].pop()), "there is no such volume"),
+    "a mount without a volume": (
+        pod(lambda p: p["volumes"].remove(next(v for v in p["volumes"] if v["name"] == "tmp"))),
+        "there is no such volume",
+    ),
     "a volume without a mount": (
         pod(lambda p: p["volumes"].append({"name": "spare", "emptyDir": {}})),
         "no container mounts volume 'spare'",
@@ -279,7 +297,42 @@ FAULTS: dict[str, tuple[Callable[[Manifests], object], str]] = {
     ),
     "scaling by CPU": (
         change("HorizontalPodAutoscaler", "dragoman", lambda d: d["spec"].update(metrics=[{"type": "Resource"}])),
-        "does not scale by queue wait",
+        "does not scale by load",
+    ),
+    "scaling by another's load": (
+        change(
+            "HorizontalPodAutoscaler",
+            "dragoman",
+            lambda d: d["spec"]["metrics"][0]["external"]["metric"]["selector"]["matchLabels"].update(deployment="b"),
+        ),
+        r"asks for the load of \{'deployment': 'b'\}",
+    ),
+    "load per pod there is": (
+        change(
+            "HorizontalPodAutoscaler",
+            "dragoman",
+            lambda d: d["spec"]["metrics"][0]["external"].update(target={"type": "Value", "value": "650m"}),
+        ),
+        "does not take the load for a number of pods",
+    ),
+    "no keys for HTTP": (
+        lambda site: (
+            variable("DRAGOMAN_SERVE_HTTP_WITHOUT_KEYS", "true")(site),
+            site.server["env"].remove(next(v for v in site.server["env"] if v["name"].endswith("_API_KEYS"))),
+        ),
+        "calls over HTTP need no key",
+    ),
+    "no door for HTTP": (
+        change("NetworkPolicy", "dragoman-http", lambda d: d["spec"]["ingress"][0]["ports"][0].update(port="grpc")),
+        "no network policy lets pods labelled .* in at http",
+    ),
+    "HTTP without a service": (
+        change("Service", "dragoman", lambda d: d["spec"]["ports"].pop(0)),
+        "Service dragoman gives out the ports",
+    ),
+    "an empty list": (
+        change("NetworkPolicy", "dragoman", lambda d: d["spec"].update(egress=[])),
+        "NetworkPolicy dragoman has an empty list at spec.egress",
     ),
     "one replica": (
         change("HorizontalPodAutoscaler", "dragoman", lambda d: d["spec"].update(minReplicas=1)),
@@ -304,11 +357,9 @@ def test_planted_faults_are_named(name: str, rendered: Rendered) -> None:
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
-        (
-            lambda s: s["triggers"][0]["metadata"].update(query="rate(container_cpu_usage_seconds_total[1m])"),
-            "queue wait",
-        ),
-        (lambda s: s["triggers"][1].pop("metricType"), "takes a wait for a number of replicas"),
+        (lambda s: s["triggers"][0]["metadata"].update(query="rate(container_cpu_usage_seconds_total[1m])"), "by load"),
+        (lambda s: s["scaleTargetRef"].update(name="b"), "asks for the load of others than ('dragoman', 'b')"),
+        (lambda s: s["triggers"][0].update(metricType="Value"), "does not take the load for a number of pods"),
         (lambda s: s["triggers"][0]["metadata"].pop("ignoreNullValues"), "takes no answer of Prometheus for 0"),
         (lambda s: s.update(minReplicaCount=20), "at least 20 and at most 10"),
     ],
@@ -391,54 +442,45 @@ def metric_names() -> set[str]:
     return {name + end for name, kind in families for end in ends.get(kind, ("",))}
 
 
-def scaling_queries(rendered: Rendered) -> dict[str, str]:
-    (scaled,) = Manifests(rendered("cpu with keda")).of("ScaledObject")
-    return {trigger["name"]: trigger["metadata"]["query"] for trigger in scaled["spec"]["triggers"]}
-
-
 def test_both_scalers_ask_the_same(rendered: Rendered) -> None:
-    adapter = yaml.safe_load((KUBERNETES / "components" / "hpa" / "prometheus_adapter.yaml").read_text())
-    asked = {rule["name"]["as"]: rule["metricsQuery"] for rule in adapter["externalRules"]}
+    (rule,) = yaml.safe_load((KUBERNETES / "components" / "hpa" / "prometheus_adapter.yaml").read_text())[
+        "externalRules"
+    ]
     (scaler,) = Manifests(rendered("cpu with hpa")).of("HorizontalPodAutoscaler")
     (scaled,) = Manifests(rendered("cpu with keda")).of("ScaledObject")
-    metrics = [metric["external"] for metric in scaler["spec"]["metrics"]]
-    triggers = [trigger["metadata"] for trigger in scaled["spec"]["triggers"]]
-    labels = 'namespace="dragoman"'
-    assert [asked[metric["metric"]["name"]].replace("<<.LabelMatchers>>", labels) for metric in metrics] == [
-        trigger["query"] for trigger in triggers
-    ]
-    targets = [int(metric["target"]["value"].removesuffix("m")) / 1000 for metric in metrics]
-    assert targets == [float(trigger["threshold"]) for trigger in triggers]
-    for query in asked.values():
-        assert set(re.findall(r"dragoman_\w+", query)) <= metric_names()
+    (metric,), (trigger,) = scaler["spec"]["metrics"], scaled["spec"]["triggers"]
+    assert metric["external"]["metric"]["name"] == rule["name"]["as"]
+    labels = {"namespace": "dragoman", **metric["external"]["metric"]["selector"]["matchLabels"]}
+    given = ",".join(f'{name}="{value}"' for name, value in labels.items())
+    assert rule["metricsQuery"].replace("<<.LabelMatchers>>", given) == trigger["metadata"]["query"]
+    assert set(re.findall(r"dragoman_\w+", rule["metricsQuery"])) <= metric_names()
+    assert Decimal(trigger["metadata"]["threshold"]) == quantity(metric["external"]["target"]["averageValue"])
+    behavior = scaled["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    assert scaler["spec"]["behavior"] == behavior
 
 
-def test_queries_of_the_scalers(rendered: Rendered, tmp_path: Path) -> None:
-    """When idle the result is 0, a number; without any server there is no result, and so no scaling."""
-    queries = scaling_queries(rendered)
-    labels = '{namespace="dragoman",pod="a"}'
-    busy = [
-        {"series": f"dragoman_queue_seconds_sum{labels}", "values": "0+30x10"},  # 60 waits of half a second per minute
-        {"series": f"dragoman_queue_seconds_count{labels}", "values": "0+60x10"},
-        {"series": f"dragoman_slots_running{labels}", "values": "8x10"},
-        {"series": f"dragoman_slots_max{labels}", "values": "32x10"},
-    ]
-    idle = [{"series": each["series"], "values": "32x10" if "max" in each["series"] else "0x10"} for each in busy]
+def test_series_have_the_name_of_their_deployment(rendered: Rendered) -> None:
+    (monitor,) = Manifests(rendered("monitoring")).of("PodMonitor")
+    (relabeling,) = monitor["spec"]["podMetricsEndpoints"][0]["relabelings"]
+    assert relabeling["targetLabel"] == "deployment"
+    for replica_set, deployment in {"dragoman-7c5ddbdf54": "dragoman", "dragoman-b-6b8c9d7f4": "dragoman-b"}.items():
+        assert re.fullmatch(relabeling["regex"], replica_set).group(1) == deployment  # type: ignore[union-attr]
 
-    def case(series: list[dict[str, str]], *expected: float) -> dict[str, Any]:
-        answers = [[{"labels": "{}", "value": value}] for value in expected] or [[], []]
-        tests = zip((queries["queue-wait"], queries["slot-load"]), answers, strict=True)
-        tested = [{"expr": query, "eval_time": "5m", "exp_samples": samples} for query, samples in tests]
-        return {"interval": "1m", "input_series": series, "promql_expr_test": tested}
 
-    def promtool(*cases: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
-        (tmp_path / "test.yml").write_text(yaml.safe_dump({"tests": list(cases)}))
-        command = [tool("promtool", "prometheus"), "test", "rules", str(tmp_path / "test.yml")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
-
-    right = promtool(case(busy, 0.5, 0.25), case(idle, 0.0, 0.0), case([]))
-    assert right.returncode == 0, right.stdout + right.stderr
-    assert promtool(case(busy, 0.4, 0.25)).returncode == 1
+def test_keda_in_another_namespace_asks_for_its_own(tmp_path: Path) -> None:
+    """As the documentation says: the site repeats the component's first replacement."""
+    component = yaml.safe_load((KUBERNETES / "components" / "keda" / "kustomization.yaml").read_text())
+    first = component["replacements"][0]
+    assert yaml.safe_load(documented_examples("yaml")[1])["replacements"] == [first]
+    root = os.path.relpath(KUBERNETES, tmp_path.resolve())
+    site = {
+        "namespace": "translation",
+        "resources": [f"{root}/overlays/cpu"],
+        "components": [f"{root}/components/keda"],
+        "replacements": [first],
+    }
+    site = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", **site}
+    assert complaints(Manifests(kustomize(tmp_path, site))) == []
 
 
 # --- other files
@@ -468,8 +510,44 @@ def test_the_client_configuration_retries_what_a_stop_may_lose() -> None:
     assert config["healthCheckConfig"]["serviceName"] in named
 
 
+def documented_examples(language: str) -> list[str]:
+    """Return the examples in a language in docs/kubernetes.md."""
+    text = (REPOSITORY / "docs" / "kubernetes.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_first_documented_commands(tmp_path: Path) -> None:
+    """With programs in place of docker and kubectl's `apply`: what is applied runs the image that was pushed."""
+    (commands,) = documented_examples("bash")
+    (tmp_path / "deploy").symlink_to(REPOSITORY / "deploy")
+    (tmp_path / "docker").write_text('#!/bin/sh\necho "$@" >> docker.log\n')
+    (tmp_path / "kubectl").write_text(
+        f'#!/bin/sh\n[ "$1 $2" = "apply --kustomize" ] && {tool("kubectl", "kubectl")} kustomize "$3"\n'
+    )
+    for program in ("docker", "kubectl"):
+        (tmp_path / program).chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    answer = subprocess.run(
+        ["bash", "-ec", commands],
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
+        cwd=tmp_path,
+        env=os.environ | path,
+    )
+    assert answer.returncode == 0, answer.stderr
+    site = Manifests(list(yaml.safe_load_all(answer.stdout)))
+    assert complaints(site) == []
+    image = site.server["image"]
+    assert (tmp_path / "docker.log").read_text().splitlines() == [f"build --tag {image} .", f"push {image}"]
+
+
+def test_no_image_has_a_registry_before_a_site_names_one(site: Manifests) -> None:
+    assert site.server["image"] == "registry.invalid/dragoman:cpu"
+
+
 def test_the_documented_client(serve: Callable[..., InProcessServer]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    (example,) = documented_examples("python")
     documented = "dns:///dragoman-headless.dragoman.svc:50051"
     assert documented in example
     example = example.replace(documented, f"ipv4:{serve().address}")
@@ -482,7 +560,7 @@ def test_the_documented_client(serve: Callable[..., InProcessServer]) -> None:
 
 
 def test_the_documented_site(rendered: Rendered, tmp_path: Path) -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    example, _ = documented_examples("yaml")
     (tmp_path / "dragoman").symlink_to(REPOSITORY)
     (tmp_path / "config.toml").write_text((KUBERNETES / "base" / "config.toml").read_text() + "cache_mib = 64\n")
     documents = kustomize(tmp_path, yaml.safe_load(example))

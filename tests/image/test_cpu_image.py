@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import service
+from tests.deploy.test_dockerfile import CODE_AND_MODELS
 from tests.image.conftest import report
 from tests.image.engine import ContainerEngine
 from tests.image.inspection import labels, problems, sbom_problems, size_over_base, surprises
 from tests.image.server import ServerContainer
-from tests.servers import eventually
+from tests.servers import REPOSITORY, eventually
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(900)]
 GRACE_SECONDS = 30.0
@@ -33,7 +34,7 @@ def test_its_settings_and_size(engine: ContainerEngine, image: str, base: str, r
     report(f"{size_over_base(engine, image, base) / 1e6:.0f} MB over its base")
     assert problems(engine, image, base) == []
     told = labels(engine, image)
-    assert (told["version"], told["revision"], told["licenses"]) == (service.__version__, revision, "Apache-2.0")
+    assert (told["version"], told["revision"], told["licenses"]) == (service.__version__, revision, CODE_AND_MODELS)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,17 @@ def test_a_planted_fault_is_found(
 
 def test_nothing_is_in_it_that_a_server_does_not_need(root: Path) -> None:
     assert surprises(root) == []
+
+
+def test_the_licences_and_notices_of_code_and_models_are_in_it(root: Path) -> None:
+    notices = root / "usr/share/dragoman"
+    for name in ("LICENSE", "THIRD_PARTY.md"):
+        assert (notices / name).read_bytes() == (REPOSITORY / name).read_bytes()
+    models = [path.name for path in (root / "models").iterdir()]
+    assert models
+    for model in models:
+        notice = (REPOSITORY / "checkpoints" / model / "NOTICE").read_bytes()
+        assert (notices / "checkpoints" / model / "NOTICE").read_bytes() == notice
 
 
 def test_the_sbom_lists_what_is_installed(root: Path, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import math
 import mmap
 import multiprocessing
 import os
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.observe import own_memory
-from service.observe.own_memory import memory_bytes
+from service.observe.own_memory import memory_bytes, memory_limit_bytes
 from tests.patience import patient
 
 MIB = 2**20
@@ -68,3 +69,45 @@ def test_without_a_rollup_resident_pages_count(monkeypatch: pytest.MonkeyPatch, 
     assert memory_bytes() == 300 * os.sysconf("SC_PAGE_SIZE")
     monkeypatch.setattr(own_memory, "_STATM", tmp_path / "missing, too")
     assert memory_bytes() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limit"),
+    [
+        pytest.param("0::/\n", {"memory.max": "1073741824\n"}, 2**30, id="a container's own group, version 2"),
+        pytest.param("0::/\n", {"memory.max": "max\n"}, math.inf, id="no limit"),
+        pytest.param("0::/\n", {}, math.inf, id="a machine without containers"),
+        pytest.param(
+            "0::/pod/server\n",
+            {"pod/memory.max": "500\n", "pod/server/memory.max": "700\n"},
+            500,
+            id="the pod's is lower",
+        ),
+        pytest.param("0::/pod/server\n", {"memory.max": "600\n"}, 600, id="a path outside of what is mounted"),
+        pytest.param(
+            "4:cpu,cpuacct:/\n3:memory:/docker/a\n0::/\n",
+            {"memory/docker/a/memory.limit_in_bytes": "800\n", "memory/memory.limit_in_bytes": "9223372036854771712\n"},
+            800,
+            id="version 1",
+        ),
+        pytest.param(
+            "3:memory:/\n",
+            {"memory/memory.limit_in_bytes": "9223372036854771712\n"},
+            math.inf,
+            id="version 1, no limit",
+        ),
+    ],
+)
+def test_the_lowest_limit_of_the_control_groups(
+    groups: str, files: dict[str, str], limit: float, tmp_path: Path
+) -> None:
+    (listed := tmp_path / "cgroup").write_text(groups)
+    for name, content in files.items():
+        file = tmp_path / "mounted" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    assert memory_limit_bytes(listed, tmp_path / "mounted") == limit
+
+
+def test_without_control_groups_there_is_no_limit(tmp_path: Path) -> None:
+    assert memory_limit_bytes(tmp_path / "missing", tmp_path) == math.inf

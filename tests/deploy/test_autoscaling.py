@@ -1,0 +1,184 @@
+"""The autoscalers: what their query answers, by a real Prometheus, and what replicas a day of load gets with it."""
+
+import functools
+import itertools
+import math
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmarks.autoscaling import TARGET, shipped_query
+from tests.deploy.autoscaler import Autoscaler, Minute, Pod, day
+from tests.deploy.manifests import KUBERNETES
+from tests.patience import patient
+from tests.tools import tool
+
+HPA: dict[str, Any] = yaml.safe_load((KUBERNETES / "components" / "hpa" / "autoscaler.yaml").read_text())["spec"]
+TRANSLATE = "dragoman.v1.TranslationService/Translate"
+
+# --- the query
+
+
+def pod(
+    name: str,
+    busy: dict[str, float],
+    calls: float = 100.0,
+    refused: float = 0.0,
+    *,
+    deployment: str = "dragoman",
+    namespace: str = "dragoman",
+    batches: int = 2,
+    **others: float,
+) -> list[dict[str, str]]:
+    """Return a pod's series: the share of time in which each model is busy, calls and refusals per second, and other
+    rejections by reason."""
+    labels = f'namespace="{namespace}",pod="{name}",deployment="{deployment}",job="dragoman",instance="{name}:9464"'
+    rates = {
+        f'dragoman_requests_total{{{labels},method="{TRANSLATE}",code="OK"}}': calls - refused - sum(others.values()),
+        f'dragoman_requests_total{{{labels},method="{TRANSLATE}",code="RESOURCE_EXHAUSTED"}}': refused
+        + sum(others.values()),
+        f'dragoman_requests_total{{{labels},method="grpc.health.v1.Health/Check",code="OK"}}': 50.0,
+        f'dragoman_rejected_total{{{labels},reason="queue_full"}}': refused,
+        **{f'dragoman_rejected_total{{{labels},reason="{reason}"}}': rate for reason, rate in others.items()},
+        **{
+            f'dragoman_engine_busy_seconds_total{{{labels},model="{model}"}}': share * batches
+            for model, share in busy.items()
+        },
+    }
+    series = [{"series": each, "values": f"0+{15 * rate:.6f}x20"} for each, rate in rates.items()]
+    gauges = [f'dragoman_engine_batches{{{labels},model="{model}"}}' for model in busy]
+    return series + [{"series": gauge, "values": f"{batches}x20"} for gauge in gauges]
+
+
+CASES: dict[str, tuple[list[dict[str, str]], float | None]] = {
+    "half of what a pod can do": (pod("a", {"en-de": 0.5}), 0.5),
+    "a model that is not called changes nothing": (pod("a", {"en-de": 0.5, "en-hi": 0.0}), 0.5),
+    "of two models, whether any is busy": (pod("a", {"en-de": 0.5, "en-hi": 0.2}), 0.6),
+    "nothing to do": (pod("a", {"en-de": 0.0}, calls=0.0), 0.0),
+    "all the time": (pod("a", {"en-de": 1.0}), 0.999),
+    "twice of what it can do": (pod("a", {"en-de": 1.0}, refused=50.0), 1.998),
+    "all calls are refused": (pod("a", {"en-de": 1.0}, refused=100.0), 9.99),
+    "messages find no memory": (pod("a", {"en-de": 0.6}, memory_full=50.0), 1.2),
+    "a caller's quota is not the pod's load": (pod("a", {"en-de": 0.6}, quota=50.0), 0.6),
+    "one of two is busy": (pod("a", {"en-de": 0.9}) + pod("b", {"en-de": 0.1}, batches=4), 1.0),
+    "one that refuses asks for more, whatever the other does": (
+        pod("a", {"en-de": 0.9}, refused=50.0) + pod("b", {"en-de": 0.1}),
+        1.9,
+    ),
+    "another namespace": (pod("a", {"en-de": 0.5}) + pod("a", {"en-de": 0.9}, namespace="staging"), 0.5),
+    "another Deployment": (pod("a", {"en-de": 0.5}) + pod("b", {"en-de": 0.9}, deployment="canary"), 0.5),
+    "before the first call": (
+        [each for each in pod("a", {"en-de": 0.0}, calls=0.0) if "requests" not in each["series"]],
+        0.0,
+    ),
+    "no server": ([], None),
+}
+
+
+def promtool(
+    cases: list[tuple[list[dict[str, str]], float | None]], folder: Path
+) -> "subprocess.CompletedProcess[str]":
+    query = f"round({shipped_query()}, 0.001)"
+    tests = [
+        {
+            "interval": "15s",
+            "input_series": series,
+            "promql_expr_test": [
+                {
+                    "expr": query,
+                    "eval_time": "3m",
+                    "exp_samples": [] if load is None else [{"labels": "{}", "value": load}],
+                }
+            ],
+        }
+        for series, load in cases
+    ]
+    (folder / "test.yml").write_text(yaml.safe_dump({"tests": tests}))
+    command = [tool("promtool", "prometheus"), "test", "rules", str(folder / "test.yml")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
+
+
+def test_what_the_query_answers(tmp_path: Path) -> None:
+    tested = promtool(list(CASES.values()), tmp_path)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert promtool([(CASES["half of what a pod can do"][0], 0.6)], tmp_path).returncode == 1
+
+
+# --- a day
+
+
+@functools.cache
+def offered() -> list[float]:
+    """Return the load of each minute of a day, in pods. Synthetic: a night, a ramp of two hours, office hours, a peak
+    at noon that comes within four minutes, an evening; with 4 % of noise from minute to minute."""
+    corners = {0: 0.4, 300: 0.25, 420: 0.5, 540: 3.2, 718: 3.4, 722: 5.2, 750: 5.0, 770: 3.0, 840: 3.6, 1020: 3.2}
+    corners |= {1140: 1.4, 1260: 1.6, 1380: 0.7, 1440: 0.4}
+    chance, found, places = random.Random(3), [], sorted(corners)
+    for minute in range(1440):
+        end = next(place for place in places if place > minute)
+        start = places[places.index(end) - 1]
+        load = corners[start] + (corners[end] - corners[start]) * (minute - start) / (end - start)
+        found.append(load * chance.uniform(0.96, 1.04))
+    return found
+
+
+@functools.cache
+def played() -> tuple[Minute, ...]:
+    return tuple(day(HPA, offered()))
+
+
+def changes(minutes: tuple[Minute, ...]) -> list[tuple[int, int]]:
+    """Return when the number of replicas changed, in minutes, and by how many."""
+    pairs = enumerate(itertools.pairwise(minutes), start=1)
+    return [(at, b.replicas - a.replicas) for at, (a, b) in pairs if a.replicas != b.replicas]
+
+
+def test_no_minute_refuses_more_than_a_hundredth() -> None:
+    assert max(minute.refused_share for minute in played()) <= 0.01
+
+
+def test_replicas_follow_the_load_without_flapping() -> None:
+    changed = changes(played())
+    turns = [(at, later) for (at, by), (later, next_by) in itertools.pairwise(changed) if by * next_by < 0]
+    assert all(later - at >= 5 for at, later in turns), turns
+    assert len(turns) <= 8
+    assert max(minute.replicas for minute in played()) >= math.ceil(5.2 / TARGET)
+    assert played()[-1].replicas == HPA["minReplicas"]
+    spent = sum(minute.replicas for minute in played())
+    needed = sum(max(math.ceil(minute.offered / TARGET), HPA["minReplicas"]) for minute in played())
+    assert spent < 1.15 * needed
+
+
+def test_a_signal_that_does_not_tell_the_load_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares of slots in use, measured at these loads: they are high beyond saturation only."""
+    slots = {0.0: 0.0, 0.46: 0.011, 0.69: 0.048, 0.92: 0.094, 1.23: 0.339, 1.7: 0.387}
+    load_of = Pod.load
+
+    def slots_of(pod: Pod, now: float) -> float | None:
+        load = load_of(pod, now)
+        return None if load is None else next(share for at, share in reversed(slots.items()) if load >= at)
+
+    monkeypatch.setattr(Pod, "load", slots_of)
+    assert max(minute.refused_share for minute in day(HPA, offered()[400:760])) > 0.1
+
+
+# --- the autoscaler itself
+
+
+def test_small_differences_change_nothing() -> None:
+    assert Autoscaler(HPA).replicas(0, 4, 4 * TARGET * 1.09) == 4
+    assert Autoscaler(HPA).replicas(0, 4, 4 * TARGET * 1.11) == 5
+    assert Autoscaler(HPA).replicas(0, 4, None) == 4
+
+
+def test_pods_come_at_once_and_go_one_a_minute_after_five() -> None:
+    scaler = Autoscaler(HPA)
+    assert scaler.replicas(0, 2, 6.5) == 4
+    assert scaler.replicas(15, 4, 6.5) == 4
+    assert scaler.replicas(30, 4, 6.5) == 8
+    assert [scaler.replicas(now, 8, 0.1) for now in range(45, 330, 15)] == [8] * 19
+    assert [scaler.replicas(330, 8, 0.1), scaler.replicas(345, 7, 0.1), scaler.replicas(390, 7, 0.1)] == [7, 7, 6]
