@@ -42,17 +42,16 @@ def with_fields(items: Sequence[Item]) -> Iterator[Item]:
         elif end is None:
             yield replace(item, kind=None) if item.field else item
         else:
-            whole = items[index : end + 1]
-            separate = _separator(whole)
-            instruction = "".join(each.text for each in whole[:separate] if each.field == "instruction")
-            if instruction.split()[:1] == ["HYPERLINK"] and separate < len(whole) - 1:
-                opening = whole[: separate + 1]
+            separate = _separator(items, index, end)
+            opening = items[index : separate + 1]
+            instruction = "".join(each.text for each in opening if each.field == "instruction")
+            if instruction.split()[:1] == ["HYPERLINK"] and separate < end:
                 raw = "".join(each.raw for each in opening)
                 yield replace(item, kind=Kind.OPEN, end=opening[-1].end, raw=raw, field="")
                 links.add(end)
-                index += separate
+                index = separate
             else:
-                yield _kept(whole, separate)
+                yield _kept(items[index : end + 1], separate - index)
                 index = end
         index += 1
 
@@ -96,14 +95,15 @@ def _ends_of_fields(items: Sequence[Item]) -> dict[int, int]:
     return ends
 
 
-def _separator(field: Sequence[Item]) -> int:
+def _separator(items: Sequence[Item], start: int, end: int) -> int:
     """Return the index of the mark between a field's instruction and its result; of its end, if it has none."""
     depth = 0
-    for index, item in enumerate(field):
-        depth += (item.field == "begin") - (item.field == "end")
-        if depth == 1 and item.field == "separate":
+    for index in range(start, end):
+        field = items[index].field
+        depth += (field == "begin") - (field == "end")
+        if depth == 1 and field == "separate":
             return index
-    return len(field) - 1
+    return end
 
 
 def balanced(items: Sequence[Item]) -> Iterator[list[Item]]:

@@ -254,7 +254,7 @@ def test_an_upload_that_the_server_has_no_room_for_is_refused(loop_thread: LoopT
             replies = list(pool.map(lambda _: raw_upload(running, long), range(20)))
         assert sorted(reply.status for reply in replies) == [200] * 18 + [429] * 2
         refused = next(reply for reply in replies if reply.status == 429)
-        assert "2 documents are being translated, and 16 wait" in refused.document["message"]
+        assert "2 documents of yours are being translated, and 16 wait" in refused.document["message"]
         assert int(refused.headers["retry-after"]) > 0
         assert translation_count(running, "RESOURCE_EXHAUSTED") == 2
 
