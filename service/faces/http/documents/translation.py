@@ -73,6 +73,7 @@ class DocumentTranslator:
         self._translator = translator
         self._readers = readers
         self._turns = FairTurns(_AT_ONCE, _OF_ONE_CALLER, _MAX_WAITING)
+        self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:
         """Translate a document as `request` asks, which has a deadline; texts and their types are the document's.
@@ -128,6 +129,8 @@ class DocumentTranslator:
             for number in numbers:
                 chunk = chunk_of(chunks[number])
                 chunks[number] = translated_chunk(await self._chunk(chunk, request, deadline_seconds))
+                async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
+                    await asyncio.sleep(0)
 
         try:
             async with asyncio.TaskGroup() as group:
