@@ -299,6 +299,16 @@ def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -
     )
 
 
+def test_the_address_of_a_file_leads_to_no_document_of_another_api(server: InProcessServer) -> None:
+    """That address needs no key, and without API keys the document's own key is all that protects it."""
+    handle = upload(server)
+    assert call(server.http_url, "GET", f"/download_file/{handle['document_id'].lower()}.de.txt").status == 404
+    reply = send(server, "/translate_file", "a.txt", b"station\n", source="en", target="de")
+    file_id = reply.document["translatedFileUrl"].rpartition("/")[2].partition(".")[0].upper()
+    assert ask(server, {"document_id": file_id, "document_key": "x"}).document["message"].startswith("there is no such")
+    assert ask(server, handle, result="/result").status == 200
+
+
 def test_a_proxy_tells_how_it_was_reached(server: InProcessServer) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nstation'
     for name in ("source", "target"):
