@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from service.documents import html
 from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.inline import InlineText, Kind, Piece
@@ -71,6 +70,8 @@ class _Reader:
                 start = self._starts[first]
                 stop = self._starts[end] if end < len(self._starts) else len(self._source)
                 if _LINE_END.sub("\n", self._source[start:stop]).strip() == token.content.strip():
+                    from service.documents import html  # slow to import, and few documents need it
+
                     yield from html.slots(self._source[start:stop], start, first + 1)
             elif token.type == "inline" and token.content:
                 yield from self._slot(token, first, is_in_table)
