@@ -1,16 +1,15 @@
-"""A process that reads one document and writes its translation: `python -m service.documents.child`.
+"""A process that reads a document, or writes its translation: `python -m service.documents.child`.
 
 Documents come from anyone, and reading one may take any time and memory: this process has limits of its own, and can be
-killed.
+killed. One reads a document and ends, and another one reads it again to write it: in between its texts are translated,
+which may take much longer, and nobody waits for a process meanwhile.
 
 Standard input and output carry frames: their length as `LENGTH`, then as many bytes.
 
 1. In: an `Order` in JSON.
 2. In: the document.
-3. Out: in JSON `texts`, a list of text, type and place, and `notes`; or the `problem` of the document, and that
-   is all.
-4. In: the translations in JSON, a list of texts.
-5. Out: the document with them.
+3. To read it, out: a `Head` in JSON, then as many `Chunk`s in JSON; or a `Refusal` in JSON, and that is all.
+   To write it, in: the translations of each chunk in JSON, a list of texts; then out: the document with them.
 """
 
 import contextlib
@@ -22,6 +21,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO, TypedDict
 
+from service.documents.chunks import ChunkLimits, chunks
 from service.documents.document import Document, DocumentOptions
 from service.documents.errors import DocumentError
 from service.documents.opening import open_document
@@ -32,17 +32,62 @@ MAX_CPU_SECONDS = 60
 
 _NICENESS = 10  # below all that serves other calls
 _LIMITS = ((resource.RLIMIT_AS, MAX_MEMORY_BYTES), (resource.RLIMIT_CPU, MAX_CPU_SECONDS), (resource.RLIMIT_CORE, 0))
+_SAMPLE_CHARACTERS = 4096
 
 Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 
 class Order(TypedDict):
-    """What to read: the name of the document's file, and the fields of its `DocumentOptions`."""
+    """What to do: the name of the document's file, the fields of its `DocumentOptions`, and those of `ChunkLimits`.
+
+    With `is_written` the document is written, else read. A text has at most `max_characters`.
+    """
 
     name: str
     columns: list[str]
     target: str
     has_all: bool
+    max_chunk_texts: int
+    max_chunk_characters: int
+    max_characters: int
+    is_written: bool
+
+
+class Head(TypedDict):
+    """What there is to know of a document as a whole.
+
+    `num_characters` are those of its texts. `sample` are some texts of type `sample_type` from the beginning, to detect
+    the language from; empty if there are no texts.
+    """
+
+    num_chunks: int
+    num_texts: int
+    num_characters: int
+    notes: list[str]
+    sample: str
+    sample_type: str
+
+
+class Chunk(TypedDict):
+    """Texts of a type, and the place of each."""
+
+    mime_type: str
+    texts: list[str]
+    places: list[str]
+
+
+class Refusal(TypedDict):
+    """Why a document can't be read; or if `num_characters` are not 0, that the text at the place `problem` has so many,
+    more than are allowed."""
+
+    problem: str
+    num_characters: int
+
+
+class _Refused(Exception):
+    def __init__(self, problem: str, num_characters: int = 0) -> None:
+        super().__init__(problem)
+        self.refusal = Refusal(problem=problem, num_characters=num_characters)
 
 
 def main(opener: Opener = open_document) -> None:
@@ -51,27 +96,69 @@ def main(opener: Opener = open_document) -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):
         order: Order = json.loads(_frame(source))
-        data = _frame(source)
-        options = DocumentOptions(tuple(order["columns"]), order["target"], order["has_all"])
-        document = _opened(opener, order["name"], data, options)
-        if isinstance(document, str):
-            _send(sink, _json({"problem": document}))
+        try:
+            document = _opened(opener, order, _frame(source))
+        except _Refused as error:
+            _send(sink, _json(error.refusal))
             return
-        texts = [(each.text, each.mime_type.value, each.place) for each in document.texts]
-        _send(sink, _json({"texts": texts, "notes": list(document.notes)}))
-        _send(sink, document.written(json.loads(_frame(source))))
+        found = list(chunks(document.texts, ChunkLimits(order["max_chunk_texts"], order["max_chunk_characters"])))
+        if order["is_written"]:
+            _send(sink, document.written(_translations(source, found, len(document.texts))))
+            return
+        _send(sink, _json(_head(document, len(found))))
+        for numbers in found:
+            texts = [document.texts[number] for number in numbers]
+            chunk = Chunk(
+                mime_type=texts[0].mime_type.value,
+                texts=[each.text for each in texts],
+                places=[each.place for each in texts],
+            )
+            _send(sink, _json(chunk))
+        sink.flush()
 
 
-def _opened(opener: Opener, name: str, data: bytes, options: DocumentOptions) -> Document | str:
-    """Return the document, or why it can't be read."""
+def _opened(opener: Opener, order: Order, data: bytes) -> Document:
+    """Return the document.
+
+    Raises:
+        _Refused: it can't be read, or has a text that is too long.
+    """
+    options = DocumentOptions(tuple(order["columns"]), order["target"], order["has_all"])
     try:
-        return opener(name, data, options)
+        document = opener(order["name"], data, options)
     except DocumentError as error:
-        return str(error)
+        raise _Refused(str(error)) from None
     except MemoryError:
-        return f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it."
+        raise _Refused(f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it.") from None
     except RecursionError:
-        return "it is nested too deeply."
+        raise _Refused("it is nested too deeply.") from None
+    for text in document.texts:
+        if len(text.text) > order["max_characters"]:
+            raise _Refused(text.place, len(text.text))
+    return document
+
+
+def _head(document: Document, num_chunks: int) -> Head:
+    texts = document.texts
+    kind = texts[0].mime_type if texts else None
+    sample = "\n".join(each.text for each in texts[:_SAMPLE_CHARACTERS] if each.mime_type is kind)
+    return Head(
+        num_chunks=num_chunks,
+        num_texts=len(texts),
+        num_characters=sum(len(each.text) for each in texts),
+        notes=list(document.notes),
+        sample=sample[:_SAMPLE_CHARACTERS],
+        sample_type=kind.value if kind else "",
+    )
+
+
+def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> list[str]:
+    """Read the translations of each chunk, and return them in the order of the texts."""
+    translations = [""] * num_texts
+    for numbers in found:
+        for number, translation in zip(numbers, json.loads(_frame(source)), strict=True):
+            translations[number] = translation
+    return translations
 
 
 def _limit() -> None:
@@ -101,11 +188,10 @@ def _exactly(source: BinaryIO, num_bytes: int) -> bytes:
 def _send(sink: BinaryIO, content: bytes) -> None:
     sink.write(LENGTH.pack(len(content)))
     sink.write(content)
-    sink.flush()
 
 
 def _json(document: Any) -> bytes:
-    return json.dumps(document).encode("ascii")  # escapes carry half surrogate pairs, too
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")  # which `json.loads` reads
 
 
 if __name__ == "__main__":

@@ -261,19 +261,18 @@ def _pieces(items: Iterable[Item]) -> Iterator[Piece]:
 
 def _written(inline: InlineText, w: str, before: str, after: str, translation: str) -> str:
     output = [before]
-    formats: list[str | None] = []  # one for each open pair, `None` if that is markup
+    formats: list[str] = [""]  # outside of all pairs, and in each that is open
     for piece in inline.pieces(translation):
         match piece.kind:
             case Kind.OPEN:
-                formats.append(None if piece.raw else piece.text)
+                formats.append(formats[-1] if piece.raw else piece.text)
                 output.append(piece.raw)
             case Kind.CLOSE:
                 formats.pop()
                 output.append(piece.raw)
             case Kind.TEXT if piece.text:
-                properties = next(each for each in reversed(formats) if each is not None)
                 text = as_raw(_SPACES.sub(" ", piece.text))
-                output.append(f'<{w}r>{properties}<{w}t xml:space="preserve">{text}</{w}t></{w}r>')
+                output.append(f'<{w}r>{formats[-1]}<{w}t xml:space="preserve">{text}</{w}t></{w}r>')
             case _:
                 output.append(piece.raw)
     return "".join((*output, after))

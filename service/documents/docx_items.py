@@ -31,57 +31,79 @@ def with_fields(items: Sequence[Item]) -> Iterator[Item]:
 
     The marks of a field that begins or ends in another paragraph or element are borders of texts.
     """
+    ends = _ends_of_fields(items)
+    links: set[int] = set()  # where those end whose text is being read
     index = 0
     while index < len(items):
         item = items[index]
-        if not item.field:
-            yield item
-            index += 1
-            continue
-        end = _end_of_field(items, index) if item.field == "begin" else None
-        if end is None:
-            yield replace(item, kind=None)
-            index += 1
-            continue
-        whole = items[index : end + 1]
-        separate = _separator(whole)
-        instruction = "".join(each.text for each in whole[:separate] if each.field == "instruction")
-        if instruction.split()[:1] == ["HYPERLINK"] and separate < len(whole) - 1:
-            opening = whole[: separate + 1]
-            raw = "".join(each.raw for each in opening)
-            yield replace(opening[0], kind=Kind.OPEN, end=opening[-1].end, raw=raw, field="")
-            yield from with_fields(whole[separate + 1 : -1])
-            yield replace(whole[-1], kind=Kind.CLOSE, field="")
+        end = ends.get(index)
+        if index in links:
+            yield replace(item, kind=Kind.CLOSE, field="")
+        elif end is None:
+            yield replace(item, kind=None) if item.field else item
         else:
-            raw = "".join(each.raw for each in whole)
-            text = "".join(each.text for each in whole[separate:] if each.kind is Kind.TEXT)
-            kept = replace(item, kind=Kind.KEPT if text.strip() else Kind.MARK, raw=raw, text=text, field="")
-            yield replace(kept, end=whole[-1].end, splits_after=whole[-1].splits_after, properties=whole[-1].properties)
-        index = end + 1
+            separate = _separator(items, index, end)
+            opening = items[index : separate + 1]
+            instruction = "".join(each.text for each in opening if each.field == "instruction")
+            if instruction.split()[:1] == ["HYPERLINK"] and separate < end:
+                raw = "".join(each.raw for each in opening)
+                yield replace(item, kind=Kind.OPEN, end=opening[-1].end, raw=raw, field="")
+                links.add(end)
+                index = separate
+            else:
+                yield _kept(items[index : end + 1], separate - index)
+                index = end
+        index += 1
 
 
-def _end_of_field(items: Sequence[Item], start: int) -> int | None:
-    """Return where a field ends; `None` if that is not in the same text and element."""
-    depth = fields = 0
-    for index in range(start, len(items)):
-        item = items[index]
+def _kept(field: Sequence[Item], separate: int) -> Item:
+    """Return a field as one item; its result comes after its item `separate`."""
+    text = "".join(each.text for each in field[separate:] if each.kind is Kind.TEXT)
+    return replace(
+        field[0],
+        kind=Kind.KEPT if text.strip() else Kind.MARK,
+        end=field[-1].end,
+        raw="".join(each.raw for each in field),
+        text=text,
+        field="",
+        splits_after=field[-1].splits_after,
+        properties=field[-1].properties,
+    )
+
+
+def _ends_of_fields(items: Sequence[Item]) -> dict[int, int]:
+    """Map where each field begins to where it ends, if that is in the same text and element."""
+    ends: dict[int, int] = {}
+    begun: list[tuple[int, int]] = []  # where each open field begins, and at which depth
+    whole: list[tuple[int, int]] = []  # those of them that no border of a text or end of an element is in
+    depth = 0
+    for index, item in enumerate(items):
         depth += (item.kind is Kind.OPEN) - (item.kind is Kind.CLOSE)
-        fields += (item.field == "begin") - (item.field == "end")
-        if item.kind is None or depth < 0:
-            return None
-        if fields == 0:
-            return index if depth == 0 else None
-    return None
+        if item.kind is None:
+            whole.clear()
+        while whole and whole[-1][1] > depth:
+            whole.pop()
+        if item.field == "begin":
+            begun.append((index, depth))
+            whole.append(begun[-1])
+        elif item.field == "end" and begun:
+            start = begun.pop()
+            if whole and whole[-1] == start:
+                whole.pop()
+                if start[1] == depth:
+                    ends[start[0]] = index
+    return ends
 
 
-def _separator(field: Sequence[Item]) -> int:
+def _separator(items: Sequence[Item], start: int, end: int) -> int:
     """Return the index of the mark between a field's instruction and its result; of its end, if it has none."""
     depth = 0
-    for index, item in enumerate(field):
-        depth += (item.field == "begin") - (item.field == "end")
-        if depth == 1 and item.field == "separate":
+    for index in range(start, end):
+        field = items[index].field
+        depth += (field == "begin") - (field == "end")
+        if depth == 1 and field == "separate":
             return index
-    return len(field) - 1
+    return end
 
 
 def balanced(items: Sequence[Item]) -> Iterator[list[Item]]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from service.documents import html
 from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.inline import InlineText, Kind, Piece
@@ -23,11 +22,12 @@ if TYPE_CHECKING:
 
 _SPAN = "span"  # key of a token's position, from its start to before its end, in the text of its block
 _LINE_END = re.compile(r"\r\n?|\n")
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)")
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]:?")
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>")
 _SPECIAL = re.compile(r"""[\\`*\[\]~]|<(?=[A-Za-z/!?])|(?<![^\W_])_|_(?![^\W_])|&(?=\#?[A-Za-z0-9]{1,32};)""")
 _BLOCK_START = re.compile(r"(?:[#>+=-]|~~~|(\d{1,9})[.)](?=\s|\Z))")
+_LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
 _VOID = ("area", "img", "input", "wbr", "embed")
 
 
@@ -70,6 +70,8 @@ class _Reader:
                 start = self._starts[first]
                 stop = self._starts[end] if end < len(self._starts) else len(self._source)
                 if _LINE_END.sub("\n", self._source[start:stop]).strip() == token.content.strip():
+                    from service.documents import html  # slow to import, and few documents need it
+
                     yield from html.slots(self._source[start:stop], start, first + 1)
             elif token.type == "inline" and token.content:
                 yield from self._slot(token, first, is_in_table)
@@ -84,9 +86,9 @@ class _Reader:
         start, end = found
         self._cursor = end
         if inline.has_words:
-            prefixes = [self._prefix(first + index, line) for index, line in enumerate(lines[1:], start=1)]
+            prefix = self._prefix(first + 1, lines[1]) if len(lines) > 1 else ""
             ending = "\r\n" if "\r\n" in self._source[start:end] else "\n"
-            written = functools.partial(_written, inline, ending, prefixes[0] if prefixes else "", is_in_table)
+            written = functools.partial(_written, inline, ending, prefix, is_in_table)
             yield Slot(start, end, DocumentText(inline.text, inline.mime_type, f"line {first + 1}"), written)
 
     def _found(self, lines: Sequence[str], first: int, is_in_table: bool) -> tuple[int, int] | None:
@@ -206,11 +208,12 @@ def _of_html(raw: str) -> Piece:
 
 
 def _written(inline: InlineText, ending: str, prefix: str, is_in_table: bool, translation: str) -> str:
-    output: list[str] = []
+    lines: list[str] = []
+    output: list[str] = []  # of the last line
     is_at_start = True
     for piece in _tight(inline.pieces(translation)):
         if piece.kind is Kind.TEXT:
-            text = " ".join(re.split(r"[ \t]*[\r\n]+[ \t]*", piece.text))
+            text = _LINE_ENDS.sub(" ", piece.text)
             written = _escaped(text, is_in_table=is_in_table)
             if is_at_start and (match := _BLOCK_START.match(written)):
                 place = match.end(1) if match[1] else 0
@@ -218,12 +221,13 @@ def _written(inline: InlineText, ending: str, prefix: str, is_in_table: bool, tr
             output.append(written)
             is_at_start &= not text.strip()
         elif piece.kind is Kind.BREAK and not piece.raw.startswith("<"):
-            output = ["".join(output).rstrip(" \t"), piece.raw, ending, prefix]
+            lines += ("".join(output).rstrip(" \t"), piece.raw, ending)
+            output = [prefix]
             is_at_start = True
         else:
             output.append(piece.raw)
             is_at_start = False
-    written = "".join(output)
+    written = "".join((*lines, *output))
     return re.sub(r"(?<=\s)(#+)\Z", r"\\\1", written)  # which would close a heading
 
 

@@ -26,12 +26,16 @@ _NUMBERED = re.compile(r"%L?(?:\d{1,2}|n\b)")  # placeholders of qt-format and k
 
 @dataclass(slots=True)
 class _String:
-    """A string: its position, quotes included, its value and the number of its first line."""
+    """A string: its position, quotes included, the number of its first line, and its value, by lines."""
 
     line: int
     start: int
     end: int
-    value: str
+    values: list[str]
+
+    @property
+    def value(self) -> str:
+        return "".join(self.values)
 
 
 @dataclass(slots=True)
@@ -128,13 +132,13 @@ def _entries(source: str) -> Iterator[_Entry]:
         value = _value(string[1])
         if keyword is None:
             assert last is not None
-            last.value += value
+            last.values.append(value)
             last.end = start + string.end()
             continue
         if keyword[1] in ("msgctxt", "msgid") and entry.forms:
             yield _checked(entry, number)
             entry = _Entry()
-        last = _String(number, start + string.start(), start + string.end(), value)
+        last = _String(number, start + string.start(), start + string.end(), [value])
         if keyword[1] == "msgstr":
             if int(keyword[2] or 0) != len(entry.forms):
                 raise DocumentError(f"expected msgstr[{len(entry.forms)}], not {keyword[0].strip()}.", f"line {number}")

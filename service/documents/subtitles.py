@@ -19,7 +19,7 @@ from service.documents.inline import InlineText, Kind, Piece
 _SRT_TIMES = re.compile(r"\s*\d{1,4}:\d\d?:\d\d?(?:[,.]\d{1,3})?\s*-->\s*\d{1,4}:\d\d?:\d\d?(?:[,.]\d{1,3})?(?:\s.*)?")
 _VTT_TIMES = re.compile(r"[ \t]*(?:\d{2,}:)?\d\d:\d\d\.\d{3}[ \t]+-->[ \t]+(?:\d{2,}:)?\d\d:\d\d\.\d{3}(?:[ \t].*)?")
 _SRT_TAG = re.compile(r"<(/?)([a-z]+)(?:\s[^<>]*)?>|(\{\\[^{}]{1,100}\})", re.IGNORECASE)
-_VTT_TAG = re.compile(r"<(/?)([a-z]+|)[^<>]*>()", re.IGNORECASE)
+_VTT_TAG = re.compile(r"<(/?)([a-z]*+)[^<>]*+>()", re.IGNORECASE)
 _DASH = re.compile(r"\s*[-–—‐]")
 _VTT_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -162,17 +162,17 @@ def _written(inline: InlineText, write: Callable[[str], str], num_lines: int, en
 
 def _lines(pieces: Sequence[Piece], write: Callable[[str], str], num_lines: int) -> list[str]:
     """Return at most `num_lines` lines, broken at spaces; tags have no width."""
-    words: list[str] = [""]  # each with the tags in it and after it
+    words: list[list[str]] = [[]]  # the parts of each, with the tags in it and after it
     widths = [0]
     for piece in pieces:
         if piece.kind is not Kind.TEXT:
-            words[-1] += piece.raw
+            words[-1].append(piece.raw)
             continue
         for index, part in enumerate(re.split(r"\s+", piece.text)):
             if index:
-                words.append("")
+                words.append([])
                 widths.append(0)
-            words[-1] += write(part)
+            words[-1].append(write(part))
             widths[-1] += len(part)
     low, high = max(widths), sum(widths) + len(widths)
     while low < high:
@@ -182,7 +182,7 @@ def _lines(pieces: Sequence[Piece], write: Callable[[str], str], num_lines: int)
         else:
             low = middle + 1
     starts = [*_broken(widths, low), len(words)]
-    return [" ".join(words[start:end]).strip() for start, end in itertools.pairwise(starts)]
+    return [" ".join(map("".join, words[start:end])).strip() for start, end in itertools.pairwise(starts)]
 
 
 def _broken(widths: Sequence[int], width: int) -> list[int]:

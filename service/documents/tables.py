@@ -12,6 +12,7 @@ from service.documents.lines import on_one_line
 
 _DELIMITERS = ",;\t|"
 _MAX_NAMES = 20  # listed in an error
+_MAX_NAME = 60  # characters of one, which stands in the place of each of its texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def _slots(
 ) -> Iterator[Slot]:
     header = next(records, _Record(1, ()))
     names = [read(source, cell).strip() for cell in header.cells]
-    indices = sorted(_index(names, column) for column in columns)
+    indices = _indices(names, columns)
     if not indices:
         raise DocumentError(f"name the columns to translate; they are {_listed(names)}.")
     for record in records:
@@ -73,27 +74,35 @@ def _slots(
         for index in indices:
             if index >= len(record.cells):
                 raise DocumentError(
-                    f"the record has {len(record.cells)} columns, and {names[index]!r} is column {index + 1}.",
+                    f"the record has {len(record.cells)} columns, and {_shown(names[index])} is column {index + 1}.",
                     f"line {record.line}",
                 )
             cell = record.cells[index]
             text = read(source, cell)
             if has_words(text):
-                told = DocumentText(text, MimeType.TEXT, f"line {record.line}, column {names[index]!r}")
+                told = DocumentText(text, MimeType.TEXT, f"line {record.line}, column {_shown(names[index])}")
                 yield Slot(cell.start, cell.end, told, functools.partial(write, cell.is_quoted))
 
 
-def _index(names: Sequence[str], column: str) -> int:
-    found = [index for index, name in enumerate(names) if name == column]
-    if len(found) == 1:
-        return found[0]
-    problem = f"there are {len(found)} columns" if found else "there is no column"
-    raise DocumentError(f"{problem} {column!r}; the columns are {_listed(names)}.", "line 1")
+def _indices(names: Sequence[str], columns: Sequence[str]) -> list[int]:
+    places: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        places.setdefault(name, []).append(index)
+    found = [places.get(column, []) for column in columns]
+    for column, indices in zip(columns, found, strict=True):
+        if len(indices) != 1:
+            problem = f"there are {len(indices)} columns" if indices else "there is no column"
+            raise DocumentError(f"{problem} {_shown(column)}; the columns are {_listed(names)}.", "line 1")
+    return sorted({index for indices in found for index in indices})
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return (", ".join(map(repr, names[:_MAX_NAMES])) or "none") + more
+    return (", ".join(map(_shown, names[:_MAX_NAMES])) or "none") + more
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}...")
 
 
 def _delimiter(source: str) -> str:

@@ -18,7 +18,7 @@ from service.documents.xml_source import Element, XmlSource, as_raw, attribute, 
 from service.text.languages import canonical
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
-_STATES = re.compile(r"""\s+(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
+_STATES = re.compile(r"""(?<!\s)\s++(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
 _PAIRS = ("g", "mrk", "pc")
 _OPENINGS = ("bpt", "bx", "sc", "sm")
 _CLOSINGS = ("ept", "ex", "ec", "em")
@@ -124,15 +124,14 @@ class _Reader:
         """
         raw = self._source.raw
         if target is None:
-            line = raw.rfind("\n", 0, source.start)
-            indent = raw[line : source.start] if line >= 0 and not raw[line : source.start].strip() else ""
+            indent = _indent(raw, source.start)
             opening, closing = f"{indent}<{self._prefix}target{states}>", f"</{self._prefix}target>"
             place = end = after
         else:
             place, end = target.start, target.end
             opening = raw[target.start : target.inner]
             if target.inner == target.end:
-                opening = re.sub(r"\s*/>\Z", ">", opening)
+                opening = opening.removesuffix("/>").rstrip() + ">"
             opening, closing = _with_attributes(opening, states), f"</{target.name}>"
         told = DocumentText(inline.text, inline.mime_type, self._source.place(source.start))
         write = functools.partial(_written, inline, before + opening, closing)
@@ -203,6 +202,14 @@ def _is_nested(element: Element) -> bool:
 
 def _with_attributes(tag: str, attributes: str) -> str:
     return _STATES.sub("", tag).removesuffix(">") + attributes + ">" if attributes else tag
+
+
+def _indent(raw: str, position: int) -> str:
+    """Return the line end and the white space before a position; nothing if something else is before it on its line."""
+    start = position
+    while start and raw[start - 1] in " \t\r":
+        start -= 1
+    return raw[start - 1 : position] if raw.startswith("\n", start - 1) and start else ""
 
 
 def _primary(language: str) -> str:

@@ -14,7 +14,7 @@ from service.documents.errors import DocumentError
 
 MAX_DEPTH = 200
 _BLOCK = 65_536  # bytes parsed at once
-_TAG = re.compile(r"""<[^\s/>]+(?:[^"'>]|"[^"]*"|'[^']*')*>""")
+_TAG = re.compile(r"""<[^\s/>]++(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
@@ -82,9 +82,9 @@ class XmlSource:
         yield from parser.take()
 
     def place(self, position: int) -> str:
-        """Return the line of a position, with the part's name; fast if positions ascend."""
-        counted, line = self._counted if self._counted[0] <= position else (0, 1)
-        line += self._data.count(b"\n", counted, position)
+        """Return the line of a position, with the part's name; fast if it is near the one before."""
+        counted, line = self._counted
+        line += self._data.count(b"\n", counted, position) - self._data.count(b"\n", position, counted)
         self._counted = position, line
         return f"{self._part}, line {line}" if self._part else f"line {line}"
 

@@ -18,6 +18,7 @@ from service.faces.http.listener import CallListener
 from service.faces.http.routes import Routes
 from service.process.lifecycle import Phase
 from service.process.ports import PortError, check_port, join_address
+from service.process.temporary_folder import TemporaryFolder
 from service.translation.translator import Translator
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class CallPorts:
         self._pipeline = pipeline
         self._tls = tls
         self._shared_documents = shared_documents
+        self._folder = TemporaryFolder()  # for documents that no other process shares
         self._shares_ports = shared_documents is not None
         self._closing = asyncio.Event()
         self._health = new_health_servicer()
@@ -113,12 +115,13 @@ class CallPorts:
     def _http_listener(self) -> CallListener:
         # Imported here: many modules, which a server without this port does not need.
         from service.faces.http.documents.background import BackgroundWork
+        from service.faces.http.documents.keeper import DocumentKeeper
         from service.server.http_calls import call_listener, routes_of
 
         self._background = BackgroundWork(self._pipeline, self._open_calls)
-        self.routes = routes_of(
-            self._config, self._translator, self._kserve, self._pipeline, self._background, self._shared_documents
-        )
+        shared = self._shared_documents
+        kept = DocumentKeeper((lambda: shared) if shared else self._folder.path)
+        self.routes = routes_of(self._config, self._translator, self._kserve, self._pipeline, self._background, kept)
         return call_listener(
             self._config,
             self.routes,
@@ -151,6 +154,7 @@ class CallPorts:
             await self._background.close()
         if self._http is not None:
             await self._http.stop()
+        await asyncio.to_thread(self._folder.remove)
 
     async def _drop_silent(self) -> None:
         """End gRPC's stop once all open calls are answered, without waiting for anything else."""

@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from service.calls.byte_budget import ByteBudget
@@ -17,9 +16,8 @@ from service.faces.http.cors import Cors
 from service.faces.http.deepl.documents import Documents
 from service.faces.http.deepl.face import DeepL
 from service.faces.http.documents.background import BackgroundWork
-from service.faces.http.documents.kept import DocumentsInMemory
+from service.faces.http.documents.keeper import DocumentKeeper
 from service.faces.http.documents.reading import DocumentReaders
-from service.faces.http.documents.shared import SharedDocuments
 from service.faces.http.documents.translation import DocumentTranslator
 from service.faces.http.google.face import Google
 from service.faces.http.intake import HttpLimits
@@ -52,12 +50,11 @@ def routes_of(
     kserve: KServeMethods,
     pipeline: CallPipeline,
     background: BackgroundWork,
-    shared_documents: Path | None,
+    kept: DocumentKeeper,
 ) -> Routes:
-    """Return the routes of all APIs; `shared_documents` is a folder for those that several processes keep."""
+    """Return the routes of all APIs."""
     deadline_seconds = config.default_deadline_seconds
-    documents = DocumentTranslator(translator, DocumentReaders())
-    kept = SharedDocuments(shared_documents) if shared_documents else DocumentsInMemory()
+    documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters))
     scheme = "https" if config.tls_certificate else "http"
     faces: Sequence[Face] = (
         V1(translator, documents, deadline_seconds),

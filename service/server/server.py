@@ -34,6 +34,7 @@ from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
 from service.process.memory import map_large_blocks
+from service.process.temporary_folder import remove_leftovers
 from service.server.call_ports import CallPorts
 from service.server.model_loading import FleetBridge, ModelLoader
 from service.server.optional_parts import gate_of, glossaries_of, onnxruntime_version, tracing_of
@@ -198,6 +199,8 @@ class Server:
         """
         config = self.config
         self._heartbeat.start()
+        if self._worker is None:
+            await asyncio.to_thread(remove_leftovers)
         monitoring = monitoring_listener(
             config.metrics_host,
             config.metrics_port,

@@ -5,13 +5,13 @@ keys count in each process on its own.
 """
 
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from service.config.server_config import ServerConfig
 from service.engine.cpus import available_cpus
 from service.faces.http.listener import UNIX
+from service.process.temporary_folder import TemporaryFolder, remove_leftovers
 
 _CPUS_PER_WORKER = 4  # one interpreter prepares texts for about as many threads that decode
 _MAX_SOCKET_BYTES = 107  # of a socket's path, on Linux
@@ -69,23 +69,27 @@ class FolderUnusable(Exception):
     """There is no folder for what the workers share. The message is for the user."""
 
 
-def new_folder(count: int) -> Path:
+def new_folder(count: int) -> TemporaryFolder:
     """Make a folder for the sockets, the weights and the documents of `count` workers, which only this user may use.
+
+    What servers have left that were killed is removed.
 
     Raises:
         FolderUnusable: there is no place for temporary files, or its path is too long for sockets.
     """
+    remove_leftovers()
+    made = TemporaryFolder()
     try:
-        folder = Path(tempfile.mkdtemp(prefix="dragoman-"))
+        folder = made.path()
     except OSError as error:
         reason = f"{error.strerror}; set TMPDIR to a folder that this user may write to"
         raise FolderUnusable(f"workers need a folder for temporary files: {reason}.") from error
     longest = max(len(os.fsencode(path(folder, count - 1))) for path in (metrics_socket, admin_socket))
     if longest > _MAX_SOCKET_BYTES:
-        folder.rmdir()
+        made.remove()
         most = _MAX_SOCKET_BYTES - longest + len(os.fsencode(folder.parent))
         raise FolderUnusable(
             f"workers can't have sockets in {folder.parent}: its path is too long; "
             f"set TMPDIR to a folder with a path of at most {most} bytes."
         )
-    return folder
+    return made

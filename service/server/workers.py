@@ -8,7 +8,6 @@ share of the limits.
 import asyncio
 import gc
 import importlib
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -55,7 +54,8 @@ def run_workers(
         PortError: a port can't be listened on.
         ChildFailed: see `Supervision.run`.
     """
-    folder = new_folder(count)
+    made = new_folder(count)
+    folder = made.path()
     try:
         with ExitStack() as stack:
             wanted = [("port", config.host, "gRPC", "--port")]
@@ -91,7 +91,7 @@ def run_workers(
             to_close = list(reserved.values())
             return Supervision(roles, lambda texts: announce(texts[names[0]]), stop_seconds, to_close).run()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        made.remove()
 
 
 def _answer_for(whole: ServerConfig, count: int, folder: Path, parent: Parent) -> None:

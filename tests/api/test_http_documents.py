@@ -254,7 +254,7 @@ def test_an_upload_that_the_server_has_no_room_for_is_refused(loop_thread: LoopT
             replies = list(pool.map(lambda _: raw_upload(running, long), range(20)))
         assert sorted(reply.status for reply in replies) == [200] * 18 + [429] * 2
         refused = next(reply for reply in replies if reply.status == 429)
-        assert "2 documents are being translated, and 16 wait" in refused.document["message"]
+        assert "2 documents of yours are being translated, and 16 wait" in refused.document["message"]
         assert int(refused.headers["retry-after"]) > 0
         assert translation_count(running, "RESOURCE_EXHAUSTED") == 2
 
@@ -297,6 +297,16 @@ def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -
         404,
         {"error": "there is no such document; translations are kept for 10 minutes."},
     )
+
+
+def test_the_address_of_a_file_leads_to_no_document_of_another_api(server: InProcessServer) -> None:
+    """That address needs no key, and without API keys the document's own key is all that protects it."""
+    handle = upload(server)
+    assert call(server.http_url, "GET", f"/download_file/{handle['document_id'].lower()}.de.txt").status == 404
+    reply = send(server, "/translate_file", "a.txt", b"station\n", source="en", target="de")
+    file_id = reply.document["translatedFileUrl"].rpartition("/")[2].partition(".")[0].upper()
+    assert ask(server, {"document_id": file_id, "document_key": "x"}).document["message"].startswith("there is no such")
+    assert ask(server, handle, result="/result").status == 200
 
 
 def test_a_proxy_tells_how_it_was_reached(server: InProcessServer) -> None:

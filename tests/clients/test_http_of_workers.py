@@ -88,14 +88,14 @@ def test_a_document_whose_worker_was_killed_has_failed(tiny_models: Path) -> Non
         handle = send(process, "/v2/document", text=long, source_lang="EN", target_lang="DE").document
         path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
         assert call(process.http_url, "POST", path, key).document["status"] == "translating"
-        for worker in psutil.Process(process.process.pid).children():
-            if any("service.documents.child" in " ".join(each.cmdline()) for each in worker.children()):
-                worker.kill()
+        workers = psutil.Process(process.process.pid).children()
+        [worker] = [each for each in workers if any(handle["document_id"] in file.path for file in each.open_files())]
+        worker.kill()
 
         def failed() -> bool:
             with suppress(OSError, HTTPException):  # the worker's connections ended with it
                 status = call(process.http_url, "POST", path, key).document
-                return "has ended; send it again" in status.get("error_message", "")
+                return "its translation is lost" in status.get("error_message", "")
             return False
 
         eventually(failed)

@@ -3,12 +3,15 @@
 import contextlib
 import io
 import random
+import time
 import zipfile
+from collections.abc import Callable, Mapping
 
 import docx
 import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
+from tests.patience import patient
 from tests.unit.documents.pseudo import translated
 
 OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True)
@@ -106,3 +109,99 @@ def test_a_mutated_word_document_is_read_or_refused() -> None:
 def test_hostile_files_take_linear_time(name: str, source: str) -> None:
     with contextlib.suppress(DocumentError):
         translated(open_document(name, source.encode(), OPTIONS))
+
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+RUN = "<w:r><w:t>word </w:t></w:r>"
+BOX = f"<w:p>{RUN}<w:r><w:pict><w:txbxContent><w:p>{RUN}</w:p></w:txbxContent></w:pict></w:r>{RUN}</w:p>"
+
+
+def mark(kind: str) -> str:
+    return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
+
+
+LINK = f"{mark('begin')}<w:r><w:instrText>HYPERLINK x</w:instrText></w:r>{mark('separate')}{RUN}"
+SRT_TIMES, VTT_TIMES = "00:00:01,000 --> 00:00:02,000", "00:01.000 --> 00:02.000"
+UNIT = '<trans-unit id="1"><source>a word</source></trans-unit>'
+
+
+def word(body: str) -> bytes:
+    stream = io.BytesIO()
+    types = '<Types><Override PartName="/d.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("[Content_Types].xml", f'{types}wordprocessingml.document.main+xml"/></Types>')
+        archive.writestr("d.xml", f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>')
+    return stream.getvalue()
+
+
+def xliff(units: str) -> str:
+    return f'<xliff version="1.2"><file><body>{units}</body></file></xliff>'
+
+
+# Of each format what is often or long in it, by the number; half of them took quadratic time once, or more.
+SHAPES: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
+    "text, lines": ("a.txt", "a word\n".__mul__),
+    "csv, rows": ("a.csv", lambda n: "id,text\n" + "1,two words\n" * n),
+    "csv, columns": ("a.csv", lambda n: ",".join(["text", *map(str, range(n))]) + "\n" + "w," * n + "w\n"),
+    "csv, a long name": ("a.csv", lambda n: f"text,{'x' * n}\n" + "w,w\n" * n),
+    "tsv, rows": ("a.tsv", lambda n: "id\ttext\n" + "1\ttwo words\n" * n),
+    "po, entries": ("a.po", 'msgid "a word"\nmsgstr ""\n\n'.__mul__),
+    "po, lines of a string": ("a.po", lambda n: 'msgid ""\n' + '"a word\\n"\n' * n + 'msgstr ""\n'),
+    "srt, cues": ("a.srt", f"1\n{SRT_TIMES}\na word\n\n".__mul__),
+    "srt, lines of a cue": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "- a word\n" * n),
+    "srt, tags of a word": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "<i>w</i>" * n),
+    "vtt, cues": ("a.vtt", lambda n: "WEBVTT\n\n" + f"{VTT_TIMES}\na word\n\n" * n),
+    "vtt, an open tag": ("a.vtt", lambda n: f"WEBVTT\n\n{VTT_TIMES}\nw <" + "a" * n),
+    "html, paragraphs": ("a.html", "<p>a word</p>".__mul__),
+    "html, depth": ("a.html", lambda n: "<div><b>" * n + "word"),
+    "markdown, paragraphs": ("a.md", "a word\n\n".__mul__),
+    "markdown, line breaks": ("a.md", "a word  \n".__mul__),
+    "markdown, spaces": ("a.md", lambda n: "a" + " " * n + "b"),
+    "markdown, front matter": ("a.md", lambda n: "---\r\n" + "a: b\r\n" * (n // 10) + "w"),
+    "markdown, cells": ("a.md", lambda n: "|a" * (n // 10) + "|\n" + "|-" * (n // 10) + "|\n" + "|w" * (n // 10)),
+    "xliff, units on one line": ("a.xlf", lambda n: "\n" + xliff(UNIT * n)),
+    "xliff, spaces in a tag": ("a.xlf", lambda n: xliff(UNIT.replace("</s", f"</source><target{' ' * n}/><s"))),
+    "xliff, spaces in a value": ("a.xlf", lambda n: xliff(UNIT.replace("</trans", f'<target a="b{" " * n}"/></trans'))),
+    "word, paragraphs": ("a.docx", lambda n: word(f"<w:p>{RUN}</w:p>" * n)),
+    "word, runs": ("a.docx", lambda n: word(f"<w:p>{RUN * n}</w:p>")),
+    "word, fields that do not end": ("a.docx", lambda n: word(f"<w:p>{mark('begin') * n}{RUN}</w:p>")),
+    "word, links in links": ("a.docx", lambda n: word(f"<w:p>{LINK * (n // 4)}{mark('end') * (n // 4)}{RUN}</w:p>")),
+    "word, boxes": ("a.docx", lambda n: word(BOX * (n // 4))),
+}
+
+
+def seconds_for(shape: str, number: int) -> float:
+    name, made = SHAPES[shape]
+    source = made(number)
+    data = source.encode() if isinstance(source, str) else source
+    began = time.process_time()
+    with contextlib.suppress(DocumentError):
+        translated(open_document(name, data, OPTIONS))
+    return time.process_time() - began
+
+
+QUADRATIC = (  # so clearly that it shows in small ones
+    "vtt, an open tag",
+    "markdown, spaces",
+    "markdown, front matter",
+    "xliff, spaces in a tag",
+    "xliff, spaces in a value",
+    "word, fields that do not end",
+    "word, links in links",
+)
+
+
+@pytest.mark.parametrize("shape", QUADRATIC)
+def test_four_times_as_much_takes_about_four_times_as_long(shape: str) -> None:
+    seconds_for(shape, 100)  # imports
+    few = max(seconds_for(shape, 5_000), 0.02)
+    assert seconds_for(shape, 20_000) < 9 * few
+
+
+@pytest.mark.full
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_300_000_take_less_than_a_process_may(shape: str) -> None:
+    seconds = seconds_for(shape, 300_000)
+    print(f"{shape}: {seconds:.1f} s")
+    assert seconds < patient(60)

@@ -13,7 +13,16 @@ from service.documents.child import LENGTH
 from tests.patience import patient
 from tests.servers import REPOSITORY
 
-ORDER = {"name": "a.txt", "columns": [], "target": "de", "has_all": False}
+ORDER = {
+    "name": "a.txt",
+    "columns": [],
+    "target": "de",
+    "has_all": False,
+    "max_chunk_texts": 2,
+    "max_chunk_characters": 100,
+    "max_characters": 50,
+    "is_written": False,
+}
 # A process whose documents are read by planted code, with limits of its own.
 PLANTED = """
 import resource
@@ -55,12 +64,37 @@ def planted(code: str, memory: int = 2**30) -> tuple[int, list[bytes]]:
     return run(order() + frame(b"a"), "-c", PLANTED.format(code=code, memory=memory))
 
 
-def test_a_document_is_read_and_written() -> None:
-    sent = order(name="a.csv", columns=["text"]) + frame("text,n\nWörter,1\n".encode()) + frame(b'["\\u00fcbersetzt"]')
-    code, (read, written) = run(sent)
+TSV = "text\nWörter\nzwei\ndrei\n".encode()
+
+
+def test_a_document_is_read_in_chunks() -> None:
+    code, (head, *chunks) = run(order(name="a.tsv", columns=["text"]) + frame(TSV))
     assert code == 0
-    assert json.loads(read) == {"texts": [["Wörter", "text/plain", "line 2, column 'text'"]], "notes": []}
-    assert written.decode() == "text,n\nübersetzt,1\n"
+    assert json.loads(head) == {
+        "num_chunks": 2,
+        "num_texts": 3,
+        "num_characters": 14,
+        "notes": [],
+        "sample": "Wörter\nzwei\ndrei",
+        "sample_type": "text/plain",
+    }
+    places = [f"line {number}, column 'text'" for number in (2, 3, 4)]
+    assert [json.loads(chunk) for chunk in chunks] == [
+        {"mime_type": "text/plain", "texts": ["Wörter", "zwei"], "places": places[:2]},
+        {"mime_type": "text/plain", "texts": ["drei"], "places": places[2:]},
+    ]
+
+
+def test_a_document_is_written_with_the_translations_of_its_chunks() -> None:
+    sent = order(name="a.tsv", columns=["text"], is_written=True) + frame(TSV) + frame(b'["\\u00fc", "2"]')
+    code, (written,) = run(sent + frame(b'["3"]'))
+    assert (code, written.decode()) == (0, "text\nü\n2\n3\n")
+    assert run(sent) == (0, [])
+
+
+def test_a_text_that_is_too_long_is_told() -> None:
+    code, (said,) = run(order() + frame(b"a\n" + b"x" * 51))
+    assert (code, json.loads(said)) == (0, {"problem": "line 2", "num_characters": 51})
 
 
 @pytest.mark.parametrize(
@@ -74,14 +108,14 @@ def test_what_it_cant_read_is_its_only_answer(name: str, data: bytes, problem: s
     code, (said,) = run(order(name=name) + frame(data))
     assert code == 0
     assert problem in json.loads(said)["problem"]
-    assert list(json.loads(said)) == ["problem"]
+    assert json.loads(said)["num_characters"] == 0
 
 
 def test_nobody_has_to_wait_for_it() -> None:
     assert run(b"") == (0, [])
     assert run(order() + frame(b"text")[:-1]) == (0, [])
     code, frames = run(order() + frame(b"text"))
-    assert (code, len(frames)) == (0, 1)
+    assert (code, len(frames)) == (0, 2)
 
 
 def test_too_much_memory_is_a_problem_of_the_document() -> None:

@@ -42,6 +42,15 @@ def test_a_field_that_ends_elsewhere_is_a_border() -> None:
     assert kinds(word("a"), field("begin"), word("b")) == [Kind.TEXT, None, Kind.TEXT]
     assert kinds(field("end"), word("b")) == [None, Kind.TEXT]
     assert kinds(OPEN, field("begin"), CLOSE, field("end")) == [Kind.OPEN, None, Kind.CLOSE, None]
+    assert kinds(field("begin"), Item(None, 0, 1), field("end")) == [None, None, None]
+
+
+def test_a_field_with_one_in_it_that_ends_elsewhere_is_a_field() -> None:
+    assert kinds(field("begin"), OPEN, field("begin"), CLOSE, field("end"), field("end")) == [Kind.MARK]
+    assert kinds(*LINK, OPEN, field("begin"), CLOSE, field("end"), field("end")) == [
+        *(Kind.OPEN, Kind.OPEN, None),
+        *(Kind.CLOSE, None, Kind.CLOSE),
+    ]
 
 
 def test_tags_without_a_partner_are_borders() -> None:

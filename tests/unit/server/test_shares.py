@@ -42,8 +42,9 @@ def test_the_folder_is_for_this_user_only(monkeypatch: pytest.MonkeyPatch) -> No
     with tempfile.TemporaryDirectory() as parent:  # pytest's have names that may be too long
         monkeypatch.setattr(tempfile, "tempdir", parent)
         folder = new_folder(4)
-        assert folder.parent == Path(parent)
-        assert folder.stat().st_mode & 0o777 == 0o700
+        assert folder.path().parent == Path(parent)
+        assert folder.path().stat().st_mode & 0o777 == 0o700
+        folder.remove()
 
 
 def test_a_missing_folder_for_temporary_files_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

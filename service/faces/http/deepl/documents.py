@@ -23,7 +23,8 @@ from service.faces.http.deepl.failures import spelled
 from service.faces.http.deepl.messages import Document, Names, check_formality, glossary_of
 from service.faces.http.deepl.parameters import asked_in
 from service.faces.http.documents.background import BackgroundWork
-from service.faces.http.documents.kept import DocumentKeeper, KeptDocument
+from service.faces.http.documents.keeper import DocumentKeeper
+from service.faces.http.documents.kept import KeptDocument
 from service.faces.http.documents.reading import Upload, check_ending
 from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator, is_of_document
 from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
@@ -35,6 +36,7 @@ from service.text.glossary_store import GlossaryStore
 # is the upload's error: clients try an upload again that the server was too busy for.
 _PATIENCE_SECONDS = 2.0
 _ID = "document_id"
+_API = "deepl"
 
 
 class UploadParameters(BaseModel):
@@ -96,7 +98,7 @@ class Documents:
             glossary=name,
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
-        kept = await self._kept.add(current_call().key_name, len(upload.data), DOCUMENT_SECONDS)
+        kept = await self._kept.add(_API, current_call().key_name, len(upload.data), DOCUMENT_SECONDS)
         task = self._background.start(
             "http/deepl/document_translation",
             tuple(request.headers.items()),
@@ -131,7 +133,7 @@ class Documents:
 
     async def _asked_for(self, request: HttpRequest) -> KeptDocument:
         asked = asked_in(request, HandleParameters)
-        kept = await self._kept.find(request.parts[_ID], current_call().key_name)
+        kept = await self._kept.find(_API, request.parts[_ID], current_call().key_name)
         if not secrets.compare_digest(kept.key.encode(), asked.document_key.encode("utf-8", "replace")):
             raise NotFound("the document has another key", "document", advice="send the one that its upload returned")
         return kept

@@ -1,13 +1,12 @@
-"""Translated documents that their callers fetch later, for a while: what keeps them, and how in memory."""
+"""Translated documents that their callers fetch later, for a while: what is known of each, and how many may be kept."""
 
 import secrets
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from service.domain.errors import NotFound, Overloaded, ServiceError
 from service.faces.http.documents.translation import TranslatedDocument
+from service.faces.http.documents.turns import share_of
 
 KEPT_SECONDS = 600.0
 
@@ -20,17 +19,31 @@ _PAUSE_SECONDS = 10.0  # it is unknown when others will be fetched
 class KeptDocument:
     """A document that is being translated, or its translation, or why there is none.
 
-    Whoever fetches it needs the id, the key, and the API key of the `owner`, which is empty where none is required.
-    `num_characters` are those of its texts, and `None` until it is translated.
+    It is of one `api`, and no other finds it. Whoever fetches it needs the id, the key, and the API key of the `owner`,
+    which is empty where none is required. It counts as one of its `caller`. `num_characters` are those of its texts,
+    and `None` until it is translated.
     """
 
+    api: str
     owner: str
+    caller: str
     num_bytes: int
     until_seconds: float
     id: str = field(default_factory=lambda: secrets.token_hex(16).upper())
     key: str = field(default_factory=lambda: secrets.token_hex(32).upper())
     num_characters: int | None = None
     failure: ServiceError | None = None
+    was_fetched: bool = False
+
+    @property
+    def is_in_work(self) -> bool:
+        """Return whether it has neither a translation nor a failure."""
+        return self.failure is None and self.num_characters is None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Return whether somebody still waits for its translation; one that is not wanted makes room for any other."""
+        return self.failure is None and not self.was_fetched
 
     def translated(self, translation: TranslatedDocument, now_seconds: float) -> None:
         """Record that it has been translated, and is to be kept for `KEPT_SECONDS`."""
@@ -45,147 +58,42 @@ class KeptDocument:
         self.until_seconds = now_seconds + KEPT_SECONDS
 
 
-class DocumentKeeper(Protocol):
-    """What keeps documents, at most `MAX_DOCUMENTS` of `MAX_BYTES` in all. For the event loop's thread only."""
+def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> list[KeptDocument]:
+    """Return those that make room for a new document of a caller: as few as possible, the oldest first.
 
-    async def add(self, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
-        """Return a new entry for a document of this size, whose translation takes at most `most_seconds`.
+    A caller has half of what the wanted documents of others leave, in number and in bytes; beyond that, its own that
+    have been translated make room. Documents that nobody waits for any more take what is left over, and the caller's
+    own go first.
 
-        Those that have been fetched make room for it, the oldest first.
-
-        Raises:
-            Overloaded: too many are kept that have not been.
-        """
-        ...
-
-    async def done(self, kept: KeptDocument, translation: TranslatedDocument) -> None:
-        """Keep the translation from now on, for `KEPT_SECONDS`."""
-        ...
-
-    async def failed(self, kept: KeptDocument, failure: ServiceError) -> None:
-        """Keep why there is none."""
-        ...
-
-    async def find(self, document_id: str, owner: str = "") -> KeptDocument:
-        """Return an entry.
-
-        Raises:
-            NotFound: there is none of this id and owner, or not any more.
-        """
-        ...
-
-    async def fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one; it can be fetched again as long as there is room.
-
-        Raises:
-            NotFound: it is not kept any more.
-        """
-        ...
-
-    async def take(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one, and keep it no longer: of several takers one gets it.
-
-        Raises:
-            NotFound: it is not kept any more.
-        """
-        ...
-
-    async def forget(self, kept: KeptDocument) -> None:
-        """Keep an entry no longer. Idempotent."""
-        ...
-
-
-@dataclass(slots=True)
-class _Entry:
-    kept: KeptDocument
-    translation: TranslatedDocument | None = None
-    was_fetched: bool = False
-
-
-class DocumentsInMemory:
-    """Keeps documents in this process; see `DocumentKeeper`."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._entries: dict[str, _Entry] = {}
-
-    async def add(self, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
-        """See `DocumentKeeper.add`."""
-        self._forget_old()
-        for fetched in sorted(
-            (each.kept for each in self._entries.values() if each.was_fetched), key=lambda kept: kept.until_seconds
-        ):
-            if self._has_room(num_bytes):
-                break
-            await self.forget(fetched)
-        if not self._has_room(num_bytes):
-            raise no_room(len(self._entries), self._num_bytes())
-        kept = KeptDocument(owner, num_bytes, self._clock() + most_seconds + KEPT_SECONDS)
-        self._entries[kept.id] = _Entry(kept)
-        return kept
-
-    async def done(self, kept: KeptDocument, translation: TranslatedDocument) -> None:
-        """See `DocumentKeeper.done`."""
-        kept.translated(translation, self._clock())
-        if kept.id in self._entries:
-            self._entries[kept.id].translation = translation
-
-    async def failed(self, kept: KeptDocument, failure: ServiceError) -> None:
-        """See `DocumentKeeper.failed`."""
-        kept.failed(failure, self._clock())
-
-    async def find(self, document_id: str, owner: str = "") -> KeptDocument:
-        """See `DocumentKeeper.find`."""
-        self._forget_old()
-        entry = self._entries.get(document_id)
-        if entry is None or entry.kept.owner != owner:
-            raise not_kept(document_id)
-        return entry.kept
-
-    async def fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        """See `DocumentKeeper.fetch`."""
-        entry = self._entries.get(kept.id)
-        if entry is None or entry.translation is None:
-            raise not_kept(kept.id)
-        entry.was_fetched = True
-        return entry.translation
-
-    async def take(self, kept: KeptDocument) -> TranslatedDocument:
-        """See `DocumentKeeper.take`."""
-        translation = await self.fetch(kept)
-        await self.forget(kept)
-        return translation
-
-    async def forget(self, kept: KeptDocument) -> None:
-        """See `DocumentKeeper.forget`."""
-        self._entries.pop(kept.id, None)
-
-    def _has_room(self, num_bytes: int) -> bool:
-        return has_room(len(self._entries), self._num_bytes() + num_bytes)
-
-    def _num_bytes(self) -> int:
-        return sum(each.kept.num_bytes for each in self._entries.values())
-
-    def _forget_old(self) -> None:
-        now = self._clock()
-        self._entries = {key: each for key, each in self._entries.items() if each.kept.until_seconds > now}
-
-
-def has_room(number: int, num_bytes: int) -> bool:
-    """Return whether there is room for one more document beside this number, if it makes them this large."""
-    return number < MAX_DOCUMENTS and num_bytes <= MAX_BYTES
-
-
-def no_room(number: int, num_bytes: int) -> Overloaded:
-    """Return the error of a document for which there is no room beside others."""
-    return Overloaded(
-        "{number} documents of {size} MiB wait to be fetched",
-        _PAUSE_SECONDS,
-        number=number,
-        size=num_bytes >> 20,
-        allowed=f"{MAX_DOCUMENTS} of {MAX_BYTES >> 20} MiB",
-        advice="fetch yours, or try again later",
-    )
+    Raises:
+        Overloaded: too many of the caller's are still being translated.
+    """
+    oldest_first = sorted(kept, key=lambda each: each.until_seconds)
+    wanted = [each for each in oldest_first if each.is_wanted]
+    own = [each for each in wanted if each.caller == caller]
+    others = [each for each in wanted if each.caller != caller]
+    most = share_of(MAX_DOCUMENTS, len(others))
+    most_bytes = share_of(MAX_BYTES, _size(others))
+    leaving = []
+    while len(own) >= most or _size(own) + num_bytes > most_bytes:
+        done = next((each for each in own if not each.is_in_work), None)
+        if done is None:
+            raise Overloaded(
+                "{number} documents of yours, of {size} MiB, are being translated",
+                _PAUSE_SECONDS,
+                number=len(own),
+                size=_size(own) >> 20,
+                allowed=f"{most} of {most_bytes >> 20} MiB",
+                advice="try again later",
+            )
+        own.remove(done)
+        leaving.append(done)
+    left = [each for each in oldest_first if not each.is_wanted]
+    left.sort(key=lambda each: each.caller != caller)
+    held = len(own) + len(others), _size(own) + _size(others)
+    while left and (held[0] + len(left) >= MAX_DOCUMENTS or held[1] + _size(left) + num_bytes > MAX_BYTES):
+        leaving.append(left.pop(0))
+    return leaving
 
 
 def not_kept(document_id: str) -> NotFound:
@@ -196,3 +104,7 @@ def not_kept(document_id: str) -> NotFound:
         document_id,
         minutes=KEPT_SECONDS / 60,
     )
+
+
+def _size(kept: Sequence[KeptDocument]) -> int:
+    return sum(each.num_bytes for each in kept)

@@ -1,4 +1,4 @@
-"""Reading and writing of documents, each in a process of its own that has limits and ends with its call."""
+"""Reading and writing of documents, each in a process of its own that has limits and ends with its work."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -16,27 +16,26 @@ from pathlib import PurePath
 from typing import Any
 
 import service
-from service.documents import ENDINGS, DocumentOptions, DocumentText, MimeType
-from service.documents.child import LENGTH, MAX_CPU_SECONDS, Order
-from service.domain.errors import (
-    DeadlineExceeded,
-    InvalidRequest,
-    Overloaded,
-    Path,
-    Quoted,
-    quoted,
-)
+from service.documents import ENDINGS, DocumentOptions, MimeType
+from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal
+from service.domain.errors import DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
+from service.faces.http.documents.turns import FairTurns, current_caller
 
 _LOG = logging.getLogger(__name__)
 
 FILE = "file"  # the field of the form, in every API
 
+# Of the texts of one call, as `service.cli.pipeline` has them for the same work.
+_MAX_CHUNK_TEXTS = 32
+_MAX_CHUNK_CHARACTERS = 65_536
+
 _COMMAND = (sys.executable, "-P", "-m", "service.documents.child")
-_MAX_FRAME_BYTES = 128 * 2**20  # texts have escapes, and an archive unpacks
-_LARGE_BYTES = 65_536  # of JSON, which would block the event loop
+_MAX_TEXTS_BYTES = 128 * 2**20  # texts have escapes, and an archive unpacks
+_PIECE_BYTES = 65_536
+_PIECE_FRAMES = 64  # between which others have a turn on the event loop
 _MAX_MESSAGE = 300  # characters
-_END_SECONDS = 1.0  # for a process to end by itself
-_PAUSE_SECONDS = 2.0  # it is unknown when a document will be done
+_AT_ONCE = 2
+_MAX_WAITING = sys.maxsize  # there are only those that `DocumentTranslator` lets in
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,109 +47,150 @@ class Upload:
     options: DocumentOptions
 
 
-class DocumentReaders:
-    """Starts the processes, so many at a time. For one event loop only."""
+@dataclass(frozen=True, slots=True)
+class DocumentTexts:
+    """The texts of a document: what is known of all, and its chunks as they came, which take the least memory.
 
-    def __init__(self, most_at_once: int = 2, most_waiting: int = 16, command: Sequence[str] = _COMMAND) -> None:
-        """Let as many calls wait for a process; `command` starts one."""
-        self._turns = asyncio.Semaphore(most_at_once)
-        self._most_at_once = most_at_once
-        self._most_waiting = most_waiting
-        self._num_waiting = 0
+    `sample` is from the beginning, to detect the language from, and empty if there are no texts.
+    """
+
+    num_texts: int
+    num_characters: int
+    notes: Sequence[str]
+    sample: str
+    sample_type: MimeType
+    chunks: list[bytes]
+
+
+class DocumentReaders:
+    """Starts the processes, so many at a time and one for each caller. For one event loop only."""
+
+    def __init__(self, max_characters: int, command: Sequence[str] = _COMMAND) -> None:
+        """Take texts of at most `max_characters`; `command` starts a process."""
+        self._max_characters = max_characters
+        self._turns = FairTurns(_AT_ONCE, 1, _MAX_WAITING)
         self._command = tuple(command)
 
-    @asynccontextmanager
-    async def open(self, upload: Upload, deadline_seconds: float) -> AsyncIterator["OpenDocument"]:
-        """Read a document; the process ends with the `with` block. The deadline is on the clock of `time.monotonic()`.
+    async def read(self, upload: Upload, deadline_seconds: float) -> DocumentTexts:
+        """Read a document; the deadline is on the clock of `time.monotonic()`.
 
         Raises:
-            InvalidRequest: its ending stands for no known format, or it is broken or too large.
-            Overloaded: too many documents are being translated.
+            InvalidRequest: its ending stands for no known format, or it is broken or too large, or a text in it is.
             DeadlineExceeded: reading took too long.
         """
         check_ending(upload.name)
-        async with self._turn(deadline_seconds), _process(self._command) as process:
-            document = OpenDocument(process, deadline_seconds)
-            await document.read(upload)
-            yield document
+        order = self._order(upload, is_written=False)
+        async with self._process(deadline_seconds) as process:
+            await process.send((order, upload.data))
+            answer: Any = json.loads(await process.receive())
+            if "problem" in answer:
+                raise self._refused(answer)
+            head: Head = answer
+            chunks: list[bytes] = []
+            num_bytes = 0
+            while len(chunks) < head["num_chunks"]:
+                chunks.append(await process.receive())
+                num_bytes += len(chunks[-1])
+                if num_bytes > _MAX_TEXTS_BYTES:
+                    raise _too_large()
+                if len(chunks) % _PIECE_FRAMES == 0:
+                    await asyncio.sleep(0)
+        kind = MimeType(head["sample_type"] or MimeType.TEXT)
+        return DocumentTexts(head["num_texts"], head["num_characters"], head["notes"], head["sample"], kind, chunks)
 
-    @asynccontextmanager
-    async def _turn(self, deadline_seconds: float) -> AsyncIterator[None]:
-        if self._num_waiting >= self._most_waiting:
-            raise Overloaded(
-                "{number} documents are being translated, and {num_waiting} wait",
-                _PAUSE_SECONDS,
-                number=self._most_at_once,
-                num_waiting=self._num_waiting,
-                advice="try again later",
-            )
-        self._num_waiting += 1
-        try:
-            async with _until(deadline_seconds, "it waited for other documents"):
-                await self._turns.acquire()
-        finally:
-            self._num_waiting -= 1
-        try:
-            yield
-        finally:
-            self._turns.release()
-
-
-class OpenDocument:
-    """A document that has been read, in a process that can write it with its translations."""
-
-    def __init__(self, process: Process, deadline_seconds: float) -> None:
-        self._process = process
-        self._deadline_seconds = deadline_seconds
-        self.texts: Sequence[DocumentText] = ()
-        self.notes: Sequence[str] = ()
-
-    async def read(self, upload: Upload) -> None:
-        """Read it, once; see `DocumentReaders.open`."""
-        options = upload.options
-        order: Order = {
-            "name": upload.name,
-            "columns": list(options.columns),
-            "target": options.target,
-            "has_all": options.has_all,
-        }
-        answer = await self._ask(json.dumps(order).encode(), upload.data)
-        found = await _run(json.loads, answer)
-        if problem := found.get("problem"):
-            raise unreadable(str(problem))
-        self.texts = [DocumentText(text, MimeType(kind), place) for text, kind, place in found["texts"]]
-        self.notes = [str(note) for note in found["notes"]]
-
-    async def written(self, translations: Sequence[str]) -> bytes:
-        """Return the document with the translations of its texts, once.
+    async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float) -> bytes:
+        """Return a document that was read with the translations of its chunks, each `translated_chunk`.
 
         Raises:
             InvalidRequest: it became too large.
             DeadlineExceeded: it took too long.
         """
-        return await self._ask(await _run(_encoded, translations))
+        order = self._order(upload, is_written=True)
+        async with self._process(deadline_seconds) as process:
+            await process.send((order, upload.data))
+            await process.send(translations)
+            return await process.receive()
 
-    async def _ask(self, *frames: bytes) -> bytes:
-        """Send frames to the process and return the one that it answers with."""
-        sink, source = self._process.stdin, self._process.stdout
-        assert sink is not None
-        assert source is not None
-        async with _until(self._deadline_seconds, "the document was being read or written"):
+    def _order(self, upload: Upload, *, is_written: bool) -> bytes:
+        options = upload.options
+        order = Order(
+            name=upload.name,
+            columns=list(options.columns),
+            target=options.target,
+            has_all=options.has_all,
+            max_chunk_texts=_MAX_CHUNK_TEXTS,
+            max_chunk_characters=min(_MAX_CHUNK_CHARACTERS, self._max_characters),
+            max_characters=self._max_characters,
+            is_written=is_written,
+        )
+        return json.dumps(order).encode()
+
+    def _refused(self, refusal: Refusal) -> InvalidRequest:
+        if not refusal["num_characters"]:
+            return unreadable(refusal["problem"])
+        return TooLong(
+            "{path} has {number} characters without a break",
+            place_of(refusal["problem"]),
+            number=refusal["num_characters"],
+            allowed=f"{self._max_characters}",
+            advice="split it",
+        )
+
+    @asynccontextmanager
+    async def _process(self, deadline_seconds: float) -> AsyncIterator["_Process"]:
+        async with (
+            self._turns.turn(current_caller(), deadline_seconds),
+            _until(deadline_seconds),
+            _process(self._command) as process,
+        ):
             try:
-                for frame in frames:
-                    sink.write(LENGTH.pack(len(frame)))
-                    sink.write(frame)
-                    await sink.drain()
-                (length,) = LENGTH.unpack(await source.readexactly(LENGTH.size))
-                if length > _MAX_FRAME_BYTES:
-                    raise unreadable(f"its texts take more than {_MAX_FRAME_BYTES >> 20} MiB; split it.")
-                return await source.readexactly(length)
+                yield _Process(process)
             except (asyncio.IncompleteReadError, ConnectionError):
-                code = await self._process.wait()
+                code = await process.wait()
                 _LOG.warning("a process that read a document of a caller ended with %d", code)
                 raise unreadable(
                     f"reading it failed, or took more than {MAX_CPU_SECONDS} s or too much memory; split it."
                 ) from None
+
+
+class _Process:
+    """The frames that a process takes and returns."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._sink, self._source = process.stdin, process.stdout
+
+    async def send(self, frames: Iterable[bytes]) -> None:
+        """Send frames; large ones in pieces."""
+        for frame in frames:
+            self._sink.write(LENGTH.pack(len(frame)))
+            for start in range(0, len(frame), _PIECE_BYTES):
+                self._sink.write(frame[start : start + _PIECE_BYTES])
+                await self._sink.drain()
+
+    async def receive(self) -> bytes:
+        """Return the next frame."""
+        (length,) = LENGTH.unpack(await self._source.readexactly(LENGTH.size))
+        if length > _MAX_TEXTS_BYTES:
+            raise _too_large()
+        return await self._source.readexactly(length)
+
+
+def chunk_of(frame: bytes) -> Chunk:
+    """Return a chunk as an object."""
+    chunk: Chunk = json.loads(frame)
+    return chunk
+
+
+def translated_chunk(translations: Sequence[str]) -> bytes:
+    """Return the translations of a chunk's texts as they are sent."""
+    return json.dumps(translations).encode("ascii")
+
+
+def place_of(place: str) -> Path:
+    """Return the path of a text in a document."""
+    return Path(f"{FILE} ({place})")
 
 
 def check_ending(name: str) -> None:
@@ -170,21 +210,22 @@ def unreadable(problem: str) -> InvalidRequest:
     return InvalidRequest("{path} can't be read: {reason}", Path(FILE), reason=Quoted(problem[:_MAX_MESSAGE]))
 
 
+def _too_large() -> InvalidRequest:
+    return unreadable(f"its texts take more than {_MAX_TEXTS_BYTES >> 20} MiB; split it.")
+
+
 @asynccontextmanager
 async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
-    """Run a process without the environment of this one, and kill it at the end of the `with` block."""
+    """Run a process without the environment of this one, and kill it at the end of the `with` block, when it has
+    nothing left to do."""
     # Where this package is, as it may be in the folder that the server was started in.
     root = FilePath(service.__file__).parent.parent
     env = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=os.sep, env=env, limit=_LARGE_BYTES
+        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=os.sep, env=env, limit=_PIECE_BYTES
     )
     try:
         yield process
-        if process.stdin is not None:
-            process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _END_SECONDS)  # it has nothing left to do
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -193,19 +234,11 @@ async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
 
 
 @asynccontextmanager
-async def _until(deadline_seconds: float, what: str) -> AsyncIterator[None]:
+async def _until(deadline_seconds: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(deadline_seconds - time.monotonic()):
             yield
     except TimeoutError:
-        raise DeadlineExceeded(f"the deadline passed while {what}", advice="allow more time") from None
-
-
-async def _run(work: Any, data: Any) -> Any:
-    """Return what `work` makes of data, on another thread if there is much."""
-    is_large = len(data) > _LARGE_BYTES if isinstance(data, bytes) else sum(map(len, data)) > _LARGE_BYTES
-    return await asyncio.to_thread(work, data) if is_large else work(data)
-
-
-def _encoded(translations: Sequence[str]) -> bytes:
-    return json.dumps(list(translations)).encode("ascii")
+        raise DeadlineExceeded(
+            "the deadline passed while the document was being read or written", advice="allow more time"
+        ) from None

@@ -2,28 +2,37 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import MappingProxyType
 
-from service.documents import DocumentText
+from service.documents.child import Chunk
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError, TooLong
+from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
 from service.domain.translation import MimeType, TranslationRequest
-from service.faces.http.documents.reading import FILE, DocumentReaders, Upload
+from service.faces.http.documents.reading import (
+    FILE,
+    DocumentReaders,
+    DocumentTexts,
+    Upload,
+    check_ending,
+    chunk_of,
+    place_of,
+    translated_chunk,
+)
+from service.faces.http.documents.turns import FairTurns, current_caller
 from service.text.languages import canonical
 from service.translation.translator import Translator
 
 DOCUMENT_SECONDS = 600.0
 """The time for a document whose caller sets no deadline."""
 
-# As `service.cli.pipeline` has them for the same work.
-_MAX_CHUNK_TEXTS = 32
-_MAX_CHUNK_CHARACTERS = 65_536
-_AT_ONCE = 4
-
-_SAMPLE_CHARACTERS = 4096  # from the beginning of a document, to detect its language
+# Documents in work: a caller's further ones wait, and so do those beyond what the memory is for.
+_AT_ONCE = 32
+_OF_ONE_CALLER = 2
+_MAX_WAITING = 32
+_CHUNKS_AT_ONCE = 4  # of a document, as `service.cli.pipeline` has them for the same work
 _MAX_NAME = 200  # characters
 
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
@@ -63,6 +72,8 @@ class DocumentTranslator:
     def __init__(self, translator: Translator, readers: DocumentReaders) -> None:
         self._translator = translator
         self._readers = readers
+        self._turns = FairTurns(_AT_ONCE, _OF_ONE_CALLER, _MAX_WAITING)
+        self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:
         """Translate a document as `request` asks, which has a deadline; texts and their types are the document's.
@@ -70,44 +81,38 @@ class DocumentTranslator:
         A language that is left out is detected once, from the beginning of the document.
 
         Raises:
-            ServiceError: as for `Translator.translate` and `DocumentReaders.open`; an invalid text is named by its
+            ServiceError: as for `Translator.translate` and `DocumentReaders.read`; an invalid text is named by its
                 place.
+            Overloaded: too many documents of the caller wait to be translated.
         """
         self._translator.models()
         deadline_seconds = request.deadline_seconds
         assert deadline_seconds is not None, "a document has a deadline"
-        async with self._readers.open(upload, deadline_seconds) as document:
-            current_call().asks_for([each.text for each in document.texts])
-            self._check_sizes(document.texts)
-            request = await self._with_source(document.texts, request)
-            data = await document.written(await self._translations(document.texts, request, deadline_seconds))
+        check_ending(upload.name)
+        async with self._turns.turn(current_caller(), deadline_seconds):
+            return await self._translated(upload, request, deadline_seconds)
+
+    async def _translated(
+        self, upload: Upload, request: TranslationRequest, deadline_seconds: float
+    ) -> TranslatedDocument:
+        document = await self._readers.read(upload, deadline_seconds)
+        current_call().num_texts = document.num_texts
+        request = await self._with_source(document, request)
+        translations = await self._translations(document.chunks, request, deadline_seconds)
+        data = await self._readers.write(upload, translations, deadline_seconds)
         ending = PurePath(upload.name).suffix.lower()
         return TranslatedDocument(
             _translated_name(upload.name, request.target_language_code),
             CONTENT_TYPES[ending],
             data,
             document.notes,
-            sum(len(each.text) for each in document.texts),
+            document.num_characters,
         )
 
-    def _check_sizes(self, texts: Sequence[DocumentText]) -> None:
-        most = self._translator.limits.max_characters
-        for text in texts:
-            if len(text.text) > most:
-                raise TooLong(
-                    "{path} has {number} characters without a break",
-                    _place(text),
-                    number=len(text.text),
-                    allowed=f"{most}",
-                    advice="split it",
-                )
-
-    async def _with_source(self, texts: Sequence[DocumentText], request: TranslationRequest) -> TranslationRequest:
-        if request.source_language_code or not texts:
+    async def _with_source(self, document: DocumentTexts, request: TranslationRequest) -> TranslationRequest:
+        if request.source_language_code or not document.num_texts:
             return request
-        kind = texts[0].mime_type
-        sample = "\n".join(each.text for each in texts[:_SAMPLE_CHARACTERS] if each.mime_type is kind)
-        sampled = replace(request, texts=(sample[:_SAMPLE_CHARACTERS],), mime_type=MimeType(kind.value))
+        sampled = replace(request, texts=(document.sample,), mime_type=MimeType(document.sample_type.value))
         try:
             return replace(request, source_language_code=await self._translator.source_of(sampled))
         except InvalidRequest as error:
@@ -115,32 +120,29 @@ class DocumentTranslator:
             raise
 
     async def _translations(
-        self, texts: Sequence[DocumentText], request: TranslationRequest, deadline_seconds: float
-    ) -> list[str]:
-        found = [""] * len(texts)
-        chunks = _chunks(texts, min(_MAX_CHUNK_CHARACTERS, self._translator.limits.max_characters))
+        self, chunks: list[bytes], request: TranslationRequest, deadline_seconds: float
+    ) -> Sequence[bytes]:
+        """Return the translations of chunks, which replace these: only one of both is kept."""
+        numbers = iter(range(len(chunks)))
 
         async def work() -> None:
-            for numbers in chunks:
-                chunk = [texts[number] for number in numbers]
-                for number, translation in zip(
-                    numbers, await self._chunk(chunk, request, deadline_seconds), strict=True
-                ):
-                    found[number] = translation
+            for number in numbers:
+                chunk = chunk_of(chunks[number])
+                chunks[number] = translated_chunk(await self._chunk(chunk, request, deadline_seconds))
+                async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
+                    await asyncio.sleep(0)
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(_AT_ONCE):
+                for _ in range(_CHUNKS_AT_ONCE):
                     group.create_task(work())
         except BaseExceptionGroup as errors:  # the first failure cancelled the others
             raise errors.exceptions[0] from None
-        return found
+        return chunks
 
-    async def _chunk(
-        self, chunk: Sequence[DocumentText], request: TranslationRequest, deadline_seconds: float
-    ) -> list[str]:
-        """Translate texts of one type; while the server is overloaded, wait as long as the deadline allows."""
-        asked = replace(request, texts=tuple(each.text for each in chunk), mime_type=MimeType(chunk[0].mime_type.value))
+    async def _chunk(self, chunk: Chunk, request: TranslationRequest, deadline_seconds: float) -> list[str]:
+        """Translate a chunk; while the server is overloaded, wait as long as the deadline allows."""
+        asked = replace(request, texts=tuple(chunk["texts"]), mime_type=MimeType(chunk["mime_type"]))
         while True:
             try:
                 result = await self._translator.translate(asked)
@@ -153,7 +155,7 @@ class DocumentTranslator:
             except InvalidRequest as error:
                 match error.path:
                     case ("texts", int(index)):
-                        error.path = _place(chunk[index])
+                        error.path = place_of(chunk["places"][index])
                 raise
             else:
                 return [each.text for each in result.translations]
@@ -162,26 +164,6 @@ class DocumentTranslator:
 def is_of_document(error: ServiceError) -> bool:
     """Return whether an error is about the document itself, and not about how or when it was to be translated."""
     return isinstance(error, InvalidRequest) and bool(error.path) and str(error.path[0]).split(" ")[0] == FILE
-
-
-def _place(text: DocumentText) -> Path:
-    return Path(f"{FILE} ({text.place})")
-
-
-def _chunks(texts: Sequence[DocumentText], max_characters: int) -> Iterator[list[int]]:
-    """Yield the indices of texts in chunks, each of one type and with as many characters, unless a text has more."""
-    for kind in {text.mime_type: None for text in texts}:
-        chunk: list[int] = []
-        num_characters = 0
-        for number, text in enumerate(texts):
-            if text.mime_type is not kind:
-                continue
-            if chunk and (len(chunk) == _MAX_CHUNK_TEXTS or num_characters + len(text.text) > max_characters):
-                yield chunk
-                chunk, num_characters = [], 0
-            chunk.append(number)
-            num_characters += len(text.text)
-        yield chunk
 
 
 def _translated_name(name: str, target: str) -> str:

@@ -11,13 +11,15 @@ from service.domain.errors import InvalidRequest
 from service.domain.translation import TranslationRequest
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.documents.kept import DocumentKeeper, not_kept
+from service.faces.http.documents.keeper import DocumentKeeper
+from service.faces.http.documents.kept import not_kept
 from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
 from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
 from service.faces.http.libretranslate import messages
 from service.faces.http.routes import Route
 
 _NAME = "name"
+_API = "libretranslate"
 
 
 class Files:
@@ -53,7 +55,7 @@ class Files:
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
         upload = upload_of(file, options=DocumentOptions(target=wanted.target_language_code))
-        kept = await self._kept.add("", len(upload.data), DOCUMENT_SECONDS)
+        kept = await self._kept.add(_API, "", len(upload.data), DOCUMENT_SECONDS)
         try:
             await self._kept.done(kept, await self._documents.translate(upload, wanted))
         except BaseException:
@@ -64,7 +66,7 @@ class Files:
 
     async def download_file(self, request: HttpRequest) -> HttpAnswer:
         """Return a translated document."""
-        kept = await self._kept.find(request.parts[_NAME].partition(".")[0].upper())
+        kept = await self._kept.find(_API, request.parts[_NAME].partition(".")[0].upper())
         if kept.num_characters is None:  # no address of ours leads there
             raise not_kept(kept.id)
         return file_answer(await self._kept.fetch(kept))

@@ -11,12 +11,20 @@ from typing import Any
 import pytest
 
 from service.documents import DocumentOptions
-from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded
-from service.faces.http.documents.reading import DocumentReaders, Upload
+from service.domain.call import Call, begin_call
+from service.domain.errors import DeadlineExceeded, InvalidRequest, TooLong
+from service.faces.http.documents.reading import DocumentReaders, Upload, chunk_of, translated_chunk
 from tests.patience import patient
 from tests.servers import eventually
 
+# Reads a document, unless it says that it hangs.
+MAY_HANG = """
+import time
+from service.documents import child, open_document
+child.main(lambda name, data, options: time.sleep(600) if data == b"hang" else open_document(name, data, options))
+"""
 LINES = Upload("a.txt", b"one\ntwo\n", DocumentOptions())
+MAX_CHARACTERS = 10_000
 HANGS = (sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read(); sys.stdin.read()")
 
 
@@ -29,22 +37,25 @@ def soon() -> float:
 
 
 def planted(code: str) -> DocumentReaders:
-    return DocumentReaders(command=(sys.executable, "-c", code))
+    return DocumentReaders(MAX_CHARACTERS, (sys.executable, "-c", code))
 
 
 async def read(readers: DocumentReaders, upload: Upload = LINES, deadline: float | None = None) -> Any:
-    async with readers.open(upload, soon() if deadline is None else deadline) as document:
-        return [each.text for each in document.texts], await document.written(["x"] * len(document.texts))
+    deadline = soon() if deadline is None else deadline
+    document = await readers.read(upload, deadline)
+    texts = [chunk_of(frame)["texts"] for frame in document.chunks]
+    translations = [translated_chunk(["x"] * len(each)) for each in texts]
+    return [text for each in texts for text in each], await readers.write(upload, translations, deadline)
 
 
 def test_a_document_is_read_and_written() -> None:
-    assert run(read(DocumentReaders())) == (["one", "two"], b"x\nx\n")
+    assert run(read(DocumentReaders(MAX_CHARACTERS))) == (["one", "two"], b"x\nx\n")
 
 
 def test_a_large_document_comes_through() -> None:
     line = "wörd " * 1000
     upload = Upload("a.txt", (f"{line}\n" * 2000).encode(), DocumentOptions())
-    texts, written = run(read(DocumentReaders(), upload))
+    texts, written = run(read(DocumentReaders(MAX_CHARACTERS), upload))
     assert (len(texts), texts[0].strip(), len(written)) == (2000, line.strip(), len(b"x \n") * 2000)
 
 
@@ -61,7 +72,7 @@ def test_a_large_document_comes_through() -> None:
 )
 def test_what_is_no_document_is_the_callers_mistake(name: str, data: bytes, message: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        run(read(DocumentReaders(), Upload(name, data, DocumentOptions())))
+        run(read(DocumentReaders(MAX_CHARACTERS), Upload(name, data, DocumentOptions())))
     assert str(raised.value).startswith(message)
     assert raised.value.field == "file"
 
@@ -94,14 +105,14 @@ def says(answer: str) -> DocumentReaders:
 def test_a_process_gets_nothing_of_the_servers_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "password")
     with pytest.raises(InvalidRequest) as raised:
-        run(read(says("{'problem': ' '.join(os.environ)}")))
+        run(read(says("{'problem': ' '.join(os.environ), 'num_characters': 0}")))
     assert "PYTHONPATH" in str(raised.value)
     assert "SECRET" not in str(raised.value)
 
 
 def test_the_deadline_ends_what_hangs() -> None:
     with pytest.raises(DeadlineExceeded, match="being read or written"):
-        run(read(DocumentReaders(command=HANGS), deadline=time.monotonic() + 0.2))
+        run(read(DocumentReaders(MAX_CHARACTERS, HANGS), deadline=time.monotonic() + 0.2))
 
 
 def children() -> set[int]:
@@ -117,7 +128,7 @@ def test_no_process_outlives_its_call() -> None:
     before = children()
 
     async def scenario() -> None:
-        readers = DocumentReaders(command=HANGS)
+        readers = DocumentReaders(MAX_CHARACTERS, HANGS)
         task = asyncio.create_task(read(readers))
         await asyncio.to_thread(eventually, lambda: bool(children() - before))
         task.cancel()
@@ -128,21 +139,43 @@ def test_no_process_outlives_its_call() -> None:
     run(scenario())
 
 
-def test_so_many_at_a_time_and_so_many_wait() -> None:
+def test_a_text_that_no_call_takes_is_named() -> None:
+    upload = Upload("a.txt", b"one\n" + b"x" * (MAX_CHARACTERS + 1), DocumentOptions())
+    with pytest.raises(TooLong) as raised:
+        run(read(DocumentReaders(MAX_CHARACTERS), upload))
+    assert str(raised.value) == ("file (line 2) has 10001 characters without a break; allowed are 10000. Split it.")
+
+
+def test_what_is_known_of_a_document_as_a_whole() -> None:
     async def scenario() -> None:
-        readers = DocumentReaders(most_at_once=1, most_waiting=1)
-        async with readers.open(LINES, soon()):
-            waiting = asyncio.create_task(read(readers))
-            await asyncio.sleep(0)  # it is in the line now
-            with pytest.raises(Overloaded) as raised:
-                await read(readers)
-            assert str(raised.value) == "1 documents are being translated, and 1 wait; try again later."
-            assert raised.value.retry_after_seconds > 0
-            assert not waiting.done()
-        assert (await waiting)[1] == b"x\nx\n"
-        async with readers.open(LINES, soon()):
-            with pytest.raises(DeadlineExceeded, match="waited for other documents"):
-                await read(readers, deadline=time.monotonic() + 0.05)
-        assert (await read(readers))[1] == b"x\nx\n"
+        csv = Upload("a.csv", b"a,b\n1,one\n2,two three\n", DocumentOptions(columns=("b",)))
+        document = await DocumentReaders(MAX_CHARACTERS).read(csv, soon())
+        assert (document.num_texts, document.num_characters, document.sample) == (2, 12, "one\ntwo three")
+        empty = await DocumentReaders(MAX_CHARACTERS).read(Upload("a.txt", b"\n", DocumentOptions()), soon())
+        assert (empty.num_texts, empty.chunks, empty.sample) == (0, [], "")
+
+    run(scenario())
+
+
+def test_a_caller_has_one_process_and_leaves_one_to_others() -> None:
+    async def scenario() -> None:
+        readers = planted(MAY_HANG)
+
+        async def of(caller: str, work: Coroutine[Any, Any, Any]) -> Any:
+            begin_call(Call(origin=(caller, object())))
+            return await work
+
+        before = children()
+        hangs = Upload("a.txt", b"hang", DocumentOptions())
+        tasks = [asyncio.create_task(of("mallory", read(readers, hangs))) for _ in range(3)]
+        await asyncio.to_thread(eventually, lambda: bool(children() - before))
+        assert (await of("bob", read(readers)))[1] == b"x\nx\n"
+        with pytest.raises(DeadlineExceeded, match="waited for other documents"):
+            await of("mallory", read(readers, deadline=time.monotonic() + 0.05))
+        assert len(children() - before) == 1
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert (await of("mallory", read(readers)))[1] == b"x\nx\n"
 
     run(scenario())

@@ -1,27 +1,32 @@
-"""Documents that callers fetch later, in files that several processes share: whichever is asked finds them.
+"""The keeper of documents that callers fetch later, in files that several processes share: whichever is asked finds
+them.
 
 Each is one file, which only this user may read: a byte that says whether it was fetched, a line of JSON, and the
 translation. It is written beside its place and renamed, so whoever reads it sees all of it. The process that translates
-a document holds a lock on its file; one that is neither translated nor locked has lost its process.
+a document holds a lock on its file; one that is neither translated nor locked is lost: that process has ended, or the
+disk is full.
 """
 
 import asyncio
 import fcntl
 import json
+import logging
 import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from service.domain.errors import ServiceError, Unavailable
+from service.domain.errors import Public, ServiceError, Unavailable
 from service.faces.http.documents.failures import failure_from, failure_to_json
-from service.faces.http.documents.kept import KEPT_SECONDS, KeptDocument, has_room, no_room, not_kept
+from service.faces.http.documents.kept import KEPT_SECONDS, KeptDocument, making_room, not_kept
 from service.faces.http.documents.translation import TranslatedDocument
+from service.faces.http.documents.turns import current_caller
+
+_LOG = logging.getLogger(__name__)
 
 _ID = re.compile("[0-9A-F]{32}")
 _NEW, _FETCHED = b"-", b"+"
@@ -29,112 +34,138 @@ _LOCK = "lock"
 _PART = ".part"
 _LOOK_SECONDS = 60.0  # how often calls look for those whose time is over
 
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a file says; `about` are the fields of `TranslatedDocument` but the data, empty until there is one."""
-
-    kept: KeptDocument
-    about: dict[str, Any]
-    was_fetched: bool
+T = TypeVar("T")
 
 
-class SharedDocuments:
-    """Keeps documents in a folder; see `DocumentKeeper`, whose limits are those of all its processes together."""
+class DocumentKeeper:
+    """Keeps documents in a folder, within the limits of `kept`, which are those of all its processes together.
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Use a folder that is for this user only, and a clock that is the same in all processes."""
+    All methods belong to the event loop's thread. Each one but `close` raises `Unavailable` if the folder can't be
+    used, for example because the disk is full.
+    """
+
+    def __init__(self, folder: Callable[[], Path], clock: Callable[[], float] = time.monotonic) -> None:
+        """Use a folder that is for this user only, and a clock that is the same in all processes.
+
+        `folder` returns it, always the same, and makes it when it is called first.
+        """
         self._folder = folder
         self._clock = clock
         self._held: dict[str, int] = {}  # descriptors of files that are locked
         self._looked_seconds = clock()
 
-    async def add(self, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
-        """See `DocumentKeeper.add`."""
-        return await asyncio.to_thread(self._add, owner, num_bytes, most_seconds)
+    async def add(self, api: str, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
+        """Return a new entry for a document of the current caller of this size, whose translation takes at most
+        `most_seconds`.
+
+        Raises:
+            Overloaded: too many of the caller's are still being translated.
+        """
+        kept = KeptDocument(api, owner, current_caller(), num_bytes, self._clock() + most_seconds + KEPT_SECONDS)
+        await self._run(self._add, kept)
+        return kept
 
     async def done(self, kept: KeptDocument, translation: TranslatedDocument) -> None:
-        """See `DocumentKeeper.done`."""
-        kept.translated(translation, self._clock())
+        """Keep the translation from now on, for `KEPT_SECONDS`."""
         about = {
             "name": translation.name,
             "content_type": translation.content_type,
             "notes": list(translation.notes),
             "num_characters": translation.num_characters,
         }
-        await asyncio.to_thread(self._settle, kept, about, translation.data)
+        await self._run(self._done, kept, translation, about)
 
     async def failed(self, kept: KeptDocument, failure: ServiceError) -> None:
-        """See `DocumentKeeper.failed`."""
+        """Keep why there is no translation."""
         kept.failed(failure, self._clock())
-        await asyncio.to_thread(self._settle, kept, {}, b"")
+        await self._run(self._failed, kept)
 
-    async def find(self, document_id: str, owner: str = "") -> KeptDocument:
-        """See `DocumentKeeper.find`."""
+    async def find(self, api: str, document_id: str, owner: str = "") -> KeptDocument:
+        """Return an entry.
+
+        Raises:
+            NotFound: there is none of this API, id and owner, or not any more.
+        """
         if not _ID.fullmatch(document_id):
             raise not_kept(document_id)
-        return await asyncio.to_thread(self._find, document_id, owner)
+        return await self._run(self._find, api, document_id, owner)
 
     async def fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        """See `DocumentKeeper.fetch`."""
-        return await asyncio.to_thread(self._fetch, kept)
+        """Return the translation of one that has one; it can be fetched again as long as there is room.
+
+        Raises:
+            NotFound: it is not kept any more.
+        """
+        return await self._run(self._fetch, kept)
 
     async def take(self, kept: KeptDocument) -> TranslatedDocument:
-        """See `DocumentKeeper.take`."""
-        return await asyncio.to_thread(self._take, kept)
+        """Return the translation of one that has one, and keep it no longer: of several takers one gets it.
+
+        Raises:
+            NotFound: it is not kept any more.
+        """
+        return await self._run(self._take, kept)
 
     async def forget(self, kept: KeptDocument) -> None:
-        """See `DocumentKeeper.forget`."""
-        await asyncio.to_thread(self._forget, kept)
+        """Keep an entry no longer. Idempotent."""
+        await self._run(self._forget, kept)
 
-    def _add(self, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
+    async def _run(self, work: Callable[..., T], *args: Any) -> T:
+        try:
+            return await asyncio.to_thread(work, *args)
+        except OSError as error:
+            _LOG.error("documents can't be kept in the folder for temporary files: %s; see TMPDIR", error.strerror)
+            raise Unavailable(
+                "the server can't keep documents: {reason}",
+                advice="its operator has to see to the folder for temporary files; try again later",
+                reason=Public(error.strerror),
+            ) from None
+
+    def _add(self, kept: KeptDocument) -> None:
         with self._alone():
-            kept_ones = sorted(self._all(), key=lambda each: each.kept.until_seconds)
-            number, total = len(kept_ones), sum(each.kept.num_bytes for each in kept_ones)
-            for each in kept_ones:
-                if has_room(number, total + num_bytes):
-                    break
-                if each.was_fetched:
-                    self._path(each.kept.id).unlink(missing_ok=True)
-                    number, total = number - 1, total - each.kept.num_bytes
-            if not has_room(number, total + num_bytes):
-                raise no_room(number, total)
-            kept = KeptDocument(owner, num_bytes, self._clock() + most_seconds + KEPT_SECONDS)
+            for leaving in making_room(self._all(), kept.caller, kept.num_bytes):
+                self._path(leaving.id).unlink(missing_ok=True)
             self._held[kept.id] = self._write(kept, {}, b"")
-            return kept
 
-    def _settle(self, kept: KeptDocument, about: dict[str, Any], data: bytes) -> None:
-        os.close(self._write(kept, about, data))
+    def _done(self, kept: KeptDocument, translation: TranslatedDocument, about: dict[str, Any]) -> None:
+        kept.translated(translation, self._clock())
+        os.close(self._write(kept, about, translation.data))
         self._release(kept)
 
-    def _find(self, document_id: str, owner: str) -> KeptDocument:
+    def _failed(self, kept: KeptDocument) -> None:
+        try:
+            os.close(self._write(kept, {}, b""))
+        finally:
+            self._release(kept)  # without a failure it is lost
+
+    def _find(self, api: str, document_id: str, owner: str) -> KeptDocument:
         if self._clock() - self._looked_seconds > _LOOK_SECONDS:
             with self._alone():
                 self._all()
         found = None
         while found is None:
             with self._opened(document_id) as file:
-                found = _read(file)
-                if _is_in_work(found.kept) and _locks(file):
+                found, _ = _read(file)
+                if found.is_in_work and _locks(file):
                     if not self._is_current(document_id, file):
                         found = None  # what it has become since it was opened is another file
                     else:
-                        failure = Unavailable("the process that translated it has ended", advice="send it again")
-                        found.kept.failed(failure, self._clock())
-                        os.close(self._write(found.kept, {}, b""))
-        if found.kept.owner != owner or found.kept.until_seconds <= self._clock():
+                        found.failed(_lost(), self._clock())
+                        with suppress(OSError):  # whoever asks next finds out, too
+                            os.close(self._write(found, {}, b""))
+        if (found.api, found.owner) != (api, owner) or found.until_seconds <= self._clock():
             raise not_kept(document_id)
-        return found.kept
+        return found
 
     def _fetch(self, kept: KeptDocument) -> TranslatedDocument:
         with self._opened(kept.id) as file:
-            translation = _translation(file)
+            _, translation = _read(file)
             os.pwrite(file.fileno(), _FETCHED, 0)
-            return translation
+            return translation()
 
     def _take(self, kept: KeptDocument) -> TranslatedDocument:
         with self._opened(kept.id) as file:
-            translation = _translation(file)
+            translation = _read(file)[1]()
         try:
             self._path(kept.id).unlink()
         except FileNotFoundError:  # another call was faster
@@ -153,26 +184,29 @@ class SharedDocuments:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other threads and processes from adding documents during the `with` block."""
-        with (self._folder / _LOCK).open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        lock = os.open(self._folder() / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+        finally:
+            os.close(lock)
 
-    def _all(self) -> list[_Read]:
+    def _all(self) -> list[KeptDocument]:
         """Return all documents, and remove those whose time is over."""
         self._looked_seconds = now = self._clock()
         found = []
-        for path in self._folder.iterdir():
+        for path in self._folder().iterdir():
             with suppress(FileNotFoundError):  # fetched in the meantime
                 if path.suffix == _PART and time.time() - path.stat().st_mtime > KEPT_SECONDS:
                     path.unlink()  # of a process that was killed
                 if not _ID.fullmatch(path.name):
                     continue
                 with path.open("rb") as file:
-                    read = _read(file)
-                if read.kept.until_seconds <= now:
+                    kept, _ = _read(file)
+                if kept.until_seconds <= now:
                     path.unlink()
                 else:
-                    found.append(read)
+                    found.append(kept)
         return found
 
     @contextmanager
@@ -193,7 +227,9 @@ class SharedDocuments:
     def _write(self, kept: KeptDocument, about: dict[str, Any], data: bytes) -> int:
         """Put a document's file into its place, locked, and return its descriptor, which the caller closes."""
         line = {
+            "api": kept.api,
             "owner": kept.owner,
+            "caller": kept.caller,
             "num_bytes": kept.num_bytes,
             "until_seconds": kept.until_seconds,
             "id": kept.id,
@@ -201,7 +237,7 @@ class SharedDocuments:
             "failure": failure_to_json(kept.failure) if kept.failure else None,
             "about": about,
         }
-        descriptor, temporary = tempfile.mkstemp(suffix=_PART, dir=self._folder)
+        descriptor, temporary = tempfile.mkstemp(suffix=_PART, dir=self._folder())
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             with os.fdopen(descriptor, "wb", closefd=False) as file:
@@ -214,11 +250,11 @@ class SharedDocuments:
         return descriptor
 
     def _path(self, document_id: str) -> Path:
-        return self._folder / document_id
+        return self._folder() / document_id
 
 
-def _read(file: BinaryIO) -> _Read:
-    """Read all but the translation, which is left to read."""
+def _read(file: BinaryIO) -> tuple[KeptDocument, Callable[[], TranslatedDocument]]:
+    """Return the entry of a file, and what reads its translation, if it has one."""
     was_fetched = file.read(1) == _FETCHED
     line = json.loads(file.readline())
     about, failure = line.pop("about"), line.pop("failure")
@@ -226,17 +262,14 @@ def _read(file: BinaryIO) -> _Read:
         **line,
         num_characters=about.get("num_characters"),
         failure=failure_from(failure) if failure else None,
+        was_fetched=was_fetched,
     )
-    return _Read(kept, about, was_fetched)
+    return kept, lambda: TranslatedDocument(data=file.read(), **about)
 
 
-def _translation(file: BinaryIO) -> TranslatedDocument:
-    about = _read(file).about
-    return TranslatedDocument(data=file.read(), **about)
-
-
-def _is_in_work(kept: KeptDocument) -> bool:
-    return kept.failure is None and kept.num_characters is None
+def _lost() -> Unavailable:
+    problem = "its translation is lost: the process that made it has ended, or there is no space for it"
+    return Unavailable(problem, advice="send it again")
 
 
 def _locks(file: BinaryIO) -> bool:

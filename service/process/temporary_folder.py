@@ -1,0 +1,77 @@
+"""A folder for temporary files that goes with its processes: if they were killed, when the next one starts."""
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+_PREFIX = "dragoman-"
+# A file in it, which is locked as long as one of its processes runs; children inherit the lock by a fork. It has this
+# name only when it is locked, so a folder that is just being made is never taken for one that was left.
+_OWNER = "owner"
+
+
+class TemporaryFolder:
+    """A folder in that for temporary files, for this user only. It is made when it is asked for. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._making = threading.Lock()
+        self._path: Path | None = None
+        self._descriptor = -1
+
+    def path(self) -> Path:
+        """Return where it is.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        with self._making:
+            if self._path is None:
+                path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+                try:
+                    self._descriptor = _locked(path)
+                except BaseException:
+                    shutil.rmtree(path, ignore_errors=True)
+                    raise
+                self._path = path
+            return self._path
+
+    def remove(self) -> None:
+        """Remove it with all that is in it, if it was made."""
+        with self._making:
+            if self._path is not None:
+                shutil.rmtree(self._path, ignore_errors=True)
+                os.close(self._descriptor)
+                self._path = None
+
+
+def remove_leftovers() -> None:
+    """Remove such folders of this user whose processes have all ended; others are left alone."""
+    with suppress(OSError):  # there is no folder for temporary files
+        for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            with suppress(OSError):  # it is none of ours, its processes run, or another process removes it, too
+                _remove_left(path)
+
+
+def _locked(folder: Path) -> int:
+    new = folder / f"{_OWNER}.part"
+    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    new.rename(folder / _OWNER)
+    return descriptor
+
+
+def _remove_left(path: Path) -> None:
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return
+    descriptor = os.open(path / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(descriptor)
