@@ -270,6 +270,7 @@ def test_pages_of_listed_sites_may_call(server: InProcessServer) -> None:
     reply = call(server.http_url, "POST", "/v1/translate", ASKED, origin="https://example.org")
     assert reply.headers["access-control-allow-origin"] == "https://example.org"
     other = call(server.http_url, "POST", "/v1/translate", ASKED, origin="https://example.com")
+    assert (other.status, other.error["code"]) == (403, "PERMISSION_DENIED")
     assert "access-control-allow-origin" not in other.headers
     asked["origin"] = "https://example.com"
     assert call(server.http_url, "OPTIONS", "/v1/translate", **asked).status == 405

@@ -18,7 +18,7 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
-from service.domain.errors import ServiceError, Unavailable
+from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
 from service.faces.http.application import (
     ClientGone,
@@ -46,6 +46,7 @@ from service.faces.http.refusals import (
     UnknownMethod,
 )
 from service.faces.http.routes import Failure, Found, HttpStream, Route, Routes
+from service.faces.http.same_site import PageRules
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,14 +76,16 @@ class HttpCalls:
         limits: HttpLimits,
         is_closing: Callable[[], bool],
         cors: Cors,
+        page_rules: PageRules | None = None,
     ) -> None:
-        """Answer UNAVAILABLE once `is_closing`."""
+        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow."""
         self._routes = routes
         self._pipeline = pipeline
         self._open_calls = open_calls
         self._limits = limits
         self._is_closing = is_closing
         self._cors = cors
+        self._page_rules = page_rules
         self._large = LargeMessages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,12 +102,16 @@ class HttpCalls:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["raw_path"].decode("latin-1")
         headers = headers_of(scope)
-        route, found, refused = None, None, None
+        route: Route | None = None
+        found: Found | None = None
+        refused: ServiceError | None = None
         try:
             check_head(scope, METHODS)
             found = self._routes.find(path)
+            if self._page_rules is not None:
+                self._page_rules.check(scope["method"], headers)
             route = found.by_method.get(method_of(scope)) if found else None
-        except Refused as error:
+        except (Refused, Forbidden) as error:
             refused = error
         metadata = tuple(headers.items())
         host, port = scope["client"] or ("", 0)
