@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def server(loop_thread: LoopThread, tiny_models: Path, tmp_path: Path) -> Iterat
 
 
 def asked(server: InProcessServer, method: str, path: str, headers: Mapping[str, str], body: object = None) -> Reply:
-    given = {name.replace("-", "_"): value for name, value in headers.items()}
+    given: dict[str, Any] = {name.replace("-", "_"): value for name, value in headers.items()}
     if isinstance(body, str):
         return call(server.http_url, method, path, body=body.encode(), **given)
     return call(server.http_url, method, path, body, **given)
