@@ -19,6 +19,7 @@ from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, 
 from service.domain.translation import TranslationRequest
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bounded import Name
 from service.faces.http.deepl.failures import spelled
 from service.faces.http.deepl.messages import Document, Names, check_formality, glossary_of
 from service.faces.http.deepl.parameters import asked_in
@@ -40,19 +41,19 @@ _ID = "document_id"
 class UploadParameters(BaseModel):
     """How to translate a document. Unknown parameters are ignored, as DeepL does."""
 
-    target_lang: str
-    source_lang: str | None = None
-    filename: str | None = None
+    target_lang: Name
+    source_lang: Name | None = None
+    filename: Name | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
-    glossary_id: str | None = None
+    glossary_id: Name | None = None
     glossary_ids: Names | None = None
-    output_format: str | None = None
+    output_format: Name | None = None
 
 
 class HandleParameters(BaseModel):
     """What an upload was answered with."""
 
-    document_key: str
+    document_key: Name
 
 
 class Documents:
