@@ -9,7 +9,8 @@ import service
 from service.calls.gate import Gate
 from service.config.server_config import ServerConfig
 from service.observe.metrics import Metrics
-from service.text.glossary import GlossaryFolder, NoGlossaries
+from service.text.glossary import NoGlossaries
+from service.text.glossary_folder import GlossaryFolder
 
 if TYPE_CHECKING:
     from service.observe.tracing import Tracing

@@ -89,7 +89,7 @@ class Documents:
         glossary = glossary_of(asked)
         if glossary and not asked.source_lang:
             raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
-        name = await asyncio.to_thread(self._store.name_of, glossary) if glossary else ""
+        name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
         wanted = TranslationRequest(
             texts=(),
             source_language_code=asked.source_lang or "",
