@@ -7,6 +7,7 @@ from service.domain.errors import (
     Cancelled,
     DeadlineExceeded,
     EngineFailure,
+    Forbidden,
     InvalidRequest,
     NotFound,
     NotPossible,
@@ -30,6 +31,7 @@ CODES: dict[type[ServiceError], str] = {
     NotPossible: "FAILED_PRECONDITION",
     Overloaded: "RESOURCE_EXHAUSTED",
     Unauthenticated: "UNAUTHENTICATED",
+    Forbidden: "PERMISSION_DENIED",
     Unavailable: "UNAVAILABLE",
     DeadlineExceeded: "DEADLINE_EXCEEDED",
     Cancelled: "CANCELLED",
@@ -37,7 +39,17 @@ CODES: dict[type[ServiceError], str] = {
     ServiceError: "INTERNAL",
 }
 
-_REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, TooLate, Unauthenticated, Unavailable)
+_REJECTIONS = (
+    InvalidRequest,
+    NotFound,
+    Unimplemented,
+    NotPossible,
+    Overloaded,
+    TooLate,
+    Unauthenticated,
+    Forbidden,
+    Unavailable,
+)
 
 
 def code_of(error: ServiceError) -> str:

@@ -1,16 +1,12 @@
-"""Authentication of callers by API key, and enforcement of their quotas; the only importer of limits."""
+"""Authentication of callers by API key, and enforcement of their quotas."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import SlidingWindowCounterRateLimiter
-
 from service.calls.keys import Key, KeyRing, read_keys
+from service.calls.usage import Usage
 from service.config.watched_files import WatchedFiles, warn_if_world_readable
 from service.domain.call import Caller, TokenUsage
 from service.domain.errors import Public, QuotaExceeded, Unauthenticated
@@ -20,45 +16,6 @@ _WHAT_TO_SEND = "send one as metadata 'authorization: Bearer KEY' or 'x-api-key:
 _MIN_PAUSE_SECONDS = 0.05
 # It is unknown when one of the caller's own calls ends.
 _CONCURRENCY_PAUSE_SECONDS = 1.0
-# Usage is only counted here and compared with quotas elsewhere: a call's tokens count even if they exceed a quota.
-_UNBOUNDED = 2**62
-
-
-class Usage:
-    """The amount of something used within the last minute, by name.
-
-    The sliding window counter keeps two numbers for each name: for the current minute and for the minute before, of
-    which it counts the share that is less than a minute ago. A moving window would store every single token.
-    """
-
-    def __init__(self) -> None:
-        self._storage = MemoryStorage()
-        self._limiter = SlidingWindowCounterRateLimiter(self._storage)
-        self._item = RateLimitItemPerMinute(_UNBOUNDED)
-
-    def add(self, name: str, amount: int) -> None:
-        """Add to the amount used."""
-        if amount:
-            self._limiter.hit(self._item, name, cost=amount)
-
-    def of(self, name: str) -> int:
-        """Return the amount used, rounded up."""
-        before, before_left, current, _ = self._windows(name)
-        return math.ceil(before * before_left / self._item.get_expiry() + current)
-
-    def seconds_until_below(self, name: str, quota: int) -> float:
-        """Return the seconds until the last minute's usage is below `quota`, if nothing is added; 0 if it is now."""
-        minute = self._item.get_expiry()
-        before, before_left, current, current_left = self._windows(name)
-        if before * before_left / minute + current < quota:
-            return 0.0
-        if current < quota:  # enough of the previous minute's usage leaves the window within the current minute
-            return before_left - (quota - current) * minute / before
-        return (current_left - minute) + minute * (1 - quota / current)
-
-    def _windows(self, name: str) -> tuple[int, float, int, float]:
-        """Return the amounts of the last minute and of the current one, each with the seconds that it still counts."""
-        return self._storage.get_sliding_window(self._item.key_for(name), self._item.get_expiry())
 
 
 class Gate:

@@ -7,9 +7,10 @@ A call rejected before it is served goes through `refuse`, which costs less: it 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from service.calls.failures import failed
+from service.calls.gate import Gate
 from service.calls.least_time import LeastTime
 from service.calls.metadata import Metadata, api_key_in, request_id_in
 from service.calls.observer import CallObserver
@@ -17,9 +18,6 @@ from service.domain.call import Call, Phase, begin_call, origin_of_call
 from service.domain.errors import DeadlineExceeded, Overloaded, ServiceError
 from service.domain.translation import Priority
 from service.observe.metrics import Metrics
-
-if TYPE_CHECKING:
-    from service.calls.gate import Gate  # slow to import
 
 _RETRY_SECONDS = 0.1
 
@@ -38,7 +36,7 @@ class CallPipeline:
         metrics: Metrics,
         observer: CallObserver,
         overload: Callable[[Priority], Overloaded | None],
-        gate: "Gate | None" = None,
+        gate: Gate | None = None,
     ) -> None:
         """Use `overload`, which is `Translator.overload`. Without a `gate`, callers need no key."""
         self._metrics = metrics

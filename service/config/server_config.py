@@ -210,15 +210,17 @@ class Need:
         return not needed or (other == self.value if self.value else bool(other))
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach what listens at this address or name."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
+
+
 def _is_exposed(values: Mapping[str, Any]) -> bool:
     """Return whether callers beyond this machine may reach the HTTP port, and nothing says that they may be anyone."""
-    host = values["http_host"]
-    if values["http_port"] < 0 or values["http_without_keys"] or host == "localhost":
-        return False
-    try:
-        return not ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name
-        return True
+    return values["http_port"] >= 0 and not values["http_without_keys"] and not is_loopback(values["http_host"])
 
 
 NEEDS = (

@@ -10,6 +10,7 @@ ServiceError
       +-- MemoryFull       no room for the call's message or answer beside those of others
       +-- MessageTooSlow   its message did not arrive while others waited for theirs
  +-- Unauthenticated       no API key, or an invalid one
+ +-- Forbidden             nobody may do this from where the call comes
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was ready
       +-- TooLate          it would have passed, so nothing was started
@@ -239,6 +240,12 @@ class Unauthenticated(ServiceError):
     """The caller sent no API key, or an unknown or expired one."""
 
     reason = "unauthenticated"
+
+
+class Forbidden(ServiceError):
+    """Nobody may do this from where the call comes, such as another web site's page."""
+
+    reason = "forbidden"
 
 
 class Unavailable(ServiceError):

@@ -42,7 +42,7 @@ async def run_front(
     """
     loop = asyncio.get_running_loop()
     metrics = WorkersMetrics(workers)
-    answer = on_loop(monitoring(pages(workers, metrics)), loop)
+    answer = on_loop(monitoring(pages(workers, metrics), config.metrics_host), loop)
     listeners = [
         HttpListener(config.metrics_host, config.metrics_port, "metrics", "--metrics-port", application(answer))
     ]

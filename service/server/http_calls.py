@@ -27,6 +27,7 @@ from service.faces.http.libretranslate.files import Files
 from service.faces.http.listener import CallListener
 from service.faces.http.page.face import TranslationPage
 from service.faces.http.routes import Route, Routes
+from service.faces.http.same_site import page_rules
 from service.faces.http.v1.face import V1
 from service.process.descriptors import affordable_connections
 from service.process.ports import bound_port
@@ -95,6 +96,12 @@ def call_listener(
     """
     port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=shares_port)
     limits = HttpLimits(config.max_request_bytes, budget)
-    app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, Cors(config.http_origin))
+    rules = page_rules(
+        config.http_origin,
+        config.http_host,
+        asks_for_keys=pipeline.asks_for_keys,
+        takes_anyone=config.http_without_keys,
+    )
+    app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, Cors(config.http_origin), rules)
     most = affordable_connections(config.max_connections, num_ports=2)
     return CallListener(port, app, ConnectionLimits(most, _IDLE_SECONDS, cancels=True), tls)

@@ -1,16 +1,18 @@
-"""What depends on the installation and the configuration: tracing and API keys, imported only where asked for;
-glossaries; ONNX Runtime's version."""
+"""What depends on the installation and the configuration: tracing, imported only where asked for; API keys; glossaries;
+ONNX Runtime's version.
+"""
 
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import service
+from service.calls.gate import Gate
 from service.config.server_config import ServerConfig
 from service.observe.metrics import Metrics
-from service.text.glossary import GlossaryFolder, NoGlossaries
+from service.text.glossary import NoGlossaries
+from service.text.glossary_folder import GlossaryFolder
 
 if TYPE_CHECKING:
-    from service.calls.gate import Gate
     from service.observe.tracing import Tracing
 
 
@@ -38,17 +40,13 @@ def tracing_of(config: ServerConfig) -> "Tracing | None":
     return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
 
 
-def gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
+def gate_of(config: ServerConfig, metrics: Metrics) -> Gate | None:
     """Return what checks API keys and quotas, if there is a file of keys.
 
     Raises:
         FileProblem: the file can't be used.
     """
-    if config.api_keys is None:
-        return None
-    from service.calls.gate import Gate  # its library for quotas is slow to import
-
-    return Gate(config.api_keys, metrics)
+    return None if config.api_keys is None else Gate(config.api_keys, metrics)
 
 
 def glossaries_of(config: ServerConfig) -> GlossaryFolder | NoGlossaries:

@@ -9,7 +9,8 @@ from service.faces.grpc.tls import ServerTls
 from service.models.fleet import Fleet
 from service.models.reload_plan import ReloadOutcome
 from service.observe.metrics import Metrics
-from service.text.glossary import GlossaryFolder, NoGlossaries
+from service.text.glossary import NoGlossaries
+from service.text.glossary_folder import GlossaryFolder
 
 if TYPE_CHECKING:
     from service.calls.gate import Gate

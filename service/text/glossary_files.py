@@ -1,26 +1,24 @@
-"""The files of callers' glossaries: how they are told from the operator's, and written.
+"""The files of callers' glossaries: where they are, what is in them, and how many a key may have.
 
-Their first line is a comment that begins with `MARK` and says, in JSON, what the caller called the glossary, when it
-was created and with which API key. The others are as `glossary.read_glossary` reads them.
+The first line is that of `glossary_head`, the others are as `glossary.read_glossary` reads them.
 """
 
-import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from service.domain.errors import TooMany
+from service.domain.errors import Public, TooMany
 from service.domain.translation import Term
-from service.text.glossary import COMMENT
+from service.text.glossary_folder import CallersFile
+from service.text.glossary_head import Head
 
-MARK = f"{COMMENT} dragoman-glossary "
-
-_MAX_HEAD = 16_384  # characters of the first line
-_MAX_BYTES = 16 * 2**20  # of all callers' files: their terms are held in memory, with an index
+# Of all callers' dictionaries, which are files; their terms are held in memory, in up to four times the bytes.
+MAX_DICTIONARIES = 4096
+MAX_BYTES = 32 * 2**20
+_SHARES = 16  # a key has at most 1/n of both; without keys callers are one, and may have all
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +27,7 @@ class Dictionary:
 
     source_language_code: str
     target_language_code: str
-    terms: tuple[Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The first line of a caller's file."""
-
-    title: str
-    created: datetime
-    key_name: str
-
-    def line(self) -> str:
-        """Return it as it is in the file."""
-        about = {"title": self.title, "created": self.created.isoformat(), "key": self.key_name}
-        return f"{MARK}{json.dumps(about)}\n"
-
-
-def head_of(path: Path) -> Head | None:
-    """Return the first line of a caller's file; `None` if it is another file, or has gone."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            line = file.readline(_MAX_HEAD)
-        if not line.startswith(MARK):
-            return None
-        about = json.loads(line.removeprefix(MARK))
-        return Head(str(about["title"]), datetime.fromisoformat(about["created"]), str(about["key"]))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
+    terms: Sequence[Term]
 
 
 def path_of(folder: Path, name: str, source: str, target: str) -> Path:
@@ -64,23 +35,31 @@ def path_of(folder: Path, name: str, source: str, target: str) -> Path:
     return folder / f"{name}.{source.replace('-', '_')}-{target.replace('-', '_')}.tsv"
 
 
-def write_dictionary(folder: Path, name: str, head: Head, dictionary: Dictionary) -> Path:
-    """Write a file at once, and return where it is: whoever reads it sees all of it or what was there before.
+def contents_of(head: Head, dictionary: Dictionary) -> bytes:
+    """Return what is in a dictionary's file."""
+    return (head.line() + "".join(map(_line, dictionary.terms))).encode("utf-8")
+
+
+def check_share(held: Iterable[CallersFile], new: Iterable[tuple[Path, bytes]], key_name: str) -> None:
+    """Check that callers together, and one of them, have no more than they may.
+
+    `new` files replace those at their path.
 
     Raises:
-        TooMany: callers' files would have more than 16 MiB.
+        TooMany: they would have.
     """
-    path = path_of(folder, name, dictionary.source_language_code, dictionary.target_language_code)
-    contents = (head.line() + "".join(map(_line, dictionary.terms))).encode("utf-8")
-    total = sum(size for other, size in _callers_files(folder) if other != path)
-    if total + len(contents) > _MAX_BYTES:
-        raise TooMany(
-            "the glossaries of callers would have {number} bytes",
-            number=total + len(contents),
-            allowed=str(_MAX_BYTES),
-            advice="delete some",
-        )
-    descriptor, temporary = tempfile.mkstemp(suffix=".part", prefix=".", dir=folder)
+    written = {path: len(contents) for path, contents in new}
+    others = [each for each in held if each.path not in written]
+    own = [each.num_bytes for each in others if each.key_name == key_name] + list(written.values())
+    shares = _SHARES if key_name else 1
+    whose = f"of key {key_name}" if key_name else "of callers"
+    _check(own, shares, whose, "delete some")
+    _check([*(each.num_bytes for each in others), *written.values()], 1, "of all callers", "ask its operator for room")
+
+
+def write(path: Path, contents: bytes) -> None:
+    """Write a file at once: whoever reads it sees all of it or what was there before."""
+    descriptor, temporary = tempfile.mkstemp(suffix=".part", prefix=".", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o644)
@@ -92,14 +71,22 @@ def write_dictionary(folder: Path, name: str, head: Head, dictionary: Dictionary
         with suppress(OSError):
             Path(temporary).unlink()
         raise
-    return path
 
 
-def _callers_files(folder: Path) -> Iterable[tuple[Path, int]]:
-    for path in folder.iterdir():
-        if path.suffix == ".tsv" and head_of(path) is not None:
-            with suppress(OSError):
-                yield path, path.stat().st_size
+def _check(sizes: Sequence[int], shares: int, whose: str, advice: str) -> None:
+    for number, most, what in (
+        (len(sizes), MAX_DICTIONARIES // shares, "dictionaries"),
+        (sum(sizes), MAX_BYTES // shares, "bytes"),
+    ):
+        if number > most:
+            raise TooMany(
+                "the glossaries {whose} would have {number} {what}",
+                whose=Public(whose),
+                number=number,
+                what=Public(what),
+                allowed=str(most),
+                advice=advice,
+            )
 
 
 def _line(term: Term) -> str:

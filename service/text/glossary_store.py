@@ -18,31 +18,28 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from service.domain.errors import NotFound, NotPossible, Public, TooMany
-from service.text.glossary import Glossaries, Glossary, GlossaryFolder
-from service.text.glossary_files import Dictionary, Head, head_of, path_of, write_dictionary
+from service.domain.errors import NotFound, NotPossible, Public
+from service.text.glossary import Glossaries, Glossary
+from service.text.glossary_files import Dictionary, check_share, contents_of, path_of, write
+from service.text.glossary_folder import GlossaryFolder
+from service.text.glossary_head import Head
 from service.text.languages import folded
 
 _NAMESPACE = uuid.UUID("a6f54bbf-0d4b-5a51-9f62-1f0f1d1f7c7e")  # of the ids, which follow from it and from names
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]+")
 _MAX_NAME = 48  # characters, to which a random end may be added
-_MAX_GLOSSARIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class StoredGlossary:
-    """The dictionaries of one name; `title` is what its caller called it.
-
-    `key_name` is that of the API key it was created with, empty if none was required, and `None` if it is the
-    operator's.
-    """
+    """The dictionaries of one name; `title` is what its caller called it."""
 
     id: str
     name: str
     title: str
     created: datetime
-    key_name: str | None
     dictionaries: tuple[Glossary, ...]
+    is_operators: bool = False
 
     def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary | None:
         """Return the dictionary of exactly these languages."""
@@ -51,7 +48,10 @@ class StoredGlossary:
 
 
 class GlossaryStore:
-    """The glossaries of a server, as callers manage them. `key_name` is that of the caller's API key, or empty."""
+    """The glossaries of a server, as callers manage them.
+
+    `key_name` is that of the caller's API key, or empty: callers see the operator's and those of their own key.
+    """
 
     def __init__(self, glossaries: Glossaries, *, takes_changes: bool) -> None:
         """Manage the files of these glossaries, if they are those of a folder and callers may change it."""
@@ -60,30 +60,30 @@ class GlossaryStore:
         self._folder = glossaries if isinstance(glossaries, GlossaryFolder) else None
         self._lock = threading.Lock()
 
-    def all(self) -> list[StoredGlossary]:
-        """Return all glossaries, by name."""
+    def all(self, key_name: str) -> list[StoredGlossary]:
+        """Return all glossaries that a caller may use, by name."""
         self._glossaries.refresh()
-        held = self._glossaries.glossaries
+        held = self._glossaries.of(key_name)
         return [self._stored(name, held) for name in dict.fromkeys(each.name for each in held)]
 
-    def find(self, glossary_id: str) -> StoredGlossary:
+    def find(self, glossary_id: str, key_name: str) -> StoredGlossary:
         """Return the glossary with this id.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is none that the caller may use.
         """
-        name = self.name_of(glossary_id)
-        return self._stored(name, self._glossaries.glossaries)
+        name = self.name_of(glossary_id, key_name)
+        return self._stored(name, self._glossaries.of(key_name))
 
-    def name_of(self, glossary_id: str) -> str:
+    def name_of(self, glossary_id: str, key_name: str) -> str:
         """Return the name, as translations use it, of the glossary with this id.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is none that the caller may use.
         """
         self._glossaries.refresh()
         asked = glossary_id.lower()
-        for name in dict.fromkeys(each.name for each in self._glossaries.glossaries):
+        for name in dict.fromkeys(each.name for each in self._glossaries.of(key_name)):
             if id_of(name) == asked:
                 return name
         raise NotFound("there is no glossary {id}", "glossary", glossary_id, id=glossary_id)
@@ -93,43 +93,24 @@ class GlossaryStore:
 
         Raises:
             NotPossible: the server has no folder of glossaries, takes no changes, or may not write to it.
-            TooMany: there are too many.
+            TooMany: the caller, or all callers together, have too many; see `check_share`.
         """
         with self._changing() as folder:
-            own = [each for each in self.all() if each.key_name is not None]
-            if len(own) >= _MAX_GLOSSARIES:
-                raise TooMany("callers have created {number} glossaries", number=len(own), advice="delete some")
-            name = self._free_name(folder, title)
-            head = Head(title, datetime.now(UTC), key_name)
-            written: list[Path] = []
-            try:
-                for each in dictionaries:
-                    written.append(write_dictionary(folder, name, head, each))
-            except BaseException:
-                for path in written:
-                    path.unlink(missing_ok=True)
-                raise
-            self._glossaries.refresh()
-            return self._stored(name, self._glossaries.glossaries)
+            name = _free_name(folder, title)
+            self._write(folder, name, Head(title, datetime.now(UTC), key_name), dictionaries)
+            return self._stored(name, folder.of(key_name))
 
     def rename(self, glossary_id: str, title: str, key_name: str) -> None:
         """Give a glossary another title; its id and its name stay.
 
         Raises:
-            NotFound: there is none with this id.
-            NotPossible: it is not this caller's, or can't be written.
+            NotFound: as for `find`.
+            NotPossible, TooMany: as for `create`; or the glossary is the operator's.
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
-            head = Head(title, glossary.created, key_name)
-            for each in glossary.dictionaries:
-                write_dictionary(
-                    folder,
-                    glossary.name,
-                    head,
-                    Dictionary(each.source_language_code, each.target_language_code, each.terms),
-                )
-            self._glossaries.refresh()
+            dictionaries = [Dictionary(*_codes(each), each.terms) for each in glossary.dictionaries]
+            self._write(folder, glossary.name, Head(title, glossary.created, key_name), dictionaries)
 
     def put(self, glossary_id: str, dictionary: Dictionary, key_name: str, *, merges: bool = False) -> None:
         """Replace a glossary's dictionary for two languages, or add one.
@@ -137,8 +118,8 @@ class GlossaryStore:
         If it `merges`, terms that the new dictionary lacks stay.
 
         Raises:
-            NotFound: there is no glossary with this id.
-            NotPossible, TooMany: as for `create`; or the glossary is not this caller's.
+            NotFound: as for `find`.
+            NotPossible, TooMany: as for `create`; or the glossary is the operator's.
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
@@ -146,39 +127,54 @@ class GlossaryStore:
             earlier = glossary.dictionary(*codes)
             if merges and earlier is not None:
                 new = {each.source.lower() for each in dictionary.terms}
-                kept = tuple(each for each in earlier.terms if each.source.lower() not in new)
-                dictionary = Dictionary(*codes, kept + dictionary.terms)
-            write_dictionary(folder, glossary.name, Head(glossary.title, glossary.created, key_name), dictionary)
-            self._glossaries.refresh()
+                kept = (each for each in earlier.terms if each.source.lower() not in new)
+                dictionary = Dictionary(*codes, (*kept, *dictionary.terms))
+            self._write(folder, glossary.name, Head(glossary.title, glossary.created, key_name), [dictionary])
 
     def remove(self, glossary_id: str, key_name: str) -> None:
         """Remove a glossary.
 
         Raises:
-            NotFound: there is none with this id.
-            NotPossible: it is not this caller's, or can't be removed.
+            NotFound: as for `find`.
+            NotPossible: it is the operator's, or can't be removed.
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             for each in glossary.dictionaries:
-                path_of(folder, glossary.name, *_codes(each)).unlink(missing_ok=True)
-            self._glossaries.refresh()
+                path_of(folder.path, glossary.name, *_codes(each)).unlink(missing_ok=True)
+            folder.refresh()
 
     def remove_dictionary(self, glossary_id: str, source: str, target: str, key_name: str) -> None:
         """Remove a glossary's dictionary for two languages; a glossary without any ceases to exist.
 
         Raises:
-            NotFound: there is no glossary with this id, or it has no such dictionary.
+            NotFound: as for `find`, or the glossary has no such dictionary.
             NotPossible: as for `remove`.
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             found = found_dictionary(glossary, source, target)
-            path_of(folder, glossary.name, *_codes(found)).unlink(missing_ok=True)
-            self._glossaries.refresh()
+            path_of(folder.path, glossary.name, *_codes(found)).unlink(missing_ok=True)
+            folder.refresh()
+
+    def _write(self, folder: GlossaryFolder, name: str, head: Head, dictionaries: Sequence[Dictionary]) -> None:
+        """Write all files of these dictionaries, or none."""
+        files = [(path_of(folder.path, name, *_codes(each)), contents_of(head, each)) for each in dictionaries]
+        check_share(folder.callers_files, files, head.key_name)
+        there = {path for path, _ in files if path.exists()}
+        try:
+            for path, contents in files:
+                write(path, contents)
+        except BaseException:
+            for path, _ in files:
+                if path not in there:
+                    path.unlink(missing_ok=True)
+            raise
+        finally:
+            folder.refresh()
 
     @contextmanager
-    def _changing(self) -> Iterator[Path]:
+    def _changing(self) -> Iterator[GlossaryFolder]:
         """Keep others, in this and in other processes, from changing the folder's files in the `with` block."""
         if not self._takes_changes:
             raise NotPossible(
@@ -188,13 +184,14 @@ class GlossaryStore:
             raise NotPossible(
                 "this server has no folder of glossaries", advice="start it with --glossaries and a writable folder"
             )
-        path = self._folder.path
+        folder = self._folder
         try:
             with self._lock:
-                descriptor = os.open(path, os.O_RDONLY)
+                descriptor = os.open(folder.path, os.O_RDONLY)
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
-                    yield path
+                    folder.refresh()
+                    yield folder
                 finally:
                     os.close(descriptor)
         except OSError as error:
@@ -205,42 +202,42 @@ class GlossaryStore:
             ) from error
 
     def _own(self, glossary_id: str, key_name: str) -> StoredGlossary:
-        glossary = self.find(glossary_id)
-        if glossary.key_name is None:
+        glossary = self.find(glossary_id, key_name)
+        if glossary.is_operators:
             raise NotPossible(
                 "glossary {name} is a file of the server's operator, and can't be changed here",
                 name=Public(glossary.name),
             )
-        if glossary.key_name != key_name:
-            raise NotPossible("glossary {id} was created with another API key", id=Public(glossary.id))
         return glossary
 
     def _stored(self, name: str, held: Iterable[Glossary]) -> StoredGlossary:
         dictionaries = tuple(each for each in held if each.name == name)
         if not dictionaries or self._folder is None:
             raise NotFound("there is no glossary {name}", "glossary", name, name=name)
-        heads: list[Head | None] = []
-        times: list[float] = []
-        for each in dictionaries:
-            path = path_of(self._folder.path, name, *_codes(each))
-            heads.append(head_of(path))
-            with suppress(OSError):
-                times.append((path if path.exists() else path.with_suffix(".csv")).stat().st_mtime)
+        heads = [each.head for each in dictionaries]
         first = heads[0]
         if first is None or None in heads:
-            created = datetime.fromtimestamp(min(times, default=0.0), UTC)
-            return StoredGlossary(id_of(name), name, name, created, None, dictionaries)
-        return StoredGlossary(id_of(name), name, first.title, first.created, first.key_name, dictionaries)
+            created = datetime.fromtimestamp(min(_seconds(self._folder.path, dictionaries), default=0.0), UTC)
+            return StoredGlossary(id_of(name), name, name, created, dictionaries, is_operators=True)
+        return StoredGlossary(id_of(name), name, first.title, first.created, dictionaries)
 
-    def _free_name(self, folder: Path, title: str) -> str:
-        """Return a name for a new glossary: its title, as far as names can be like it."""
-        name = _NOT_IN_NAMES.sub("-", title).strip("-_")[:_MAX_NAME] or "glossary"
-        taken = {each.name.lower() for each in self._glossaries.glossaries}
-        begins = f"{name.lower()}."
-        is_free = name.lower() not in taken and not any(
-            each.name.lower().startswith(begins) for each in folder.iterdir()
-        )
-        return name if is_free else f"{name}-{secrets.token_hex(4)}"
+
+def _seconds(folder: Path, dictionaries: Iterable[Glossary]) -> Iterator[float]:
+    """Yield when the operator's files were changed."""
+    for each in dictionaries:
+        path = path_of(folder, each.name, *_codes(each))
+        with suppress(OSError):
+            yield (path if path.exists() else path.with_suffix(".csv")).stat().st_mtime
+
+
+def _free_name(folder: GlossaryFolder, title: str) -> str:
+    """Return a name for a new glossary: its title, as far as names can be like it."""
+    name = _NOT_IN_NAMES.sub("-", title).strip("-_")[:_MAX_NAME] or "glossary"
+    begins = f"{name.lower()}."
+    is_free = name.lower() not in {each.lower() for each in folder.names} and not any(
+        each.name.lower().startswith(begins) for each in folder.path.iterdir()
+    )
+    return name if is_free else f"{name}-{secrets.token_hex(4)}"
 
 
 def id_of(name: str) -> str:
@@ -267,7 +264,7 @@ def found_dictionary(glossary: StoredGlossary, source: str, target: str) -> Glos
     return found
 
 
-def _codes(glossary: Glossary) -> tuple[str, str]:
+def _codes(glossary: Glossary | Dictionary) -> tuple[str, str]:
     return glossary.source_language_code, glossary.target_language_code
 
 

@@ -1,13 +1,15 @@
 """Search for glossary terms in texts."""
 
 import functools
-import itertools
-import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import Term
+from service.text.term_list import TermList
+from service.text.term_table import NONE, FirstParts, TermTable, boundaries, hashes_of
 from service.text.words import is_word_boundary, unbroken
 
 _WINDOW = 8_192  # characters searched at once, so that no call holds the interpreter for long
@@ -26,69 +28,47 @@ class TermIndex:
     """Terms indexed by prefix: built once for each glossary, in time linear in the length of its terms."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
-        """Index terms; of those that match the same words, a case-sensitive one wins, else the first."""
-        exact: dict[str, Term] = {}
-        in_any_case: dict[str, Term] = {}
-        for term in terms:
-            if term.source and not term.source[0].isspace():
-                if term.is_case_sensitive:
-                    exact.setdefault(term.source, term)
-                else:
-                    in_any_case.setdefault(_folded(term.source), term)
-        self._exact = _Table(exact)
-        self._in_any_case = _Table(in_any_case)
-        self.first_parts = {_folded(part) for part in self._exact.first_parts} | self._in_any_case.first_parts
-        self.max_length = max(map(len, (*exact, *in_any_case)), default=0)
+        """Index terms; of those that match the same words, a case-sensitive one wins, else the first.
 
-    def longest(self, text: str, folded: str, boundaries: Sequence[int], first: int) -> Term | None:
+        Passes checkpoints.
+        """
+        self._terms = terms if isinstance(terms, TermList) else TermList(terms)
+        self._exact = TermTable(self._sources(is_case_sensitive=True), self._source)
+        self._in_any_case = TermTable(
+            ((number, _folded(source)) for number, source in self._sources(is_case_sensitive=False)),
+            lambda number: _folded(self._source(number)),
+        )
+        folded = hashes_of(_folded(unbroken(source)[0]) for _, source in self._sources(is_case_sensitive=True))
+        self.first_parts = FirstParts(np.concatenate((folded, self._in_any_case.first_parts)))
+        self.max_length = max(self._exact.max_length, self._in_any_case.max_length)
+
+    def _source(self, number: int) -> str:
+        return self._terms.source(number)
+
+    def _sources(self, *, is_case_sensitive: bool) -> Iterator[tuple[int, str]]:
+        for number in self._terms.numbers(is_case_sensitive=is_case_sensitive):
+            source = self._source(number)
+            if source and not source[0].isspace():
+                yield number, source
+
+    def longest(self, text: str, folded: str, places: Sequence[int], first: int) -> Term | None:
         """Return the longest term that begins at the word boundary with index `first` and ends at a later one.
 
-        `boundaries` are all of the text's, which is given both as written and folded.
+        `places` are all boundaries of the text, which is given both as written and folded.
         """
-        exact = self._exact.longest(text, boundaries, first)
-        other = self._in_any_case.longest(folded, boundaries, first)
+        exact = self._found(self._exact.longest(text, places, first))
+        other = self._found(self._in_any_case.longest(folded, places, first))
+        start = places[first]
+        if exact is not None and not text.startswith(exact.source, start):  # one of the same hash
+            exact = None
+        if other is not None and not folded.startswith(_folded(other.source), start):
+            other = None
         if exact is None or (other is not None and len(other.source) > len(exact.source)):
             return other
         return exact
 
-
-class _Table:
-    """Terms and some of their prefixes, such that few lookups find the longest term at a position, whatever the terms
-    are: the number of its parts, which lie between word boundaries, is found by binary search.
-
-    Of a term of 13 = 8 + 4 + 1 parts, the prefixes of 8, 12 and 13 parts are stored. So if the first 8 at a position
-    are present, and the next 4 too, but not the next 2, at most 1 more follows. Each prefix is stored with the longest
-    term that it begins with, so no backtracking is needed where a longer term has started but does not continue.
-    (Waldvogel et al., Scalable High Speed IP Routing Lookups, 1997.)
-    """
-
-    def __init__(self, terms: Mapping[str, Term]) -> None:
-        """Index `terms`, given by their form in texts."""
-        boundaries = {source: _boundaries(unbroken(source)) for source in paced(terms)}
-        max_parts = max(map(len, boundaries.values()), default=1) - 1
-        self.first_parts = {source[: places[1]] for source, places in boundaries.items()}
-        self._steps = [1 << bit for bit in reversed(range(max_parts.bit_length()))]
-        self._longest: dict[str, Term | None] = {}
-        beginnings: dict[str, list[int]] = {}
-        for source, places in paced(boundaries.items()):
-            num_parts = 0
-            for step in self._steps:
-                if (len(places) - 1) & step:
-                    num_parts += step
-                    beginnings.setdefault(source[: places[num_parts]], places[: num_parts + 1])
-        for beginning in paced(sorted(beginnings, key=len)):  # shortest first: so its prefixes' terms are known
-            self._longest[beginning] = terms.get(beginning) or self.longest(beginning, beginnings[beginning], 0)
-
-    def longest(self, text: str, boundaries: Sequence[int], first: int) -> Term | None:
-        """See `TermIndex.longest`."""
-        start, found, last = boundaries[first], None, first
-        for step in self._steps:
-            if last + step < len(boundaries):
-                beginning = text[start : boundaries[last + step]]
-                if beginning in self._longest:
-                    last += step
-                    found = self._longest[beginning]
-        return found
+    def _found(self, number: int) -> Term | None:
+        return None if number == NONE else self._terms[number]
 
 
 def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
@@ -116,31 +96,24 @@ def _terms_within(text: str, start: int, end: int, last: int, indexes: Sequence[
     window = text[start:end]
     folded = _folded(window)
     parts = unbroken(folded)
-    boundaries = _boundaries(parts)
-    term_end = 0 if is_word_boundary(text, start) else boundaries[1]
-    may_begin = functools.reduce(
-        lambda one, other: map(operator.or_, one, other),
-        (map(index.first_parts.__contains__, parts) for index in indexes),
-    )
-    for number in paced(itertools.compress(range(len(parts)), may_begin)):
-        place = boundaries[number]
+    places = boundaries(parts)
+    term_end = 0 if is_word_boundary(text, start) else places[1]
+    hashes = hashes_of(parts)
+    may_begin = functools.reduce(np.logical_or, (index.first_parts.may_have(hashes) for index in indexes))
+    for number in paced(np.flatnonzero(may_begin).tolist()):
+        place = places[number]
         if place < term_end:
             continue
         if place >= last - start:
             break
         best: Term | None = None
         for index in indexes:
-            term = index.longest(window, folded, boundaries, number)
+            term = index.longest(window, folded, places, number)
             if term is not None and (best is None or len(term.source) > len(best.source)):
                 best = term
         if best is not None:
             term_end = place + len(best.source)
             yield FoundTerm(start + place, start + term_end, _target(best, window[place:term_end]))
-
-
-def _boundaries(parts: Iterable[str]) -> list[int]:
-    """Return the word boundaries of a text with these parts between them."""
-    return list(itertools.accumulate(map(len, parts), initial=0))
 
 
 def _target(term: Term, found: str) -> str:

@@ -331,7 +331,7 @@ class Translator:
             model.engine.check_queue(request.priority, current.origin)
         codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
         held = await self.latest_glossaries() if request.glossary else self.glossaries
-        terms = [find_glossary(held, request.glossary, *codes).index] if request.glossary else []
+        terms = [find_glossary(held, request.glossary, *codes, current.key_name).index] if request.glossary else []
         call = TranslationCall(request, model, pair, terms, self._limits, part.documents)
         await self._computations.plan(call)
         _check_in_time(request)

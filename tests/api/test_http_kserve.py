@@ -140,11 +140,11 @@ def test_an_error_is_a_sentence(
 
 
 def test_pages_of_other_sites_load_and_unload_nothing(serve: Any) -> None:
-    server = serve(model_control="explicit", load_model=("tiny",), http_port=0)
+    server = serve(model_control="explicit", load_model=("tiny",), http_port=0, http_origin=("https://example.org",))
     for what in ("load", "unload"):
         for origin in ("https://example.org", "null"):
             reply = post(server, f"/v2/repository/models/tiny/{what}", origin=origin)
-            assert reply.status == 400
+            assert reply.status == 403
             assert "Origin" in reply.error
     assert phase_of(server) == (200, 200, 200)
     own = post(server, "/v2/repository/models/tiny/unload", origin=server.http_url)

@@ -92,7 +92,8 @@ def test_pages_of_other_sites_get_no_leave_unless_it_is_configured(server: InPro
         send(server, name, "station", **page),
         call(server.http_url, "OPTIONS", path, access_control_request_method="POST", **page),  # type: ignore[arg-type]
     )
-    assert [reply.status for reply in replies] == [200, 405]
+    assert [reply.status for reply in replies] == [403, 405]
+    assert "Origin is 'https://example.org'; allowed is this server's own page." in replies[0].body.decode()
     for reply in replies:
         assert [each for each in reply.headers if each == "vary" or each.startswith("access-control-")] == []
 

@@ -13,7 +13,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 
 MAX_PARAMETERS = 64
 MAX_TENSORS = 16  # more than a model has, so that an error can name an unknown tensor
-_MAX_DIMENSIONS = 8  # likewise
+MAX_DIMENSIONS = 8  # likewise
 _GLOSSARY = "keep larger glossaries on the server"
 _FEWER = "send fewer"
 
@@ -34,7 +34,7 @@ MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
         "raw_input_contents": (MAX_TENSORS, _FEWER),
     },
     kserve_pb.ModelInferRequest.InferInputTensor: {
-        "shape": (_MAX_DIMENSIONS, _FEWER),
+        "shape": (MAX_DIMENSIONS, _FEWER),
         "parameters": (MAX_PARAMETERS, _FEWER),
     },
     kserve_pb.ModelInferRequest.InferRequestedOutputTensor: {"parameters": (MAX_PARAMETERS, _FEWER)},

@@ -8,8 +8,11 @@ from google.protobuf.message import Message
 
 from service.domain.errors import InvalidRequest, Path, Quoted, quoted
 from service.faces.grpc.counts import MAXIMA, check_counts_of_json
+from service.faces.json_bounds import check_json
 
 M = TypeVar("M", bound=Message)
+
+_MAX_DIGITS = 64  # more than any number of a message has
 
 
 def message_from_json(body: bytes, kind: type[M]) -> M:
@@ -18,8 +21,9 @@ def message_from_json(body: bytes, kind: type[M]) -> M:
     Raises:
         InvalidRequest: the body is not such a message, or has too many entries.
     """
+    check_json(body)
     try:
-        document = json.loads(body)
+        document = json.loads(body, parse_int=_whole_number)
     except (ValueError, RecursionError) as error:
         raise _not_a(kind, error, "body") from error
     return message_of(document, kind)
@@ -48,6 +52,13 @@ def message_of(document: Any, kind: type[M], given: str = "body") -> M:
         return json_format.ParseDict(document, kind())
     except (json_format.ParseError, ValueError, RecursionError) as error:
         raise _not_a(kind, error, given) from error
+
+
+def _whole_number(digits: str) -> int:
+    """Read a number, whose time grows with the square of its digits."""
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
 
 
 def _not_a(kind: type[Message], why: object, given: str) -> InvalidRequest:

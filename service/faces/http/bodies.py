@@ -1,21 +1,22 @@
-"""Reading of callers' bodies: JSON and forms, checked by the type that they must have."""
+"""Reading of callers' bodies: JSON, and what forms have, checked by the type that they must have."""
 
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
 
 from pydantic import TypeAdapter, ValidationError
 
-from service.domain.errors import InvalidRequest, Path, Public, Quoted, quoted
+from service.domain.errors import InvalidRequest, Path, Public, Quoted, TooMany, quoted
 from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
+from service.faces.http.forms import fields_of
+from service.faces.json_bounds import check_json
 
 T = TypeVar("T")
 
 FORM = "application/x-www-form-urlencoded"
 
-_MAX_FIELDS = 4096
+_FEWER = "send fewer, or several calls"
 _EXPECTED = {
     "string_type": "a string",
     "int_type": "a whole number",
@@ -55,10 +56,20 @@ def json_of(request: HttpRequest, kind: type[T]) -> T:
     given = content_type(request)
     if given not in (JSON, ""):
         raise InvalidRequest("Content-Type is {given}", given=given, allowed=JSON)
+    return from_json(request.body, kind)
+
+
+def from_json(body: bytes, kind: type[T]) -> T:
+    """Read JSON, whatever it was called.
+
+    Raises:
+        InvalidRequest: it is not JSON, not of this type, or has too many values.
+    """
+    check_json(body)
     try:
-        read: T = adapter(kind).validate_json(request.body)
+        read: T = _adapter(kind).validate_json(body)
     except ValidationError as error:
-        raise invalid(error) from None
+        raise _invalid(error) from None
     return read
 
 
@@ -69,24 +80,19 @@ def checked(values: object, kind: type[T]) -> T:
         InvalidRequest: they are not of this type.
     """
     try:
-        found: T = adapter(kind).validate_python(values, strict=False)
+        found: T = _adapter(kind).validate_python(values, strict=False)
     except ValidationError as error:
-        raise invalid(error) from None
+        raise _invalid(error) from None
     return found
 
 
-def form_of(text: str) -> list[tuple[str, str]]:
-    """Return the fields of a query or a URL-encoded body, in order.
+def form_of(query: str) -> list[tuple[str, str]]:
+    """Return the fields of a query, in order.
 
     Raises:
         InvalidRequest: there are too many, or they are not UTF-8.
     """
-    try:
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
-    except UnicodeDecodeError:
-        raise InvalidRequest("the form is not UTF-8", advice="encode it as UTF-8, percent-encoded") from None
-    except ValueError:
-        raise InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_FIELDS}") from None
+    return fields_of(query.encode("latin-1"))
 
 
 def fields_of_form(request: HttpRequest) -> list[tuple[str, str]]:
@@ -95,14 +101,10 @@ def fields_of_form(request: HttpRequest) -> list[tuple[str, str]]:
     Raises:
         InvalidRequest: as for `form_of`.
     """
-    try:
-        return form_of(request.body.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise InvalidRequest("the form is not UTF-8", advice="encode it as UTF-8, percent-encoded") from None
+    return fields_of(request.body)
 
 
-def adapter(kind: Any) -> TypeAdapter[Any]:
-    """Return what checks values of a type."""
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return _kept_adapter(kind)
 
 
@@ -111,7 +113,7 @@ def _kept_adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def invalid(error: ValidationError) -> InvalidRequest:
+def _invalid(error: ValidationError) -> InvalidRequest:
     """Return the first problem, as every other invalid request is reported."""
     problem = error.errors(include_url=False)[0]
     kind, where, given = problem["type"], Path(*problem["loc"]), problem["input"]
@@ -119,6 +121,12 @@ def invalid(error: ValidationError) -> InvalidRequest:
     if kind == "json_invalid":
         subject = "{path} is" if where else "the body is"
         return InvalidRequest(f"{subject} not JSON: {{reason}}", where, reason=Public(str(context["error"])))
+    if kind == "too_long":
+        number, most = context["actual_length"] or len(given), str(context["max_length"])
+        return TooMany("{path} has {number} entries", where, number=number, allowed=most, advice=_FEWER)
+    if kind == "string_too_long":
+        most = f"up to {context['max_length']}"
+        return InvalidRequest("{path} has {number} characters", where, number=len(given), allowed=most)
     if kind == "missing":
         return InvalidRequest("{path} is missing", where)
     if kind == "extra_forbidden":

@@ -15,7 +15,7 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.calls.stay import Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
-from service.domain.errors import ServiceError, Unavailable
+from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
 from service.faces.http.application import HttpAnswer, HttpRequest, check_head, method_of, send_answer
 from service.faces.http.cors import Cors
@@ -29,6 +29,7 @@ from service.faces.http.refusals import (
     UnknownMethod,
 )
 from service.faces.http.routes import Failure, Found, HttpStream, Route, Routes
+from service.faces.http.same_site import PageRules
 
 _NO_ROUTE = "http/no_route"  # name of all calls that are answered before it is known which they are
 
@@ -48,8 +49,9 @@ class HttpCalls:
         limits: HttpLimits,
         is_closing: Callable[[], bool],
         cors: Cors,
+        page_rules: PageRules | None = None,
     ) -> None:
-        """Answer UNAVAILABLE once `is_closing`."""
+        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow."""
         self._routes = routes
         self._pipeline = pipeline
         self._open_calls = open_calls
@@ -57,16 +59,21 @@ class HttpCalls:
         self._intake = Intake(pipeline, limits)
         self._is_closing = is_closing
         self._cors = cors
+        self._page_rules = page_rules
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer a request."""
         head = exchange.head
-        route, found, refused = None, None, None
+        route: Route | None = None
+        found: Found | None = None
+        refused: ServiceError | None = None
         try:
             check_head(head, METHODS)
             found = self._routes.find(head.path)
+            if self._page_rules is not None:
+                self._page_rules.check(head.method, head.headers)
             route = found.by_method.get(method_of(head)) if found else None
-        except Refused as error:
+        except (Refused, Forbidden) as error:
             refused = error
         metadata = tuple(head.headers.items())
         host, port = exchange.peer

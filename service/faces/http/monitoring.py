@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
+from service.config.server_config import is_loopback
 from service.faces.http.application import PLAIN, Answer, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
+from service.faces.http.same_site import has_own_host
 from service.observe.families import to_json
 from service.observe.metrics import Metrics
 from service.process.lifecycle import Phase
@@ -17,10 +19,19 @@ FAMILIES_PATH = "/metrics.json"  # the metrics as `families.to_json`, for what m
 Page = Callable[[str], Awaitable[HttpAnswer]]  # of a request's `Accept`
 
 
-def monitoring(pages: Mapping[str, Page]) -> Answer:
-    """Return what answers scrapers and probes with these pages, by path."""
+def monitoring(pages: Mapping[str, Page], host: str) -> Answer:
+    """Return what answers scrapers and probes with these pages, by path, on a listener of this `host`.
+
+    One for this machine only is asked by an address, localhost or `host`: a page whose own name resolves to it reads
+    nothing. Others have names of which the server knows nothing.
+    """
+    checks_host = is_loopback(host)
 
     async def answer(request: HttpRequest) -> HttpAnswer:
+        if checks_host and not has_own_host(request.headers, host):
+            return HttpAnswer(
+                HTTPStatus.FORBIDDEN, PLAIN, b"Host must be an address, localhost or the host of --metrics-host\n"
+            )
         if request.method != "GET":
             return HttpAnswer(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN, b"only GET is possible here\n", {"Allow": "GET"})
         page = pages.get(request.path)
@@ -71,4 +82,4 @@ def monitoring_listener(
         "/readyz": probe(lambda now: now.is_ready),
         "/livez": probe(lambda now: now.is_alive),
     }
-    return HttpListener(host, port, "metrics", "--metrics-port", application(monitoring(pages)))
+    return HttpListener(host, port, "metrics", "--metrics-port", application(monitoring(pages, host)))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from service.domain.translation import Term
-from service.text.glossary import Glossary, GlossaryError, GlossaryFolder, read_glossary
+from service.text.glossary import Glossary, GlossaryError, read_glossary
+from service.text.glossary_folder import GlossaryFolder
 
 
 def write(folder: Path, text: str, name: str = "products.en-de.tsv", second: int = 1) -> Path:
@@ -82,13 +83,13 @@ def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFi
     path = write(tmp_path, "dog\tHund\n")
     write(tmp_path, "not a glossary", "notes.txt")
     folder = GlossaryFolder(tmp_path)
-    assert [glossary.name for glossary in folder.glossaries] == ["products"]
-    first = folder.find("products", "EN", "de")
+    assert [glossary.name for glossary in folder.of("")] == ["products"]
+    first = folder.find("products", "EN", "de", "")
     assert first is not None
     assert first.terms == (Term("dog", "Hund"),)
-    assert folder.find("products", "en", "fr") is None
+    assert folder.find("products", "en", "fr", "") is None
     assert not folder.refresh()
-    assert folder.find("products", "en", "de") is first  # not read again
+    assert folder.find("products", "en", "de", "") is first  # not read again
 
     write(tmp_path, "dog\tKöter\n", second=2)
     assert folder.refresh()
@@ -99,17 +100,17 @@ def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert [record.getMessage() for record in caplog.records] == [
         f"Glossary left out: {path}: line 1 has no source term. Its previous contents stay in use."
     ]
-    kept = folder.find("products", "en", "de")
+    kept = folder.find("products", "en", "de", "")
     assert kept is not None
     assert kept.terms == (Term("dog", "Köter"),)
 
     write(tmp_path, "dog\tHund\n", second=4)
     write(tmp_path, "chien\tdog\n", "products.fr-en.tsv")
     assert folder.refresh()
-    assert [glossary.source_language_code for glossary in folder.glossaries] == ["en", "fr"]
+    assert [glossary.source_language_code for glossary in folder.of("")] == ["en", "fr"]
     path.unlink()
     assert folder.refresh()
-    assert [glossary.source_language_code for glossary in folder.glossaries] == ["fr"]
+    assert [glossary.source_language_code for glossary in folder.of("")] == ["fr"]
 
 
 def test_a_change_by_callers_is_seen_at_once(tmp_path: Path) -> None:
@@ -132,14 +133,14 @@ def test_a_change_by_callers_is_seen_at_once(tmp_path: Path) -> None:
     assert folder.may_have_changed()
     assert not folder.refresh()
     assert not folder.may_have_changed()
-    assert folder.find("a", "en", "de") is not None
+    assert folder.find("a", "en", "de", "") is not None
 
 
 def test_one_name_and_pair_is_one_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, "dog,Hund\n", "a.en-de.csv")
     write(tmp_path, "dog\tKöter\n", "a.EN-de.tsv")
     folder = GlossaryFolder(tmp_path)
-    assert len(folder.glossaries) == 1
+    assert len(folder.of("")) == 1
     assert "has the same name and languages as" in caplog.text
 
 
@@ -154,7 +155,7 @@ def test_pipes_devices_and_folders_are_no_glossaries(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.en-de.tsv")
     (tmp_path / "b.en-de.tsv").symlink_to("/dev/zero")
     (tmp_path / "c.en-de.tsv").mkdir()
-    assert [each.name for each in GlossaryFolder(tmp_path).glossaries] == ["products"]
+    assert [each.name for each in GlossaryFolder(tmp_path).of("")] == ["products"]
     for name in "abc":
         with pytest.raises(GlossaryError, match=f"{name}.en-de.tsv is not a file"):
             read_glossary(tmp_path / f"{name}.en-de.tsv")

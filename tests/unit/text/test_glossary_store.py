@@ -8,9 +8,10 @@ import pytest
 
 from service.domain.errors import NotFound, NotPossible, TooMany
 from service.domain.translation import Term
-from service.text import glossary_files, glossary_store
-from service.text.glossary import GlossaryFolder, NoGlossaries
+from service.text import glossary_files
+from service.text.glossary import NoGlossaries
 from service.text.glossary_files import Dictionary
+from service.text.glossary_folder import GlossaryFolder
 from service.text.glossary_store import GlossaryStore, StoredGlossary, id_of
 
 EN_DE = Dictionary("en", "de", (Term("train", "Zug"), Term("Key", "Taste", is_case_sensitive=True)))
@@ -41,13 +42,13 @@ def test_a_glossary_is_served_at_once_and_survives_a_restart(folder: GlossaryFol
     created = store.create("My glossary", [EN_DE, DE_EN], "")
     assert created.name == "My-glossary"
     assert created.title == "My glossary"
-    served = folder.find("My-glossary", "en", "de")
+    served = folder.find("My-glossary", "en", "de", "")
     assert served is not None
     assert served.terms == EN_DE.terms
     assert names(folder) == ["My-glossary.de-en.tsv", "My-glossary.en-de.tsv"]
     again = GlossaryStore(GlossaryFolder(folder.path), takes_changes=True)
-    assert again.all() == [created] == [again.find(created.id)]
-    assert again.name_of(created.id.upper()) == "My-glossary"
+    assert again.all("") == [created] == [again.find(created.id, "")]
+    assert again.name_of(created.id.upper(), "") == "My-glossary"
 
 
 @pytest.mark.parametrize(
@@ -67,25 +68,25 @@ def test_no_title_leads_out_of_the_folder(store: GlossaryStore, folder: Glossary
     created = store.create(title, [EN_DE], "")
     assert (created.name, created.title) == (name, title)
     assert names(folder) == [f"{name}.en-de.tsv"]
-    assert store.find(created.id).title == title
+    assert store.find(created.id, "").title == title
 
 
 def test_glossaries_of_one_title_are_different_ones(store: GlossaryStore) -> None:
     first, second = store.create("a", [EN_DE], ""), store.create("A", [DE_EN], "")
     assert first.id != second.id
     assert second.name.startswith("A-")
-    assert terms(store.find(first.id)) == [("train", "Zug"), ("Key", "Taste")]
-    assert store.find(first.id).dictionary("de", "en") is None
+    assert terms(store.find(first.id, "")) == [("train", "Zug"), ("Key", "Taste")]
+    assert store.find(first.id, "").dictionary("de", "en") is None
 
 
 def test_a_dictionary_is_replaced_merged_and_removed(store: GlossaryStore, folder: GlossaryFolder) -> None:
     glossary = store.create("a", [EN_DE], "")
     store.put(glossary.id, Dictionary("en", "de", (Term("TRAIN", "Bahn"), Term("x", "y"))), "", merges=True)
-    assert terms(store.find(glossary.id)) == [("Key", "Taste"), ("TRAIN", "Bahn"), ("x", "y")]
+    assert terms(store.find(glossary.id, "")) == [("Key", "Taste"), ("TRAIN", "Bahn"), ("x", "y")]
     store.put(glossary.id, Dictionary("en", "de", (Term("x", "z"),)), "")
-    assert terms(store.find(glossary.id)) == [("x", "z")]
+    assert terms(store.find(glossary.id, "")) == [("x", "z")]
     store.put(glossary.id, DE_EN, "", merges=True)
-    assert len(store.find(glossary.id).dictionaries) == 2
+    assert len(store.find(glossary.id, "").dictionaries) == 2
     store.remove_dictionary(glossary.id, "EN", "DE", "")
     with pytest.raises(NotFound, match="no dictionary"):
         store.remove_dictionary(glossary.id, "en", "de", "")
@@ -93,13 +94,13 @@ def test_a_dictionary_is_replaced_merged_and_removed(store: GlossaryStore, folde
     assert names(folder) == []
     for call in (store.find, store.name_of):
         with pytest.raises(NotFound):
-            call(glossary.id)
+            call(glossary.id, "")
 
 
 def test_a_new_title_changes_nothing_else(store: GlossaryStore) -> None:
     glossary = store.create("a", [EN_DE, DE_EN], "")
     store.rename(glossary.id, 'b "ü"\n', "")
-    renamed = store.find(glossary.id)
+    renamed = store.find(glossary.id, "")
     assert renamed.title == 'b "ü"\n'
     assert (renamed.id, renamed.created, renamed.dictionaries) == (glossary.id, glossary.created, glossary.dictionaries)
 
@@ -108,14 +109,14 @@ def test_changes_within_a_tick_of_the_clock_are_seen(store: GlossaryStore) -> No
     glossary = store.create("a", [EN_DE], "")
     for target in "abcdefgh":
         store.put(glossary.id, Dictionary("en", "de", (Term("x", target),)), "")
-        assert terms(store.find(glossary.id)) == [("x", target)]
+        assert terms(store.find(glossary.id, "")) == [("x", target)]
 
 
 def test_the_operator_s_files_are_read_and_not_changed(folder: GlossaryFolder, store: GlossaryStore) -> None:
     (folder.path / "ours.en-de.csv").write_text("a,b\n")
-    (folder.path / "ours.en-fr.tsv").write_text("# dragoman-glossary {}\na\tb\n")
-    [glossary] = store.all()
-    assert (glossary.id, glossary.title, glossary.key_name) == (id_of("ours"), "ours", None)
+    (folder.path / "ours.en-fr.tsv").write_text("# of ours\na\tb\n")
+    [glossary] = store.all("")
+    assert (glossary.id, glossary.title, glossary.is_operators) == (id_of("ours"), "ours", True)
     assert terms(glossary) == [("a", "b")]
     changes: list[Callable[[], None]] = [
         lambda: store.put(glossary.id, EN_DE, ""),
@@ -129,20 +130,36 @@ def test_the_operator_s_files_are_read_and_not_changed(folder: GlossaryFolder, s
     assert store.create("ours", [EN_DE], "").name != "ours"
 
 
-def test_nobody_changes_what_another_key_created(store: GlossaryStore) -> None:
+def test_nobody_sees_what_another_key_created(store: GlossaryStore, folder: GlossaryFolder) -> None:
+    (folder.path / "ours.en-de.tsv").write_text("a\tb\n")
     glossary = store.create("a", [EN_DE], "alice")
-    assert store.find(glossary.id).key_name == "alice"
+    assert [each.name for each in store.all("alice")] == ["a", "ours"]
+    assert store.find(glossary.id, "alice") == glossary
     for key_name in ("bob", ""):
-        with pytest.raises(NotPossible, match="another API key"):
-            store.remove(glossary.id, key_name)
+        assert [each.name for each in store.all(key_name)] == ["ours"]
+        assert folder.find("a", "en", "de", key_name) is None
+        assert folder.find("a", "en-GB", "de", key_name) is None
+        calls: list[Callable[[], object]] = [
+            lambda key=key_name: store.find(glossary.id, key),  # type: ignore[misc]
+            lambda key=key_name: store.name_of(glossary.id, key),  # type: ignore[misc]
+            lambda key=key_name: store.put(glossary.id, DE_EN, key),  # type: ignore[misc]
+            lambda key=key_name: store.rename(glossary.id, "b", key),  # type: ignore[misc]
+            lambda key=key_name: store.remove(glossary.id, key),  # type: ignore[misc]
+            lambda key=key_name: store.remove_dictionary(glossary.id, "en", "de", key),  # type: ignore[misc]
+        ]
+        for call in calls:
+            with pytest.raises(NotFound, match="there is no glossary"):
+                call()
+        other = store.create("a", [EN_DE], key_name)
+        assert other.name != "a"
     store.remove(glossary.id, "alice")
 
 
 def test_a_server_without_a_folder_has_none() -> None:
     store = GlossaryStore(NoGlossaries(), takes_changes=True)
-    assert store.all() == []
+    assert store.all("") == []
     with pytest.raises(NotFound):
-        store.find(id_of("a"))
+        store.find(id_of("a"), "")
     with pytest.raises(NotPossible, match="--glossaries"):
         store.create("a", [EN_DE], "")
 
@@ -150,7 +167,7 @@ def test_a_server_without_a_folder_has_none() -> None:
 def test_a_server_that_takes_no_changes_has_those_of_its_operator(folder: GlossaryFolder) -> None:
     (folder.path / "products.en-de.tsv").write_text("window\tScheibe\n")
     store = GlossaryStore(folder, takes_changes=False)
-    assert [each.name for each in store.all()] == ["products"]
+    assert [each.name for each in store.all("")] == ["products"]
     with pytest.raises(NotPossible, match="caller_glossaries"):
         store.create("a", [EN_DE], "")
 
@@ -170,7 +187,7 @@ def test_a_folder_that_is_not_writable_is_told(
 def test_a_glossary_is_created_whole_or_not_at_all(
     store: GlossaryStore, folder: GlossaryFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(glossary_files, "_MAX_BYTES", 200)
+    monkeypatch.setattr(glossary_files, "MAX_BYTES", 200)
     large = Dictionary("de", "en", tuple(Term(f"term {number}", "x") for number in range(50)))
     with pytest.raises(TooMany, match="Delete some"):
         store.create("a", [EN_DE, large], "")
@@ -178,7 +195,7 @@ def test_a_glossary_is_created_whole_or_not_at_all(
 
 
 def test_there_are_only_so_many(store: GlossaryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glossary_store, "_MAX_GLOSSARIES", 2)
+    monkeypatch.setattr(glossary_files, "MAX_DICTIONARIES", 2)
     glossary = store.create("a", [EN_DE], "")
     store.create("b", [EN_DE], "")
     with pytest.raises(TooMany):
@@ -200,4 +217,4 @@ def test_changes_of_several_stores_are_not_lost(folder: GlossaryFolder) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(terms(stores[0].find(glossary.id))) == 2 + 15
+    assert len(terms(stores[0].find(glossary.id, ""))) == 2 + 15

@@ -1,7 +1,7 @@
 """The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -90,7 +90,7 @@ class GoogleMethods:
     async def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
         """List a page of the glossaries."""
         names.check_parent(request.parent)
-        found = messages.filtered((await self._translator.latest_glossaries()).glossaries, request.filter)
+        found = messages.filtered(await self._held(), request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
         return pb.ListGlossariesResponse(
             glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
@@ -162,10 +162,14 @@ class GoogleMethods:
     async def _translate(self, asked: TranslationRequest) -> Translations:
         return (await self._translator.translate(asked)).translations
 
+    async def _held(self) -> Sequence[Glossary]:
+        """Return the glossaries that the caller may use."""
+        return (await self._translator.latest_glossaries()).of(current_call().key_name)
+
     async def _found(self, field: str, full_name: str) -> list[Glossary]:
         """Return the glossaries that `field` of a request refers to: one, or several for different languages."""
         name = names.glossary_of(full_name, field)
-        held = (await self._translator.latest_glossaries()).glossaries
+        held = await self._held()
         found = [each for each in held if name in (each.name, messages.glossary_id(each))]
         if not found:
             there = listed(map(messages.glossary_id, held))

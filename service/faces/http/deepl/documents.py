@@ -19,6 +19,7 @@ from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, 
 from service.domain.translation import TranslationRequest
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bounded import Name
 from service.faces.http.deepl.failures import spelled
 from service.faces.http.deepl.messages import Document, Names, check_formality, glossary_of
 from service.faces.http.deepl.parameters import asked_in
@@ -42,19 +43,19 @@ _API = "deepl"
 class UploadParameters(BaseModel):
     """How to translate a document. Unknown parameters are ignored, as DeepL does."""
 
-    target_lang: str
-    source_lang: str | None = None
-    filename: str | None = None
+    target_lang: Name
+    source_lang: Name | None = None
+    filename: Name | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
-    glossary_id: str | None = None
+    glossary_id: Name | None = None
     glossary_ids: Names | None = None
-    output_format: str | None = None
+    output_format: Name | None = None
 
 
 class HandleParameters(BaseModel):
     """What an upload was answered with."""
 
-    document_key: str
+    document_key: Name
 
 
 class Documents:
@@ -90,7 +91,7 @@ class Documents:
         glossary = glossary_of(asked)
         if glossary and not asked.source_lang:
             raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
-        name = await asyncio.to_thread(self._store.name_of, glossary) if glossary else ""
+        name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
         wanted = TranslationRequest(
             texts=(),
             source_language_code=asked.source_lang or "",

@@ -77,7 +77,7 @@ class DeepL:
         current_call().asks_for(asked.text)
         self._translator.check_texts(asked.text)
         glossary = messages.glossary_of(asked)
-        name = await asyncio.to_thread(self._store.name_of, glossary) if glossary else ""
+        name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
         size = sum(map(len, asked.text)) // _CHARACTERS_PER_ENTRY if asked.tag_handling else 0
         marked = await self._translator.convert(lambda: messages.marked_texts(asked), size)
         deadline = time.monotonic() + self._default_deadline_seconds

@@ -51,7 +51,7 @@ def status_for(error: ServiceError) -> int:
         return QUOTA_EXCEEDED
     if isinstance(error, Unauthenticated):
         return HTTPStatus.FORBIDDEN
-    if isinstance(error, TooLong) or (isinstance(error, TooMany) and error.path[:1] == ("texts",)):
+    if isinstance(error, TooLong) or (isinstance(error, TooMany) and error.path[:1] in (("text",), ("texts",))):
         return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     if isinstance(error, PairNotFound | Unimplemented):
         return HTTPStatus.BAD_REQUEST

@@ -66,7 +66,7 @@ class Glossaries:
 
     async def list_single(self, request: HttpRequest) -> HttpAnswer:
         """List the glossaries with one dictionary."""
-        single = [each for each in await asyncio.to_thread(self._store.all) if len(each.dictionaries) == 1]
+        single = [each for each in await asyncio.to_thread(self._store.all, _key_name()) if len(each.dictionaries) == 1]
         return in_json({"glossaries": [messages.single_glossary_document(each) for each in single]})
 
     async def create_single(self, request: HttpRequest) -> HttpAnswer:
@@ -93,7 +93,7 @@ class Glossaries:
 
     async def list_all(self, request: HttpRequest) -> HttpAnswer:
         """List all glossaries."""
-        glossaries = await asyncio.to_thread(self._store.all)
+        glossaries = await asyncio.to_thread(self._store.all, _key_name())
         return in_json({"glossaries": [messages.glossary_document(each) for each in glossaries]})
 
     async def create(self, request: HttpRequest) -> HttpAnswer:
@@ -145,7 +145,7 @@ class Glossaries:
         return _REMOVED
 
     async def _find(self, request: HttpRequest) -> StoredGlossary:
-        return await asyncio.to_thread(self._store.find, request.parts["glossary_id"])
+        return await asyncio.to_thread(self._store.find, request.parts["glossary_id"], _key_name())
 
     async def _single(self, request: HttpRequest) -> StoredGlossary:
         glossary = await self._find(request)

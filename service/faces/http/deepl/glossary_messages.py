@@ -15,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path, Public, Quoted
 from service.domain.translation import Term
-from service.faces.counts import check_count
+from service.faces.http.bounded import AtMost, Checked, Name
 from service.faces.http.languages import ListedLanguage
-from service.text.glossary import COMMENT, MAX_TERM_LENGTH, Glossary
+from service.text.glossary import MAX_TERM_LENGTH, Glossary
 from service.text.glossary_files import Dictionary
+from service.text.glossary_head import COMMENT
 from service.text.glossary_store import StoredGlossary
 from service.text.languages import canonical, folded, is_well_formed, language_of
 
@@ -38,15 +39,18 @@ class _Message(BaseModel):
 class PairParameters(_Message):
     """Two languages."""
 
-    source_lang: str
-    target_lang: str
+    source_lang: Name
+    target_lang: Name
 
 
 class DictionaryParameters(PairParameters):
     """The entries of a dictionary."""
 
-    entries: str
+    entries: Annotated[str, Checked("what its key may keep, once its entries are counted")]
     entries_format: Literal["tsv", "csv"]
+
+
+Dictionaries = Annotated[list[DictionaryParameters], AtMost(_MAX_DICTIONARIES)]
 
 
 class CreateParameters(DictionaryParameters):
@@ -59,14 +63,14 @@ class CreateSeveralParameters(_Message):
     """A glossary of version 3."""
 
     name: Title
-    dictionaries: list[DictionaryParameters]
+    dictionaries: Dictionaries
 
 
 class PatchParameters(_Message):
     """A new name, or entries to add."""
 
     name: Title | None = None
-    dictionaries: list[DictionaryParameters] = []
+    dictionaries: Dictionaries = []
 
 
 def pair_of(asked: PairParameters, where: tuple[str | int, ...] = ()) -> tuple[str, str]:
@@ -116,9 +120,8 @@ def dictionaries_of(asked: Sequence[DictionaryParameters], pairs: Sequence[tuple
     """Return the dictionaries of a glossary.
 
     Raises:
-        InvalidRequest: there are too many, two of the same languages, or as for `dictionary_of`.
+        InvalidRequest: two are of the same languages, or as for `dictionary_of`.
     """
-    check_count("dictionaries", len(asked), _MAX_DICTIONARIES, advice="give fewer")
     found: dict[tuple[str, str], Dictionary] = {}
     for index, each in enumerate(asked):
         dictionary = dictionary_of(each, pairs, ("dictionaries", index))

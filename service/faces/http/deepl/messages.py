@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic_core import PydanticCustomError
 
 from service.domain.call import TokenUsage
 from service.domain.errors import InvalidRequest, Path, Quoted, Unimplemented
-from service.domain.translation import MAX_TEXTS, MimeType, SplitSentences, Translation, TranslationRequest
-from service.faces.counts import check_count
+from service.domain.translation import MimeType, SplitSentences, Translation, TranslationRequest
+from service.faces.http.bounded import AtMost, Checked, Name, Texts
 from service.faces.http.languages import ListedLanguage
 from service.text.detection import UNDETERMINED
 from service.text.languages import display_name
@@ -41,8 +42,11 @@ def _names(value: object) -> object:
         value = [value]
     if not isinstance(value, list):
         return value
-    if not all(isinstance(each, str) for each in value):
+    if len(value) > _MAX_TAGS or not all(isinstance(each, str) for each in value):
         return value  # the check of its type reports it
+    number = len(value) + sum(each.count(",") for each in value)
+    if number > _MAX_TAGS:
+        raise PydanticCustomError("too_long", "", {"actual_length": number, "max_length": _MAX_TAGS})
     return [part for each in value for name in each.split(",") if (part := name.strip())]
 
 
@@ -50,8 +54,8 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Texts = Annotated[list[str], BeforeValidator(_listed)]
-Names = Annotated[list[str], BeforeValidator(_names)]
+Listed = Annotated[Texts, BeforeValidator(_listed)]
+Names = Annotated[list[Name], AtMost(_MAX_TAGS), BeforeValidator(_names)]
 
 
 class TranslateParameters(BaseModel):
@@ -59,14 +63,14 @@ class TranslateParameters(BaseModel):
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
-    text: Texts
-    target_lang: str
-    source_lang: str | None = None
-    context: str | None = None
+    text: Listed
+    target_lang: Name
+    source_lang: Name | None = None
+    context: Annotated[str, Checked("nothing: it has no effect")] | None = None
     split_sentences: Annotated[Literal["0", "1", "nonewlines"] | None, BeforeValidator(_as_text)] = None
     preserve_formatting: bool | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
-    glossary_id: str | None = None
+    glossary_id: Name | None = None
     glossary_ids: Names | None = None
     model_type: Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None = None
     show_billed_characters: bool | None = None
@@ -76,9 +80,9 @@ class TranslateParameters(BaseModel):
     ignore_tags: Names | None = None
     splitting_tags: Names | None = None
     non_splitting_tags: Names | None = None
-    style_id: str | None = None
-    custom_instructions: Texts | None = None
-    translation_memory_id: str | None = None
+    style_id: Name | None = None
+    custom_instructions: Listed | None = None
+    translation_memory_id: Name | None = None
 
 
 class LanguagesParameters(BaseModel):
@@ -97,12 +101,9 @@ def check_parameters(asked: TranslateParameters) -> None:
     """Check what doesn't depend on models.
 
     Raises:
-        InvalidRequest: there are too many texts or tags, or parameters that don't go together.
+        InvalidRequest: there are parameters that don't go together.
         Unimplemented: DeepL has what is asked for, and this server has not.
     """
-    check_count("texts", len(asked.text), MAX_TEXTS)
-    for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
-        check_count(name, len(getattr(asked, name) or ()), _MAX_TAGS, advice="name fewer")
     check_formality(asked.formality)
     for name, value in (
         ("style_id", asked.style_id),

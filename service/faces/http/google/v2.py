@@ -16,8 +16,7 @@ from service.domain.errors import (
     Unimplemented,
     quoted,
 )
-from service.domain.translation import MAX_TEXTS, TranslationRequest
-from service.faces.counts import check_count
+from service.domain.translation import TranslationRequest
 from service.faces.grpc.google.messages import finish_reasons
 from service.faces.grpc.google.methods import FINISH_REASONS_KEY, GoogleMethods
 from service.faces.http.answers import in_json
@@ -160,6 +159,5 @@ def _fields(request: HttpRequest) -> Fields:
 
 
 def _texts(texts: list[str]) -> tuple[str, ...]:
-    check_count("q", len(texts), MAX_TEXTS)
     current_call().asks_for(texts)
     return tuple(texts)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from service.domain.translation import DetectedLanguage, MimeType, Translation
 from service.faces.grpc.google import names as names
+from service.faces.http.bounded import Name, Texts
 from service.faces.http.languages import ListedLanguage
 
 Document = dict[str, Any]
@@ -27,31 +28,31 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Texts = Annotated[list[str], BeforeValidator(_listed)]
+Listed = Annotated[Texts, BeforeValidator(_listed)]
 
 
 class TranslateParameters(_Parameters):
     """What to translate; `cid` are customizations, which must be none."""
 
-    q: Texts
-    target: str
-    source: str | None = None
+    q: Listed
+    target: Name
+    source: Name | None = None
     format: Literal["html", "text"] | None = None
-    model: str | None = None
-    cid: Texts | None = None
+    model: Name | None = None
+    cid: Listed | None = None
 
 
 class DetectParameters(_Parameters):
     """What to detect the languages of."""
 
-    q: Texts
+    q: Listed
 
 
 class LanguagesParameters(_Parameters):
     """In which language to name the languages, and of which model they are."""
 
-    target: str | None = None
-    model: str | None = None
+    target: Name | None = None
+    model: Name | None = None
 
 
 def model_of(model: str | None) -> str:

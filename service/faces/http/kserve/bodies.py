@@ -1,11 +1,14 @@
 """The JSON of requests. As with Triton, Content-Type does not matter."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from service.domain.translation import MAX_TEXTS
+from service.faces.grpc.counts import MAX_DIMENSIONS, MAX_PARAMETERS, MAX_TENSORS
 from service.faces.grpc.kserve.plain_data import Parameters
-from service.faces.http.bodies import adapter, invalid
+from service.faces.http.bodies import from_json
+from service.faces.http.bounded import Anything, AtMost, Name
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -15,7 +18,7 @@ class _Body(BaseModel):
 
 
 class _WithParameters(_Body):
-    parameters: dict[str, Any] | None = None
+    parameters: Annotated[dict[Name, Anything], AtMost(MAX_PARAMETERS)] | None = None
 
     @property
     def given(self) -> Parameters:
@@ -26,26 +29,26 @@ class _WithParameters(_Body):
 class InputBody(_WithParameters):
     """A tensor: its elements are in `data`, or follow the JSON."""
 
-    name: str
-    datatype: str
-    shape: list[Annotated[int, Field(ge=-(2**63), lt=2**63)]]
-    data: list[Any] | None = None
+    name: Name
+    datatype: Name
+    shape: Annotated[list[Annotated[int, Field(ge=-(2**63), lt=2**63)]], AtMost(MAX_DIMENSIONS)]
+    data: Annotated[list[Anything], AtMost(MAX_TEXTS)] | None = None
 
 
 class OutputBody(_WithParameters):
     """A tensor that the caller wants."""
 
-    name: str
+    name: Name
 
 
 class InferBody(_WithParameters):
     """A request to infer. The URL names the model; some clients name it here, too."""
 
-    model_name: str | None = None
-    model_version: str | None = None
-    id: str | None = None
-    inputs: list[InputBody]
-    outputs: list[OutputBody] | None = None
+    model_name: Name | None = None
+    model_version: Name | None = None
+    id: Name | None = None
+    inputs: Annotated[list[InputBody], AtMost(MAX_TENSORS)]
+    outputs: Annotated[list[OutputBody], AtMost(MAX_TENSORS)] | None = None
 
 
 class IndexBody(_Body):
@@ -62,10 +65,6 @@ def parsed(document: bytes, kind: type[B]) -> B:
     """Read JSON; nothing at all counts as an empty object.
 
     Raises:
-        InvalidRequest: it is not JSON, or not of this type.
+        InvalidRequest: as for `from_json`.
     """
-    try:
-        body: B = adapter(kind).validate_json(document or b"{}")
-    except ValidationError as error:
-        raise invalid(error) from None
-    return body
+    return from_json(document or b"{}", kind)

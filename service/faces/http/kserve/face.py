@@ -10,7 +10,7 @@ from functools import partial
 from http import HTTPStatus
 
 from service.domain.call import Call
-from service.domain.errors import InvalidRequest, ServiceError, Unimplemented
+from service.domain.errors import Forbidden, ServiceError, Unimplemented
 from service.domain.translation import Priority
 from service.faces.grpc.kserve.messages import priority_of
 from service.faces.grpc.kserve.methods import KServeMethods, no_log_settings, no_shared_memory, no_trace_settings
@@ -25,6 +25,7 @@ from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.kserve.bodies import IndexBody, ModelBody, parsed
 from service.faces.http.kserve.inference import WantedOutputs, answer_of, infer_body_of, input_tensors
 from service.faces.http.routes import Handle, Route
+from service.faces.http.same_site import has_own_origin
 
 BINARY_DATA = "binary_tensor_data"  # Triton's name of the extension
 
@@ -154,11 +155,12 @@ def _priority(request: HttpRequest) -> Priority:
 
 
 def _check_origin(request: HttpRequest) -> None:
-    """Reject a request from another site's page, which a browser sends without asking if it has no body of JSON."""
-    origin, host = request.headers.get("origin"), request.headers.get("host", "")
-    if origin is not None and origin.partition("://")[2].lower() != host.lower():
-        raise InvalidRequest(
-            "Origin is {origin}", origin=origin, advice="pages of other sites may not load or unload models"
+    """Reject a request from another site's page, even one that may call."""
+    if not has_own_origin(request.headers):
+        raise Forbidden(
+            "Origin is {origin}",
+            origin=request.headers.get("origin", ""),
+            advice="pages of other sites may not load or unload models",
         )
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from service.domain.errors import InvalidRequest, Path, Public, Quoted, shown
 from service.domain.translation import MAX_TEXTS
-from service.faces.counts import check_count
-from service.faces.grpc.counts import MAX_TENSORS
 from service.faces.grpc.kserve.plain_data import InputTensor, OutputTensor, Parameters
 from service.faces.grpc.kserve.tensors import BYTES, elements_of
 from service.faces.http.answers import in_json
@@ -48,7 +46,6 @@ def input_tensors(body: InferBody, data: bytes) -> list[InputTensor]:
     Raises:
         InvalidRequest: the data don't match the inputs, or an element is not a text.
     """
-    check_count("inputs", len(body.inputs), MAX_TENSORS, "send fewer")
     tensors: list[InputTensor] = []
     position = 0
     for tensor in body.inputs:
@@ -156,7 +153,6 @@ def _elements_in_json(tensor: InputBody) -> Sequence[bytes]:
     if tensor.datatype != BYTES or tensor.data is None:
         return ()  # `texts_of` rejects it
     where = f"inputs[{tensor.name[:60]}].data"
-    check_count(where, len(tensor.data), MAX_TEXTS)
     for index, element in enumerate(tensor.data):
         if not isinstance(element, str):
             raise InvalidRequest("{path} is not a text", Path(where, index), advice=f"a {BYTES} tensor has texts")

@@ -16,6 +16,7 @@ from service.faces.counts import check_count
 from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import FORM, checked, content_type, form_of, json_of, mentions
+from service.faces.http.bounded import Anything, Name
 from service.faces.http.languages import ListedLanguage
 from service.faces.http.multipart import MULTIPART, fields_of_any_form
 from service.faces.http.spelling import spell, spelling_of
@@ -47,21 +48,21 @@ class _Message(BaseModel):
 class TranslateBody(_Message):
     """Body of /translate: `q` is a text, or a list of them."""
 
-    q: Any = None
-    source: str | None = None
-    target: str | None = None
-    format: str | None = None
+    q: Anything = None
+    source: Name | None = None
+    target: Name | None = None
+    format: Name | None = None
     alternatives: int | None = None
 
 
 class DetectBody(_Message):
     """Body of /detect: `q` is a text, or a list of texts that are detected as one."""
 
-    q: Any = None
+    q: Anything = None
 
 
 class _KeyBody(_Message):
-    api_key: str | None = None
+    api_key: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,12 @@ def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
         raise _missing("q")
     if isinstance(q, str):
         return (q,), False
+    if isinstance(q, list):
+        check_count("q", len(q), MAX_TEXTS)
     if not isinstance(q, list) or not all(isinstance(each, str) for each in q):
         raise InvalidRequest(
             "{path} is {value}", Path("q"), value=Quoted(shown(q)), allowed="a text or a list of texts"
         )
-    check_count("q", len(q), MAX_TEXTS)
     return tuple(q), True
 
 

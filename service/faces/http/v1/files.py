@@ -1,18 +1,28 @@
 """Documents in our own API: a form with a file and the fields of /v1/translate that fit, answered by the file."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Json
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json
+from pydantic_core import PydanticCustomError
 
 from service.documents import DocumentOptions
 from service.domain.translation import TranslationRequest
 from service.faces.http.application import FormPart, HttpAnswer, HttpRequest
 from service.faces.http.bodies import checked
+from service.faces.http.bounded import AtMost, Checked, Name
 from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentTranslator
 from service.faces.http.documents.uploads import file_answer, form_with_file, upload_of
 from service.faces.http.v1 import messages
 
 _COLUMNS = "columns"
+_MAX_COLUMNS = 1024
+_MAX_OPTIONS = 4096  # characters of JSON
+
+
+def _not_long(options: object) -> object:
+    if isinstance(options, str) and len(options) > _MAX_OPTIONS:
+        raise PydanticCustomError("string_too_long", "", {"max_length": _MAX_OPTIONS})
+    return options
 
 
 class FileFields(BaseModel):
@@ -20,17 +30,21 @@ class FileFields(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    source_language_code: str = Field("", description="BCP 47, such as en; detected where it is left out.")
-    target_language_code: str = Field(description="BCP 47, such as de.")
-    columns: list[str] = Field([], description="Of a table: names of the columns to translate; may be repeated.")
+    source_language_code: Name = Field("", description="BCP 47, such as en; detected where it is left out.")
+    target_language_code: Name = Field(description="BCP 47, such as de.")
+    columns: Annotated[list[Name], AtMost(_MAX_COLUMNS)] = Field(
+        [], description="Of a table: names of the columns to translate; may be repeated."
+    )
     retranslate: bool = Field(False, description="Of .po and .xliff: also entries that have a translation.")
-    model: str = Field("", description=messages.about("model"))
-    model_version: str = Field("", description=messages.about("model_version"))
-    options: Json[messages.DecodingOptions] | None = Field(None, description="How to decode, as JSON.")
+    model: Name = Field("", description=messages.about("model"))
+    model_version: Name = Field("", description=messages.about("model_version"))
+    options: Annotated[Json[messages.DecodingOptions], BeforeValidator(_not_long)] | None = Field(
+        None, description="How to decode, as JSON."
+    )
     priority: Literal["high", "normal", "low"] = Field("normal", description=messages.about("priority"))
     split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=messages.about("split_sentences"))
     preserve_formatting: bool = Field(False, description=messages.about("preserve_formatting"))
-    glossary: str = Field("", description=messages.about("glossary"))
+    glossary: Name = Field("", description=messages.about("glossary"))
     strict: bool = Field(False, description=messages.about("strict"))
     deadline: float | None = Field(None, description="Milliseconds until the answer must be there; 600,000 by default.")
 
@@ -38,7 +52,7 @@ class FileFields(BaseModel):
 class FileRequest(FileFields):
     """A form with a document, and how to translate it."""
 
-    file: str = Field(
+    file: Annotated[str, Checked("the bytes of an upload")] = Field(
         description="The document. The ending of its file's name tells the format.",
         json_schema_extra={"contentMediaType": "application/octet-stream"},
     )

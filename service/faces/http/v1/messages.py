@@ -7,7 +7,7 @@ Fields have the names of `dragoman.v1`'s messages. Those of the options come fro
 import enum
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -24,7 +24,8 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
-from service.faces.counts import MAX_LABELS, MAX_TERMS, check_count
+from service.faces.counts import MAX_LABELS, MAX_TERMS
+from service.faces.http.bounded import AtMost, Name, Text, Texts
 from service.models.loaded_model import LoadedModel
 
 Document = dict[str, Any]
@@ -67,8 +68,8 @@ else:
 class TermMessage(_Message):
     """A term and its required translation; without a target it is kept unchanged."""
 
-    source: str = Field(description="What the text has.")
-    target: str | None = Field(None, description="What the translation will have; the same where it is left out.")
+    source: Text = Field(description="What the text has.")
+    target: Text | None = Field(None, description="What the translation will have; the same where it is left out.")
     case_sensitive: bool = Field(False, description="Whether upper and lower case differ.")
 
 
@@ -80,39 +81,41 @@ def about(name: str) -> str:
 class TranslateRequest(_Message):
     """Texts to translate; give `text` or `texts`."""
 
-    text: str | None = Field(None, description="One text.")
-    texts: list[str] | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
-    source_language_code: str = Field("", description="BCP 47, such as en; detected where it is left out.")
-    target_language_code: str = Field(description="BCP 47, such as de.")
-    model: str = Field("", description=about("model"))
-    model_version: str = Field("", description=about("model_version"))
+    text: Text | None = Field(None, description="One text.")
+    texts: Texts | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
+    source_language_code: Name = Field("", description="BCP 47, such as en; detected where it is left out.")
+    target_language_code: Name = Field(description="BCP 47, such as de.")
+    model: Name = Field("", description=about("model"))
+    model_version: Name = Field("", description=about("model_version"))
     options: DecodingOptions | None = Field(None, description="How to decode.")
     mime_type: Literal["text/plain", "text/html"] = Field("text/plain", description=about("mime_type"))
     priority: Literal["high", "normal", "low"] = Field("normal", description=about("priority"))
     split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=about("split_sentences"))
     preserve_formatting: bool = Field(False, description=about("preserve_formatting"))
-    glossary: str = Field("", description=about("glossary"))
-    terms: list[TermMessage] = Field([], description="Terms of this call; they take precedence over the glossary's.")
-    target_prefixes: list[str] = Field([], description="Beginnings of the translations: one for each text, or none.")
+    glossary: Name = Field("", description=about("glossary"))
+    terms: Annotated[list[TermMessage], AtMost(MAX_TERMS)] = Field(
+        [], description="Terms of this call; they take precedence over the glossary's."
+    )
+    target_prefixes: Texts = Field([], description="Beginnings of the translations: one for each text, or none.")
     return_alignments: bool = Field(False, description="Return which parts of source and translation correspond.")
     return_segments: bool = Field(False, description="Return the segments that each text was translated in.")
     strict: bool = Field(False, description=about("strict"))
-    labels: dict[str, str] = Field({}, description="Labels of yours.")
+    labels: Annotated[dict[Name, Name], AtMost(MAX_LABELS)] = Field({}, description="Labels of yours.")
     deadline: float | None = Field(None, description=DEADLINE)
 
 
 class DetectRequest(_Message):
     """Texts to detect the languages of; give `text` or `texts`."""
 
-    text: str | None = Field(None, description="One text.")
-    texts: list[str] | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
+    text: Text | None = Field(None, description="One text.")
+    texts: Texts | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
 
 
 def texts_of(body: TranslateRequest | DetectRequest) -> tuple[str, ...]:
     """Return the texts of a call.
 
     Raises:
-        InvalidRequest: there are none, both `text` and `texts`, or too many.
+        InvalidRequest: there are none, or both `text` and `texts`.
     """
     if body.text is not None:
         if body.texts is not None:
@@ -120,7 +123,6 @@ def texts_of(body: TranslateRequest | DetectRequest) -> tuple[str, ...]:
         return (body.text,)
     if body.texts is None:
         raise InvalidRequest("{path} is missing", Path("text"), advice="give text, or texts for several")
-    check_count("texts", len(body.texts), MAX_TEXTS)
     return tuple(body.texts)
 
 
@@ -135,7 +137,7 @@ def request_from(body: TranslateRequest, texts: tuple[str, ...], default_deadlin
     """Return the caller's request.
 
     Raises:
-        InvalidRequest: the deadline is not positive, or there are too many entries.
+        InvalidRequest: the deadline is not positive.
     """
     given: dict[str, Any] = {}
     for name, option in REQUEST_OPTIONS.items():
@@ -146,9 +148,6 @@ def request_from(body: TranslateRequest, texts: tuple[str, ...], default_deadlin
         given["options"] = RequestedOptions(
             **{name: getattr(body.options, name) for name in body.options.model_fields_set}
         )
-    check_count("terms", len(body.terms), MAX_TERMS)
-    check_count("labels", len(body.labels), MAX_LABELS)
-    check_count("target_prefixes", len(body.target_prefixes), MAX_TEXTS)
     return TranslationRequest(
         texts=texts,
         source_language_code=body.source_language_code,

@@ -23,9 +23,10 @@ def test_a_name_of_somebody_else_is_refused(host: str) -> None:
     assert "Host is" in refusal("POST", JSON | {"host": host}, "127.0.0.1")
 
 
-def test_no_host_at_all_is_refused() -> None:
-    assert "Host is" in refusal("GET", {}, "127.0.0.1")
-    assert "Host is" in refusal("GET", {}, "")  # even if nothing is configured
+def test_an_empty_host_is_refused_even_if_nothing_is_configured() -> None:
+    assert "Host is" in refusal("GET", {"host": ""}, "127.0.0.1")
+    assert "Host is" in refusal("GET", {"host": ""}, "")
+    assert refusal("GET", {}, "127.0.0.1") == ""  # no browser leaves it out
 
 
 @pytest.mark.parametrize(

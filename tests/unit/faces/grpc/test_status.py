@@ -35,6 +35,7 @@ EXPECTED = {
     "MemoryFull": "RESOURCE_EXHAUSTED",
     "MessageTooSlow": "RESOURCE_EXHAUSTED",
     "Unauthenticated": "UNAUTHENTICATED",
+    "Forbidden": "PERMISSION_DENIED",
     "Unavailable": "UNAVAILABLE",
     "DeadlineExceeded": "DEADLINE_EXCEEDED",
     "TooLate": "DEADLINE_EXCEEDED",

@@ -1,33 +1,29 @@
 """Usage in the last minute, and when there is room again."""
 
-import subprocess
-import sys
-from types import SimpleNamespace
+import time
 
 import pytest
-from limits.storage import memory
 
-from service.calls.gate import Usage
-from tests.patience import patient
-from tests.servers import REPOSITORY
+from service.calls.usage import Usage
 
 
 class Clock:
-    """The clock of the limits' storage."""
+    """A clock that moves when it is told to."""
 
     def __init__(self) -> None:
         self.now = 6_000_000.0  # the beginning of a minute
 
+    def __call__(self) -> float:
+        return self.now
+
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(memory, "time", SimpleNamespace(time=lambda: clock.now))
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 def test_there_is_room_until_the_quota_is_used(clock: Clock) -> None:
-    usage = Usage()
+    usage = Usage(clock)
     assert usage.seconds_until_below("a", 10) == 0.0
     usage.add("a", 9)
     assert usage.seconds_until_below("a", 10) == 0.0
@@ -39,7 +35,7 @@ def test_there_is_room_until_the_quota_is_used(clock: Clock) -> None:
 @pytest.mark.parametrize("used", [10, 11, 25, 1000])
 @pytest.mark.parametrize("second", [0.0, 20.0, 59.0])
 def test_room_comes_when_it_was_promised(clock: Clock, used: int, second: float) -> None:
-    usage = Usage()
+    usage = Usage(clock)
     clock.now += second
     usage.add("a", used)
     promised = usage.seconds_until_below("a", 10)
@@ -50,7 +46,7 @@ def test_room_comes_when_it_was_promised(clock: Clock, used: int, second: float)
 
 
 def test_what_was_used_in_the_minute_before_counts_by_its_share(clock: Clock) -> None:
-    usage = Usage()
+    usage = Usage(clock)
     usage.add("a", 20)
     clock.now += 75.0  # three quarters of that minute are still within the last one
     assert usage.seconds_until_below("a", 16) == 0.0
@@ -62,7 +58,7 @@ def test_what_was_used_in_the_minute_before_counts_by_its_share(clock: Clock) ->
 
 
 def test_more_than_any_quota_is_counted_too(clock: Clock) -> None:
-    usage = Usage()
+    usage = Usage(clock)
     usage.add("a", 5)
     usage.add("a", 10**9)
     assert usage.seconds_until_below("a", 10**9) > 0.0
@@ -70,7 +66,7 @@ def test_more_than_any_quota_is_counted_too(clock: Clock) -> None:
 
 
 def test_the_amount_used_is_that_of_the_last_minute(clock: Clock) -> None:
-    usage = Usage()
+    usage = Usage(clock)
     assert usage.of("a") == 0
     usage.add("a", 20)
     assert usage.of("a") == 20
@@ -82,10 +78,11 @@ def test_the_amount_used_is_that_of_the_last_minute(clock: Clock) -> None:
     assert usage.of("a") == 0
 
 
-def test_a_server_without_keys_does_not_load_the_library() -> None:
-    names = ("service.domain.call", "limits")
-    script = f"import sys, service.server.server; print(*(name in sys.modules for name in {names}))"
-    run = subprocess.run(
-        [sys.executable, "-c", script], cwd=REPOSITORY, timeout=patient(60), capture_output=True, text=True
-    )
-    assert run.stdout.split() == ["True", "False"], run.stderr
+@pytest.mark.parametrize("jump_seconds", [-7200.0, 61.0, 7200.0])
+def test_a_jump_of_the_wall_clock_opens_no_new_window(monkeypatch: pytest.MonkeyPatch, jump_seconds: float) -> None:
+    """As an operator, a virtual machine or NTP sets it."""
+    usage, really = Usage(), time.time
+    usage.add("a", 10)
+    monkeypatch.setattr(time, "time", lambda: really() + jump_seconds)
+    assert usage.of("a") == 10
+    assert 0.0 < usage.seconds_until_below("a", 10) <= 60.1

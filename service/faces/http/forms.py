@@ -1,0 +1,51 @@
+"""Parsing of URL-encoded forms: https://url.spec.whatwg.org/#urlencoded-parsing."""
+
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+
+from service.domain.errors import InvalidRequest
+
+_MAX_FIELDS = 4096
+_MANY = 64  # bytes encoded in one field, from which on numpy is faster than Python's loop over them
+_PERCENT = ord("%")
+_NONE = 0xFF  # no hexadecimal digit
+_DIGITS = np.full(256, _NONE, np.uint8)
+_DIGITS[list(b"0123456789abcdef")] = _DIGITS[list(b"0123456789ABCDEF")] = np.arange(16)
+
+
+def fields_of(form: bytes) -> list[tuple[str, str]]:
+    """Return the names and values of a form, in order.
+
+    As `urllib.parse.parse_qsl` does with blank values kept, which takes 0.5 s and 180 MiB for 1 MiB of `%`.
+
+    Raises:
+        InvalidRequest: there are too many, or they are not UTF-8.
+    """
+    if not form:
+        return []
+    if form.count(b"&") >= _MAX_FIELDS:
+        raise InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_FIELDS}")
+    fields = (field.partition(b"=") for field in form.split(b"&") if field)
+    try:
+        return [(_decoded(name), _decoded(value)) for name, _, value in fields]
+    except UnicodeDecodeError:
+        raise InvalidRequest("the form is not UTF-8", advice="encode it as UTF-8, percent-encoded") from None
+
+
+def _decoded(text: bytes) -> str:
+    text = text.replace(b"+", b" ")
+    return (unquote_to_bytes(text) if text.count(b"%") < _MANY else _unquoted(text)).decode("utf-8")
+
+
+def _unquoted(text: bytes) -> bytes:
+    """Return the same as `unquote_to_bytes`, of many encoded bytes."""
+    given = np.frombuffer(text, np.uint8)
+    places = np.flatnonzero(given[:-2] == _PERCENT)
+    high, low = _DIGITS[given[places + 1]], _DIGITS[given[places + 2]]
+    is_encoded = (high != _NONE) & (low != _NONE)
+    places = places[is_encoded]
+    found, is_kept = given.copy(), np.ones(len(given), np.bool_)
+    found[places] = high[is_encoded] * 16 + low[is_encoded]
+    is_kept[places + 1] = is_kept[places + 2] = False
+    return found[is_kept].tobytes()

@@ -1,0 +1,99 @@
+"""Protection against pages of other web sites, open in a browser, that send requests to a port that asks for no key.
+
+A page whose own name resolves to this server (DNS rebinding) sends that name as `Host`, and can read the answers. A
+page of another site can't, but what it sends may change something: then the browser adds `Origin`, and mostly
+`Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/). Tools that are no browsers send neither, and a request
+without `Host` is none of a browser's.
+"""
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from service.domain.errors import Forbidden
+from service.faces.http.cors import ANY
+
+_CHANGES_NOTHING = ("GET", "HEAD", "OPTIONS")
+_OWN_SITES = ("same-origin", "none")  # the latter: no page asked for it, but somebody at the browser
+
+
+def has_own_host(headers: Mapping[str, str], own_host: str) -> bool:
+    """Return whether `Host` is an address, localhost or `own_host`, the configured one. Header names are lower-case."""
+    return "host" not in headers or _is_own(_hostname(headers["host"]), own_host)
+
+
+def has_own_origin(headers: Mapping[str, str]) -> bool:
+    """Return whether a request is of no page, or of one that came from the same `Host`."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None:
+        return site in _OWN_SITES
+    return origin is None or _authority(origin) == headers.get("host", "").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class PageRules:
+    """Which requests that a browser may have sent are answered on a port without keys.
+
+    Pages of `origins` may do everything. `own_host` is the name that the port is known by beside addresses and
+    localhost; `None` for any, as a server for others than this machine has names of which it knows nothing.
+    """
+
+    origins: frozenset[str]
+    own_host: str | None
+
+    def check(self, method: str, headers: Mapping[str, str]) -> None:
+        """Check a request's head, whose names are in lower case, before anything else of it is read.
+
+        Raises:
+            Forbidden: another site's page has sent it, or may have.
+        """
+        if ANY in self.origins:
+            return
+        if self.own_host is not None and not has_own_host(headers, self.own_host):
+            raise Forbidden(
+                "Host is {host}",
+                host=headers["host"],
+                allowed="addresses, localhost and the name that is http_host",
+                advice="for other names start the server with api_keys, or with http_without_keys",
+            )
+        is_allowed = headers.get("origin") in self.origins
+        if method not in _CHANGES_NOTHING and not is_allowed and not has_own_origin(headers):
+            raise Forbidden(
+                "Origin is {origin}",
+                origin=headers.get("origin", ""),
+                allowed=", ".join(("this server's own page", *sorted(self.origins))),
+                advice="for pages of another site start the server with its origin as http_origin",
+            )
+
+
+def page_rules(origins: Iterable[str], own_host: str, *, asks_for_keys: bool, takes_anyone: bool) -> PageRules | None:
+    """Return the rules of the port for calls, which `takes_anyone` if it is told to (`http_without_keys`).
+
+    Where callers need keys there are none: no page has one, and browsers don't add it, unlike cookies.
+    """
+    return None if asks_for_keys else PageRules(frozenset(origins), None if takes_anyone else own_host)
+
+
+def _authority(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # mismatched brackets
+        return None
+
+
+def _hostname(authority: str) -> str:
+    try:
+        return urlsplit(f"//{authority}").hostname or ""
+    except ValueError:  # mismatched brackets
+        return ""
+
+
+def _is_own(hostname: str, own_host: str) -> bool:
+    if hostname in ("localhost", own_host.lower()):
+        return hostname != ""
+    try:
+        ipaddress.ip_address(hostname)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,46 @@
+"""Parsing of URL-encoded forms: as the standard library does, and fast whatever they contain."""
+
+import time
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain.errors import InvalidRequest
+from service.faces.http.forms import _unquoted, fields_of
+
+PIECES = st.sampled_from([b"%", b"%4", b"%41", b"%c3%a9", b"%zz", b"&", b"=", b"+", b"a", "é".encode(), b"\xff", b";"])
+
+
+@given(st.lists(PIECES).map(b"".join))
+def test_it_is_read_as_the_standard_library_does(form: bytes) -> None:
+    try:
+        expected = parse_qsl(form.decode(), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        with pytest.raises(InvalidRequest, match="not UTF-8"):
+            fields_of(form)
+    else:
+        assert fields_of(form) == expected
+
+
+@given(st.lists(PIECES, min_size=1).map(b"".join))
+def test_many_encoded_bytes_are_decoded_as_few(text: bytes) -> None:
+    assert _unquoted(text) == unquote_to_bytes(text)
+    many = text + b"%41" * 100
+    assert _unquoted(many) == unquote_to_bytes(many)
+
+
+@pytest.mark.parametrize("piece", [b"%", b"%41", b"%c3%a9", b"%4", b"%41a", b"+", b"=", b";", b"%zz"])
+def test_no_form_takes_long(piece: bytes) -> None:
+    form = b"q=" + piece * (2**20 // len(piece))
+    began = time.thread_time()
+    fields_of(form)
+    assert time.thread_time() - began < 0.1
+
+
+def test_too_many_fields_are_refused() -> None:
+    assert len(fields_of(b"&".join([b"a=1"] * 4096))) == 4096
+    for form in (b"&".join([b"a=1"] * 4097), b"&" * 2**20):
+        with pytest.raises(InvalidRequest, match="the form has too many fields; allowed is up to 4096"):
+            fields_of(form)
