@@ -20,13 +20,13 @@ from service.bundle.errors import BundleError
 from service.domain.errors import shown
 
 # Of plain graphs, by domain: those that export writes, and no others. All compute tensors from tensors and terminate;
-# none loops, reads files, calls other code or draws numbers. That alone would not do: ONNX Runtime's `Einsum` ends the
-# process if an input has fewer dimensions than labels.
+# none loops, reads files, calls other code or draws numbers. That alone would not do. ONNX Runtime's `Einsum` ends the
+# process if an input has fewer dimensions than labels, as does its `Div` of the least integer by -1.
 OPERATORS: Mapping[str, frozenset[str]] = {
     "": frozenset(
         """
-        Add ArgMax Cast Clip Concat Constant Div Exp Expand Gather GatherND Gelu Gemm Greater If IsNaN
-        LayerNormalization Less MatMul Mul Not QuantizeLinear Range ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
+        Add ArgMax Cast Clip Concat Constant Exp Expand Gather GatherND Gelu Gemm Greater If IsNaN LayerNormalization
+        Less MatMul Mul Not QuantizeLinear Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
         ReduceSum Relu Reshape Shape Sigmoid Slice Softmax Sqrt Squeeze Sub TopK Transpose Unsqueeze Where
         """.split()  # noqa: SIM905  # a word a name: forty lines of quotes otherwise
     ),
