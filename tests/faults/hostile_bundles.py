@@ -31,7 +31,7 @@ class Hostile(NamedTuple):
 def never_opened() -> Iterator[Hostile]:
     """Yield changes to the tiny bundle for which no graph may be opened."""
     step, value = "decoder_step.onnx", helper.make_tensor_value_info
-    operators = {
+    operators: dict[str, dict[str, Any]] = {
         "Div": {},  # of the least integer by -1 ends the process
         "ConstantOfShape": {},
         "Tile": {},
