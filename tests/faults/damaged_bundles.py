@@ -55,7 +55,7 @@ def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[D
     rng = random.Random(seed)
     for _ in range(number):
         file, state = rng.choice(files), rng.randrange(2**32)
-        change = _rewritten(file, functools.partial(_mutated, seed=state))
+        change = _rewritten(file, functools.partial(mutated, seed=state))
         yield Damage(f"{file}: mutated by {state}, checksums right", resealed(change), may_load=True)
 
 
@@ -272,7 +272,7 @@ def _flipped(data: bytes, place: float, bit: int) -> bytes:
     return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
 
 
-def _mutated(data: bytes, seed: int) -> bytes:
+def mutated(data: bytes, seed: int) -> bytes:
     """Flip bits, set bytes, remove and repeat parts: mostly where there is structure, at the beginnings and ends."""
     rng, changed = random.Random(seed), bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4, 16))):

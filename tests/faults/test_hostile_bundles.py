@@ -1,22 +1,30 @@
 """No bundle ends or stalls a server, whatever its graphs do: it is rejected, or served right."""
 
+import dataclasses
+import random
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from service.bundle.checksums import check_intact
+from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError
+from service.bundle.graph_file import check_graph
+from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.models.reload_plan import ReloadOutcome
 from service.models.repository import find_bundles
 from service.models.trial import try_out
 from tests.faults import hostile_bundles
+from tests.faults.bundle_loader import BundleLoader
 from tests.faults.hostile_bundles import Hostile
+from tests.faults.mutated_graphs import mutate
+from tests.fuzz.messages import check_message
 from tests.patience import patient
 from tests.servers import InProcessServer
 
@@ -134,3 +142,61 @@ def test_a_server_goes_on(serve: Callable[..., InProcessServer], tiny_versions: 
             assert client.translate(["Hello"], "en", "de") == before
             shutil.rmtree(models / "tiny" / "2")
         assert running.metric("dragoman_model_load_failures_total", model="tiny") == 2
+
+
+def fuzz(loader: BundleLoader, good: Path, place: Path, number: int, seed: int) -> Counter[str]:
+    """Change a graph at random, check it, and load what passes; what ends the loader must be rejected by a trial."""
+    bundle, rng, kinds = shutil.copytree(good, place / "tiny" / "1"), random.Random(seed), Counter[str]()
+    manifest = Manifest.load(good)
+    graphs = {name: (good / name).read_bytes() for name in manifest.graphs.plain}
+    for _ in range(number):
+        name = rng.choice(manifest.graphs.plain)
+        (bundle / name).write_bytes(mutate(graphs[name], rng))
+        try:
+            check_graph(bundle / name, manifest.checksums)
+        except BundleError as error:
+            check_message(error)
+            kinds["refused"] += 1
+        else:
+            sums = manifest.checksums | {name: file_sha256(bundle / name)}
+            dataclasses.replace(manifest, checksums=sums).save(bundle)
+            kinds[_outcome(loader, place)] += 1
+        (bundle / name).write_bytes(graphs[name])
+    return kinds
+
+
+def _outcome(loader: BundleLoader, place: Path) -> str:
+    outcome = loader.load(place)
+    if outcome.kind in ("died", "late"):
+        (found,) = find_bundles(place)
+        with pytest.raises(BundleError, match="a process that tried to"):
+            try_out(found, ENGINE, SESSION)
+        return "ended"
+    assert outcome.kind in ("refused", "loaded"), outcome
+    return outcome.kind
+
+
+@pytest.fixture
+def loader() -> Iterator[BundleLoader]:
+    loader = BundleLoader(patient(60))
+    yield loader
+    loader.close()
+
+
+def test_graphs_with_random_changes(
+    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, proved: Callable[..., None]
+) -> None:
+    kinds = fuzz(loader, plain_tiny_models / "tiny" / "1", tmp_path / "models", number=30, seed=1)
+    assert kinds["refused"]
+    proved("fuzz-bundles", cases=30, refused=kinds["refused"] + kinds["ended"])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_5000_graphs_with_random_changes(
+    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, proved: Callable[..., None], seed: int
+) -> None:
+    kinds = fuzz(loader, plain_tiny_models / "tiny" / "1", tmp_path / "models", number=5000, seed=seed)
+    assert kinds["loaded"], "nothing is left of these graphs: no control"
+    proved("fuzz-bundles", cases=5000, refused=kinds["refused"] + kinds["ended"])
