@@ -12,6 +12,7 @@ The file is ONNX's ModelProto, of which only these parts are read: protobuf's wi
 number, a type and a value (protobuf.dev/programming-guides/encoding); other fields are skipped.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -80,9 +81,10 @@ def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise _NotReadable(f"it is larger than {_MAX_BYTES} bytes")
+            size = os.fstat(file.fileno()).st_size
+            if size > _MAX_BYTES:
+                raise _NotReadable(f"it is larger than {_MAX_BYTES} bytes")
+            data = file.read(size)
         problems = [problem for problem in _problems(data, files, fused) if problem]
     except OSError as error:
         raise BundleError(f"{path} can't be read: {error.strerror}.") from error

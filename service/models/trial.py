@@ -63,7 +63,8 @@ def try_out(
         BundleError: it can't be loaded, or the process crashed, or exceeded `TrialLimits`.
     """
     files = (bundle.directory / name for name in bundle.manifest.checksums)
-    num_bytes = sum(file.stat().st_size for file in files if file.is_file())
+    on_disk = [(status.st_size, 512 * status.st_blocks) for status in (file.stat() for file in files if file.is_file())]
+    num_bytes = sum(map(min, on_disk))  # a hole in a file would raise the limits at no cost
     limits = TrialLimits.of(num_bytes, engine_config.max_slots or max(SLOT_COUNTS))
     own_weights = dataclasses.replace(session_config, shared_weights=None)  # it may end while it writes them
     order = {
