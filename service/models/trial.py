@@ -100,6 +100,7 @@ def _process(command: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        bufsize=0,  # nothing is left to be written when it has ended
         env=os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         start_new_session=True,  # a terminal's signals are for the server
     ) as process:
