@@ -52,7 +52,8 @@ class ScalarLayerNorm(nn.Module):
         centered = wide - wide.mean(dim=-1, keepdim=True)
         # std is |centered| / sqrt(d - 1); numerator and denominator are multiplied by that root.
         norm = (centered * centered).sum(dim=-1, keepdim=True).sqrt()
-        normalized = centered / (norm + self.epsilon * self.norm_per_std)
+        # Not a quotient: bundles may not have `Div`, as that of integers can end the process (`bundle/graph_file.py`).
+        normalized = centered * (norm + self.epsilon * self.norm_per_std).reciprocal()
         return (normalized * (self.gain.float() * self.norm_per_std) + self.bias.float()).to(x.dtype)
 
 

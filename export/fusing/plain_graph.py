@@ -151,7 +151,7 @@ class PlainGraph:
         """Read a `ScalarLayerNorm`: its epsilon and gain were multiplied by sqrt(d - 1) when it was traced."""
         norm_per_std = math.sqrt(self.embedding().tokens.shape[1] - 1)
         node, epsilon = _with_constant(root, "Add", 0.0)
-        node, gain = _with_constant(_consumer(node, "Div"), "Mul", 1.0)
+        node, gain = _with_constant(_consumer(_consumer(node, "Reciprocal"), "Mul"), "Mul", 1.0)
         _, bias = _with_constant(node, "Add", 0.0)
         own_gain = np.array([float(gain.item()) / norm_per_std], np.float32)
         own_bias = bias.astype(np.float32).reshape(1)

@@ -51,8 +51,12 @@ def check_intact(directory: Path, manifest: Manifest) -> None:
     problems = mismatches(directory, manifest.checksums)
     if problems:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
-    for name in manifest.graphs.files:
+    graphs = manifest.graphs
+    for name in graphs.plain:
         check_graph(directory / name, manifest.checksums)
+    for name, operator in ((graphs.fused_encoder, "Encode"), (graphs.fused_decoder, "Decode")):
+        if name:
+            check_graph(directory / name, manifest.checksums, operator)
 
 
 def staleness(bundle: Path, weights: Path) -> str | None:

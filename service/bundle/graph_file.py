@@ -4,34 +4,36 @@ ONNX Runtime executes a graph, in part already while opening it (constants are f
 an infinite loop would load forever. It also maps whatever file a tensor names. So a graph may contain only operators
 that terminate, and weights only in files that have a checksum.
 
+Operators of fused graphs write to their inputs, whose values they check before. Another node could make two of these
+inputs one memory, as `Reshape` does not copy, and what was checked would change. So a fused graph is one node, which
+has the graph's inputs and outputs as its own, and constants.
+
 The file is ONNX's ModelProto, of which only these parts are read: protobuf's wire format is a list of fields, each a
 number, a type and a value (protobuf.dev/programming-guides/encoding); other fields are skipped.
 """
 
+import os
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from service.bundle.errors import BundleError
 from service.domain.errors import shown
 
-# By domain. All compute tensors from tensors and terminate; none loops, reads files, calls other code or draws numbers.
+# Of plain graphs, by domain: those that export writes, and no others. All compute tensors from tensors and terminate;
+# none loops, reads files, calls other code or draws numbers. That alone would not do. ONNX Runtime's `Einsum` ends the
+# process if an input has fewer dimensions than labels, as does its `Div` of the least integer by -1.
 OPERATORS: Mapping[str, frozenset[str]] = {
     "": frozenset(
         """
-        Abs Add And ArgMax ArgMin Cast CastLike Ceil Clip Concat Constant ConstantOfShape Cos CumSum
-        DequantizeLinear Div DynamicQuantizeLinear Einsum Elu Equal Erf Exp Expand Flatten Floor Gather
-        GatherElements GatherND Gelu Gemm Greater GreaterOrEqual HardSigmoid HardSwish Identity If IsInf IsNaN
-        LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul MatMulInteger Max Mean Min Mish Mod
-        Mul Neg NonZero Not OneHot Or PRelu Pad Pow QLinearMatMul QuantizeLinear RMSNormalization Range
-        Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
-        ReduceSum ReduceSumSquare Relu Reshape Round ScatterElements ScatterND Selu Shape Sigmoid Sign Sin Size
-        Slice Softmax Softplus Split Sqrt Squeeze Sub Sum Swish Tanh Tile TopK Transpose Trilu Unsqueeze Where
-        Xor
-        """.split()  # noqa: SIM905  # a word a name: a hundred lines of quotes otherwise
+        Add ArgMax Cast Clip Concat Constant Exp Expand Gather GatherND Gelu Gemm Greater If IsNaN LayerNormalization
+        Less MatMul Mul Not QuantizeLinear Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
+        ReduceSum Relu Reshape Shape Sigmoid Slice Softmax Sqrt Squeeze Sub TopK Transpose Unsqueeze Where
+        """.split()  # noqa: SIM905  # a word a name: forty lines of quotes otherwise
     ),
     "com.microsoft": frozenset({"GroupQueryAttention", "MatMulIntegerToFloat", "MultiHeadAttention"}),
-    "dragoman": frozenset({"Encode", "Decode"}),  # of `kernels/`; `fused_io` has their interface
 }
+FUSED_DOMAIN = "dragoman"  # of the operators of `kernels/`; `fused_io` has their interface
 
 _MAX_FIELDS = 1_000_000  # about twenty times the number in models with 48 layers
 _MAX_DEPTH = 100  # protobuf's own limit
@@ -54,8 +56,13 @@ _HOLDS: Mapping[str, Mapping[int, str]] = {
     "SparseTensorProto": {1: "TensorProto", 2: "TensorProto"},
     "TensorProto": {13: "StringStringEntryProto"},
 }
-_OP_TYPE, _DOMAIN = 4, 7  # of NodeProto
+_INPUT, _OUTPUT, _OP_TYPE, _ATTRIBUTE, _DOMAIN = 1, 2, 4, 5, 7  # of NodeProto
 _KEY, _VALUE = 1, 2  # of StringStringEntryProto
+_GRAPH = 7  # of ModelProto
+_NODE, _CONSTANT, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12  # of GraphProto
+_VALUE_NAME, _TENSOR_NAME = 1, 8  # of ValueInfoProto, TensorProto
+# What a fused graph has none of. In the model: training, functions; graph: sparse constants; attribute: graphs.
+_NOT_IN_FUSED = {"model": (20, 25), "graph": (15,), "attribute": (6, 11)}
 _VARINT, _FIXED_64, _LENGTH, _FIXED_32 = 0, 1, 2, 5
 _FIXED_BYTES = {_FIXED_64: 8, _FIXED_32: 4}
 
@@ -64,20 +71,21 @@ class _NotReadable(Exception):
     """The bytes are not valid fields, or too many."""
 
 
-def check_graph(path: Path, files: Collection[str]) -> None:
+def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
     """Check that a graph has only `OPERATORS`, no functions of its own, and weights only in itself and in `files`.
 
-    `files` are names in the graph's folder.
+    `files` are names in the graph's folder. With `fused`, the graph must be one node of this operator instead.
 
     Raises:
         BundleError: it has others, or can't be read.
     """
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise _NotReadable(f"it is larger than {_MAX_BYTES} bytes")
-        problems = [problem for problem in _problems(data, files) if problem]
+            size = os.fstat(file.fileno()).st_size
+            if size > _MAX_BYTES:
+                raise _NotReadable(f"it is larger than {_MAX_BYTES} bytes")
+            data = file.read(size)
+        problems = [problem for problem in _problems(data, files, fused) if problem]
     except OSError as error:
         raise BundleError(f"{path} can't be read: {error.strerror}.") from error
     except _NotReadable as error:
@@ -87,20 +95,58 @@ def check_graph(path: Path, files: Collection[str]) -> None:
         raise BundleError(f"{path} is not what a bundle may hold: {named}. Export it again with 'make export'.")
 
 
-def _problems(data: bytes, files: Collection[str]) -> Iterator[str]:
+def _problems(data: bytes, files: Collection[str], fused: str) -> Iterator[str]:
+    allowed = {FUSED_DOMAIN: frozenset({fused})} if fused else OPERATORS
     for message, fields in _messages(data):
         if message == "NodeProto":
-            yield _operator_problem(_text(fields.get(_DOMAIN)), _text(fields.get(_OP_TYPE)))
+            yield _operator_problem(_text(fields.get(_DOMAIN)), _text(fields.get(_OP_TYPE)), allowed)
         elif message == "FunctionProto":
             yield "it has functions of its own"
         elif message == "StringStringEntryProto" and fields.get(_KEY) == b"location":
             yield _location_problem(_text(fields.get(_VALUE)), files)
+    if fused:
+        yield _fused_problem(data)
 
 
-def _operator_problem(domain: str, operator: str) -> str:
-    if operator in OPERATORS.get("" if domain == "ai.onnx" else domain, ()):
+def _operator_problem(domain: str, operator: str, allowed: Mapping[str, frozenset[str]]) -> str:
+    if operator in allowed.get("" if domain == "ai.onnx" else domain, ()):
         return ""
     return f"operator {shown(f'{domain}::{operator}' if domain else operator)}"
+
+
+def _fused_problem(data: bytes) -> str:
+    """Return what a graph is beyond one node between the graph's inputs and outputs."""
+    model = _parts(data)
+    graphs = model[_GRAPH]
+    graph = _parts(graphs[0]) if graphs else model
+    nodes = graph[_NODE]
+    if len(graphs) != 1 or len(nodes) != 1:
+        return f"{len(nodes)} nodes in {len(graphs)} graphs instead of a single node"
+    node = _parts(nodes[0])
+    parts = {"model": [model], "graph": [graph], "attribute": [_parts(each) for each in node[_ATTRIBUTE]]}
+    if any(part[number] for where, numbers in _NOT_IN_FUSED.items() for number in numbers for part in parts[where]):
+        return "graphs, functions or sparse constants beside its node"
+    given = [_text(_last(each, _VALUE_NAME)) for each in graph[_GRAPH_INPUT]]
+    results = [_text(_last(each, _VALUE_NAME)) for each in graph[_GRAPH_OUTPUT]]
+    constants = {_text(_last(each, _TENSOR_NAME)) for each in graph[_CONSTANT]}
+    reads, writes = list(map(_text, node[_INPUT])), list(map(_text, node[_OUTPUT]))
+    if reads[: len(given)] != given or writes != results or len({*given, *results}) != len(given) + len(results):
+        return "inputs or outputs that are not, each once and in order, those of its node"
+    others = sorted({*reads[len(given) :]} - constants) + sorted(constants & {*given, *results})
+    return f"{shown(others[0])}, which its node takes for a constant, and which is none" if others else ""
+
+
+def _parts(data: bytes) -> Mapping[int, list[bytes]]:
+    """Return the messages and texts in a message, by number."""
+    parts: dict[int, list[bytes]] = defaultdict(list)
+    for number, begin, stop in _fields(data, 0, len(data)):
+        parts[number].append(data[begin:stop])
+    return parts
+
+
+def _last(data: bytes, number: int) -> bytes | None:
+    found = _parts(data)[number]
+    return found[-1] if found else None
 
 
 def _location_problem(location: str, files: Collection[str]) -> str:

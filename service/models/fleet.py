@@ -1,8 +1,8 @@
 """The served models, kept in line with the disk while calls go on.
 
-Reload: read the disk -> plan -> load and test one bundle -> serve it in place of what it replaces -> wait until no call
-holds the replaced version, then stop its engine -> the next bundle. So there is never more than one extra version in
-memory, and no working version is retired before its successor is served.
+Reload: read the disk -> plan -> try one bundle in a process of its own -> load and test it -> serve it in place of what
+it replaces -> wait until no call holds the replaced version, then stop its engine -> the next bundle. So there is never
+more than one extra version in memory, and no working version is retired before its successor is served.
 """
 
 import asyncio
@@ -67,14 +67,17 @@ class Fleet:
         path: Path,
         max_versions: int,
         load: Callable[[FoundBundle], LoadedModel],
+        try_out: Callable[[FoundBundle], None],
         listener: FleetListener,
         drain_seconds: float,
     ) -> None:
-        """Call `load` on a thread of its own; wait at most `drain_seconds` for the calls of a retired model."""
+        """Call `load`, and `try_out` before it once something may be served, on threads of their own; wait at most
+        `drain_seconds` for the calls of a retired model."""
         self.models: list[LoadedModel] = []
         self._path = path
         self._max_versions = max_versions
         self._load = load
+        self._try_out = try_out
         self._listener = listener
         self._drain_seconds = drain_seconds
         self._retiring: list[LoadedModel] = []
@@ -207,6 +210,7 @@ class Fleet:
     def _attempt(self, bundle: FoundBundle) -> LoadedModel | str:
         """Return the model, or a one-line reason if there is none: the error itself would keep memory alive."""
         try:
+            self._try_out(bundle)
             return self._load(bundle)
         except Exception as error:
             return one_line(error)

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError, one_line
@@ -9,7 +10,7 @@ from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.reports import EngineListener
 from service.engine.runtime.aligner import Aligner
-from service.engine.runtime.runners import open_runners
+from service.engine.runtime.runners import Runners, open_runners
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device, check_precision
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
@@ -18,7 +19,18 @@ from service.models.self_test import check_aligner, self_test
 from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
 from service.process.memory import memory_shortage
-from service.text.tokenizers import load_tokenizer
+from service.text.tokenizers import Tokenizer, load_tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What a bundle holds, opened and tested: all that an engine needs."""
+
+    tokenizer: Tokenizer
+    opened: Runners
+    pairs: LanguagePairs
+    aligner: Aligner | None
+    full_turn_seconds: float
 
 
 def load_model(
@@ -38,22 +50,33 @@ def load_model(
         DeviceUnavailable: the device can't be used here.
     """
     with _told_of(bundle, session_config.device):
-        directory, manifest = bundle.directory, bundle.manifest
-        check_device(session_config.device)
-        check_precision(manifest.precision, session_config.device, str(directory))
-        check_intact(directory, manifest)
-        pairs = LanguagePairs(manifest)
-        tokenizer = load_tokenizer(manifest.tokenizer, directory)
-        opened = open_runners(directory, manifest, engine_config, session_config)
-        runners = opened.runners
-        aligner = Aligner.load(directory, manifest, opened.encoder, session_config)
-        if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
-            check_aligner(bundle, pairs, aligner)
-        self_test(bundle, pairs, tokenizer, runners, engine_config)
-        full_turn_seconds = warm_up(bundle, runners, engine_config)
-        engine = Engine(runners, engine_config, listener, full_turn_seconds=full_turn_seconds)
+        made = _prepared(bundle, engine_config, session_config)
+        runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels
+        engine = Engine(runners, engine_config, listener, full_turn_seconds=made.full_turn_seconds)
         engine.start()
-        return LoadedModel(bundle, tokenizer, engine, pairs, statistics, aligner, kernels=opened.kernels)
+        return LoadedModel(bundle, made.tokenizer, engine, pairs, statistics, made.aligner, kernels=kernels)
+
+
+def try_model(bundle: FoundBundle, engine_config: EngineConfig, session_config: SessionConfig) -> None:
+    """Do all that `load_model` does before it starts an engine, and raise the same."""
+    with _told_of(bundle, session_config.device):
+        _prepared(bundle, engine_config, session_config)
+
+
+def _prepared(bundle: FoundBundle, engine_config: EngineConfig, session_config: SessionConfig) -> _Prepared:
+    directory, manifest = bundle.directory, bundle.manifest
+    check_device(session_config.device)
+    check_precision(manifest.precision, session_config.device, str(directory))
+    check_intact(directory, manifest)
+    pairs = LanguagePairs(manifest)
+    tokenizer = load_tokenizer(manifest.tokenizer, directory)
+    opened = open_runners(directory, manifest, engine_config, session_config)
+    aligner = Aligner.load(directory, manifest, opened.encoder, session_config)
+    if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
+        check_aligner(bundle, pairs, aligner)
+    self_test(bundle, pairs, tokenizer, opened.runners, engine_config)
+    full_turn_seconds = warm_up(bundle, opened.runners, engine_config)
+    return _Prepared(tokenizer, opened, pairs, aligner, full_turn_seconds)
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ _BEAM_SIZE = 4
 
 
 def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> float:
-    """Run full batches and a beam for a few steps; if the number of slots was left open, choose it.
+    """Run full batches, a beam and changed scores for a few steps; if the number of slots was left open, choose it.
 
     On return each worker's runner has its slots, and an engine can start on them. Returns the seconds of the slowest
     worker's step with all of its slots in use.
@@ -81,7 +81,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
         raise
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
         raise BundleError(f"{bundle.directory} fails its warm-up: {one_line(error)}") from error
-    _decode_a_beam(bundle, runners[0], engine_config)
+    _decode_by_scores(bundle, runners[0], engine_config)
     return seconds
 
 
@@ -149,13 +149,14 @@ def fastest_step(runner: Runner, batch: Batch) -> float:
     return min(seconds)
 
 
-def _decode_a_beam(bundle: FoundBundle, runner: Runner, engine_config: EngineConfig) -> None:
+def _decode_by_scores(bundle: FoundBundle, runner: Runner, engine_config: EngineConfig) -> None:
+    """Decode a beam and, where the graphs allow that, by options that change scores: what greedy search lacks."""
     manifest = bundle.manifest
-    options = DecodingOptions(
-        beam_size=min(_BEAM_SIZE, runner.spec.max_slots, manifest.model.vocabulary_size),
-        length_penalty=1.0,
-        num_hypotheses=1,
-        max_output_tokens=min(_MAX_STEPS, manifest.limits.max_output_tokens),
-    )
-    sequence = Sequence(manifest.golden[0].source_ids, options, time.monotonic())
-    run_trial([sequence], [runner], engine_config, str(bundle.directory))
+    max_output_tokens = min(_MAX_STEPS, manifest.limits.max_output_tokens)
+    width = min(_BEAM_SIZE, runner.spec.max_slots, manifest.model.vocabulary_size)
+    wanted = [DecodingOptions(width, 1.0, 1, max_output_tokens)]
+    if runner.spec.has_logits:
+        wanted.append(DecodingOptions(1, 1.0, 1, max_output_tokens, repetition_penalty=2.0))
+    source_ids = manifest.golden[0].source_ids
+    sequences = [Sequence(source_ids, options, time.monotonic()) for options in wanted]
+    run_trial(sequences, [runner], engine_config, str(bundle.directory))

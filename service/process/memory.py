@@ -2,6 +2,8 @@
 
 import errno
 import gc
+import os
+from pathlib import Path
 from typing import Any
 
 _M_MMAP_THRESHOLD = -3  # glibc's malloc.h
@@ -55,6 +57,15 @@ def give_back(*, is_first: bool = False) -> None:
     trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process has at the moment; 0 if that is not known, or it has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])  # see proc_pid_statm(5)
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_shortage(error: BaseException) -> BaseException | None:

@@ -13,6 +13,7 @@ from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
 from service.models.repository import FoundBundle
 from service.models.statistics import InferenceStatistics
+from service.models.trial import try_out
 from service.observe.metrics import Metrics, ModelInfo
 from service.translation.engine_bridge import EngineBridge
 from service.translation.translator import Translator
@@ -56,6 +57,11 @@ class ModelLoader:
         model_metrics = self._metrics.model(bundle.name)
         bridge = EngineBridge(self._loop, model_metrics, statistics, self._translator.deliver, self._failed)
         return load_model(bundle, self._engine_config, self._session_config, bridge, statistics)
+
+    def try_out(self, bundle: FoundBundle) -> None:
+        """See `service.models.trial`; called on a thread of the fleet."""
+        _LOG.info("trying %s", bundle.directory)
+        try_out(bundle, self._engine_config, self._session_config)
 
 
 class FleetBridge:

@@ -101,6 +101,7 @@ class Server:
             config.models,
             config.max_versions,
             loader.load,
+            loader.try_out,
             FleetBridge(self._metrics, self._translator),
             drain_seconds=config.grace_seconds,
         )

@@ -26,7 +26,7 @@ from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, distinct
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 BODY = json.dumps(ASKED).encode()
-KEPT = b"POST /v1/translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+KEPT = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 HEAD = KEPT + b"Connection: close\r\n"
 WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -91,12 +91,12 @@ def test_a_client_that_asks_first_is_told_to_go_on(server: InProcessServer) -> N
         (HEAD + b"X-Long: " + b"x" * 70_000 + b"\r\n\r\n", b"431"),
         (HEAD + b"".join(b"X-%d: 1\r\n" % number for number in range(101)) + b"\r\n", b"431"),
         (HEAD + b"X-Endless: " + b"x" * 2_000_000, b"431"),
-        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"414"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"414"),
         (b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03", b"400"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
         (b"GET http://[ HTTP/1.1\r\n\r\n", b"400"),
-        (b"CONNECT example.org:443 HTTP/1.1\r\nHost: a\r\n\r\n", b"400"),
-        (b"GET \xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n", b"400"),
+        (b"CONNECT example.org:443 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
+        (b"GET \xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
     ],
 )
 def test_what_can_not_be_a_call_is_refused_in_one_answer(server: InProcessServer, sent: bytes, status: bytes) -> None:
@@ -204,7 +204,7 @@ def test_a_body_of_which_nothing_arrives_is_a_408_in_the_words_of_its_api(
     monkeypatch.setattr(http_connection, "READ_SECONDS", 0.3)
     labels = {"method": "http/deepl/translate", "code": "DEADLINE_EXCEEDED"}
     before = server.metric("dragoman_requests_total", **labels)
-    answer = raw(server.http_url, b"POST /v2/translate HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+    answer = raw(server.http_url, b"POST /v2/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'{"message":"only 0 bytes of the body arrived in time' in answer
     eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)

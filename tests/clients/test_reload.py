@@ -5,11 +5,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import grpc
+import psutil
 import pytest
 
 from dragoman_client import Client
@@ -216,16 +217,18 @@ def test_a_stop_signal_during_a_reload_ends_cleanly(
         server.signal(signal.SIGHUP)
         eventually(is_there)
         assert client.translate(["Hello"], "en", "de")
+        children = psutil.Process(server.process.pid).children(recursive=True)
         server.signal(signal.SIGTERM)
         assert server.wait(timeout_seconds=patient(10)) == (0, "", "")
+    eventually(lambda: not any(child.is_running() for child in children))
 
 
 def open_files(server: ServerProcess) -> list[str]:
-    folder = Path(f"/proc/{server.process.pid}/fd")
+    """Return what the server has open, and the process in which it tries a bundle."""
     links = []
-    for entry in folder.iterdir():
-        try:
-            links.append(str(entry.readlink()))
-        except OSError:  # closed meanwhile
-            continue
+    own = psutil.Process(server.process.pid)
+    for process in (own, *own.children(recursive=True)):
+        for entry in Path(f"/proc/{process.pid}/fd").glob("*"):
+            with suppress(OSError):  # closed meanwhile
+                links.append(str(entry.readlink()))
     return links

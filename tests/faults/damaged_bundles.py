@@ -55,8 +55,8 @@ def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[D
     rng = random.Random(seed)
     for _ in range(number):
         file, state = rng.choice(files), rng.randrange(2**32)
-        change = _rewritten(file, functools.partial(_mutated, seed=state))
-        yield Damage(f"{file}: mutated by {state}, checksums right", _with_checksums(change), may_load=True)
+        change = _rewritten(file, functools.partial(mutated, seed=state))
+        yield Damage(f"{file}: mutated by {state}, checksums right", resealed(change), may_load=True)
 
 
 def to_manifests() -> Iterator[Damage]:
@@ -148,10 +148,10 @@ def to_graphs() -> Iterator[Damage]:
             ("9223372036854775807", "8"),
             ("x", "y"),
         ):
-            inflict = _with_checksums(functools.partial(_put_outside, location=location, offset=offset, length=length))
+            inflict = resealed(functools.partial(_put_outside, location=location, offset=offset, length=length))
             yield Damage(f"weights in {location!r} from {offset} on, {length}", inflict)
 
-    yield Damage("a loop without end", _with_checksums(_loop_for_good))
+    yield Damage("a loop without end", resealed(_loop_for_good))
 
 
 def _loop_for_good(bundle: Path) -> None:
@@ -207,7 +207,9 @@ def _swapped(one: str, other: str) -> Inflict:
     return lambda bundle: shutil.copyfile(bundle / other, bundle / one)
 
 
-def _with_checksums(inflict: Inflict) -> Inflict:
+def resealed(inflict: Inflict) -> Inflict:
+    """Return the same with right checksums."""
+
     def inflict_unseen(bundle: Path) -> None:
         inflict(bundle)
         document = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
@@ -270,7 +272,7 @@ def _flipped(data: bytes, place: float, bit: int) -> bytes:
     return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
 
 
-def _mutated(data: bytes, seed: int) -> bytes:
+def mutated(data: bytes, seed: int) -> bytes:
     """Flip bits, set bytes, remove and repeat parts: mostly where there is structure, at the beginnings and ends."""
     rng, changed = random.Random(seed), bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4, 16))):

@@ -13,10 +13,10 @@ from tests.servers import TIMEOUT_SECONDS, ServerProcess
 
 Proved = Callable[..., None]
 
-LAST = b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"  # after every message, on its connection
-GET = b"GET /health HTTP/1.1\r\nHost: a\r\n"
-POST = b"POST /v1/translate HTTP/1.1\r\nHost: a\r\n"
-HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"  # a body that would be a request
+LAST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"  # after every message, on its connection
+GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\n"
+HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n"  # a body that would be a request
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
@@ -47,9 +47,9 @@ ANSWERED = {
     "upgrade to tls": GET + b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n",
     "unknown expectation": sized(b"abc", b"Expect: 200-ok\r\n"),
     "empty lines before": b"\r\n\r\n" + GET + b"\r\n",
-    "absolute form": b"GET http://b/health?q=1 HTTP/1.1\r\nHost: a\r\n\r\n",
-    "asterisk form": b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
-    "fragment": b"GET /health#x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "absolute form": b"GET http://b/health?q=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "asterisk form": b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "fragment": b"GET /health#x HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "empty host": b"GET /health HTTP/1.1\r\nHost:\r\n\r\n",
     "header of latin-1": GET + b"X-Word: \xe4\r\n\r\n",
     "empty header": GET + b"X-Word:\r\n\r\n",
@@ -83,21 +83,21 @@ REFUSED = {
     "bare LF in a value": GET + b"X-Word: a\nX-Other: b\r\n\r\n",
     "lines that end with LF": b"GET /health HTTP/1.1\nHost: a\n\n",
     "lines that end with CR": b"GET /health HTTP/1.1\rHost: a\r\r",
-    "LF behind the head": b"GET /health HTTP/1.1\r\nHost: a\r\n\n",
+    "LF behind the head": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\n",
     "no host": b"GET /health HTTP/1.1\r\n\r\n",
-    "two hosts": GET + b"Host: a\r\n\r\n",
+    "two hosts": GET + b"Host: localhost\r\n\r\n",
     "host with a path": b"GET /health HTTP/1.1\r\nHost: a/b\r\n\r\n",
     "host with a user": b"GET /health HTTP/1.1\r\nHost: a@b\r\n\r\n",
     "0.9": b"GET /health\r\n\r\n",
     "0.9 without an end": b"GET /health\r\n",
-    "1.2": b"GET /health HTTP/1.2\r\nHost: a\r\n\r\n",
-    "2.0": b"GET /health HTTP/2.0\r\nHost: a\r\n\r\n",
+    "1.2": b"GET /health HTTP/1.2\r\nHost: localhost\r\n\r\n",
+    "2.0": b"GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n",
     "preface of 2.0": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "small letters": b"GET /health http/1.1\r\nHost: a\r\n\r\n",
-    "words behind the version": b"GET /health HTTP/1.1 x\r\nHost: a\r\n\r\n",
-    "unknown method": b"FETCH /health HTTP/1.1\r\nHost: a\r\n\r\n",
-    "zero in the target": b"GET /hea\0lth HTTP/1.1\r\nHost: a\r\n\r\n",
-    "target of latin-1": b"GET /\xe4 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "small letters": b"GET /health http/1.1\r\nHost: localhost\r\n\r\n",
+    "words behind the version": b"GET /health HTTP/1.1 x\r\nHost: localhost\r\n\r\n",
+    "unknown method": b"FETCH /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "zero in the target": b"GET /hea\0lth HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "target of latin-1": b"GET /\xe4 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "TLS": b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03",
     "chunk without a size": in_chunks(end=b"\r\n0\r\n\r\n"),
     "chunk of a negative size": in_chunks(end=b"-1\r\nx\r\n0\r\n\r\n"),
@@ -112,7 +112,7 @@ REFUSED = {
     "trailer that is a request": in_chunks(end=b"0\r\n" + HIDDEN),
     "trailers that end with LF": in_chunks(end=b"0\r\nX-Sum: 1\n\r\n"),
     "trailers without an end": in_chunks(end=b"0\r\n" + b"X-Sum: 1\r\n" * 1000),
-    "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "CONNECT": b"CONNECT a:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 PORTS = ("http_port", "metrics_port", "admin_port")
 

@@ -74,10 +74,11 @@ def graph_file(data: bytes) -> None:
     """Check that a file in a graph's place is rejected in one line, or does not read other files."""
     path = _directory("graphs") / "graph.onnx"
     path.write_bytes(data)
-    try:
-        check_graph(path, ("weights",))
-    except BundleError as error:
-        check_message(error)
+    for fused in ("", "Decode"):
+        try:
+            check_graph(path, ("weights",), fused)
+        except BundleError as error:
+            check_message(error)
 
 
 def vocabulary(data: bytes) -> None:

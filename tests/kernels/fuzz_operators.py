@@ -1,8 +1,9 @@
 """Hostile graphs, and garbage for graphs that are right: an error, or a run without an access out of range.
 
-    python -m tests.kernels.fuzz_operators LIBRARY FOLDER FIRST STRIDE NUM_INPUTS SEED
+    python -m tests.kernels.fuzz_operators LIBRARY FOLDER FIRST STRIDE NUM_GRAPHS NUM_INPUTS SEED
 
-loads every STRIDE-th of the hostile graphs and runs so many damaged inputs. It says what it tries before it does, so
+loads every STRIDE-th of the hostile graphs, runs so many with random changes that the service would open, and so many
+damaged inputs. It says what it tries before it does, so
 that a crash is seen together with its cause. Run as a program, also where a sanitizer is loaded before the interpreter.
 """
 
@@ -17,15 +18,20 @@ import numpy as np
 from numpy import typing as npt
 
 from service.bundle import fused_io
+from service.bundle.errors import BundleError
+from service.bundle.graph_file import check_graph
 from service.engine.runtime.session import Buffer, GraphSession
+from tests.faults.mutated_graphs import mutate
+from tests.fuzz.messages import check_message
 from tests.kernels.any_sequence import any_sequence
 from tests.kernels.fused_graphs import SHAPES, decode_graph, encode_graph
 from tests.kernels.fuzz_search import EDGES, damage_field
 from tests.kernels.hostile_graphs import cases, load
 from tests.kernels.mixed_batch import decode, mixed_sequences
 from tests.kernels.operators import Operators, open_decoder, open_encoder
+from tests.unit.engine.recorder import new_sequence
 
-SHAPE = SHAPES["by hand"]
+SHAPE, HOSTILE_SHAPE = SHAPES["by hand"], SHAPES["as shipped"]
 DTYPES = (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64)
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -38,6 +44,46 @@ def fuzz_graphs(library: Path, folder: Path, first: int, stride: int) -> None:
         message = load(library, folder, case)
         assert message, "it was accepted"
         assert case.says in message, message
+
+
+def fuzz_changed_graphs(library: Path, folder: Path, num_cases: int, seed: int) -> Counter[str]:
+    """Check graphs with random changes, and load those that pass; return what came of them."""
+    rng, told = random.Random(seed), Counter[str]()
+    paths = {
+        fused_io.ENCODE: encode_graph(HOSTILE_SHAPE).save(folder / "encode.onnx"),
+        fused_io.DECODE: decode_graph(HOSTILE_SHAPE).save(folder / "decode.onnx"),
+    }
+    graphs = {operator: path.read_bytes() for operator, path in paths.items()}
+    operators = Operators.tiny(library, folder, HOSTILE_SHAPE, num_slots=2, capacity=8)
+    for number in range(num_cases):
+        operator = rng.choice((fused_io.ENCODE, fused_io.DECODE))
+        print("changed", operator, number, flush=True)
+        path = folder / "changed.onnx"
+        path.write_bytes(mutate(graphs[operator], rng))
+        told[_outcome_of(library, path, operator, operators)] += 1
+    return told
+
+
+def _outcome_of(library: Path, path: Path, operator: str, right: Operators) -> str:
+    """Check a graph, open it, and run it on arrays that are right."""
+    try:
+        check_graph(path, (), operator)
+    except BundleError as error:
+        check_message(error)
+        return "rejected"
+    try:
+        session = (open_encoder if operator == fused_io.ENCODE else open_decoder)(library, path)
+    except BundleError as error:
+        check_message(error)
+        return "not opened"
+    right.encode([(5, 6, 2), (7, 2)], [0, 1])
+    right.join(new_sequence(beam_size=2, max_output_tokens=8), [0, 1], [0, 1], 0)
+    if operator == fused_io.DECODE:
+        is_rejected = _run(session, right.decoder_inputs(), {"num_steps": np.zeros(1, np.int32)})
+    else:
+        outputs = {name: np.zeros(2, np.int32) for name in fused_io.ENCODE_OUTPUTS}
+        is_rejected = _run(session, right.encoder_inputs([(5, 6, 2), (7, 2)], [0, 1]), outputs)
+    return "not run" if is_rejected else "run"
 
 
 def fuzz_inputs(library: Path, folder: Path, num_cases: int, seed: int) -> Counter[str]:
@@ -137,8 +183,10 @@ def _reshaped(arrays: Arrays, rng: random.Random) -> Arrays:
     changed = dict(arrays)
     name = rng.choice(list(changed))
     array = changed[name]
-    kind = rng.randrange(7)
-    if kind == 0:
+    kind = rng.randrange(9)
+    if kind >= 7:
+        changed |= _shared(name, array, rng.choice(list(changed.values())), rng)
+    elif kind == 0:
         changed[name] = np.zeros(array.shape, rng.choice(DTYPES))
     elif kind == 1:
         changed[name] = array[None]
@@ -155,6 +203,18 @@ def _reshaped(arrays: Arrays, rng: random.Random) -> Arrays:
     return changed
 
 
+def _shared(name: str, array: npt.NDArray[Any], other: npt.NDArray[Any], rng: random.Random) -> Arrays:
+    """Place an array into the memory of another, as far as it fits there."""
+    memory = other.reshape(-1).view(np.uint8)
+    if not array.nbytes or memory.nbytes < array.itemsize:
+        return {}
+    begin = rng.randrange(memory.nbytes - array.itemsize + 1) // 8 * 8
+    part = memory[begin : begin + array.nbytes]
+    if part.nbytes == array.nbytes:
+        return {name: part.view(array.dtype).reshape(array.shape)}
+    return {name: part[: part.nbytes // array.itemsize * array.itemsize].view(array.dtype)}
+
+
 def _run(session: GraphSession, arrays: Arrays, outputs: Arrays) -> bool:
     """Run once; return whether that was rejected."""
     try:
@@ -169,4 +229,5 @@ def _run(session: GraphSession, arrays: Arrays, outputs: Arrays) -> bool:
 if __name__ == "__main__":
     given, work = Path(sys.argv[1]), Path(sys.argv[2])
     fuzz_graphs(given, work, int(sys.argv[3]), int(sys.argv[4]))
-    print(dict(fuzz_inputs(given, work, int(sys.argv[5]), int(sys.argv[6]))))
+    print(dict(fuzz_changed_graphs(given, work, int(sys.argv[5]), int(sys.argv[7]))))
+    print(dict(fuzz_inputs(given, work, int(sys.argv[6]), int(sys.argv[7]))))

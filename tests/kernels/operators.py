@@ -64,15 +64,8 @@ class Operators:
 
     def encode(self, sources: Several[Ids], slots: Several[int]) -> tuple[list[int], list[int]]:
         """Encode sources to rows of the cache; return which are finite, and their most repeats."""
-        inputs: dict[str, npt.NDArray[Any]] = {
-            "token_ids": np.array([token for source in sources for token in source], np.int64),
-            "ends": np.cumsum([len(source) for source in sources]).astype(np.int32),
-            "slots": np.array(slots, np.int32),
-            "cross_cache": self.cross_cache,
-            "num_threads": np.array([self.num_threads], np.int32),
-        }
         outputs = {name: np.full(len(sources), -1, np.int32) for name in fused_io.ENCODE_OUTPUTS}
-        self._encoder.run(self._encoder.bind(inputs, outputs))
+        self._encoder.run(self._encoder.bind(self.encoder_inputs(sources, slots), outputs))
         return outputs["is_finite"].tolist(), outputs["most_repeats"].tolist()
 
     def join(self, sequence: Sequence, rows: Several[int], slots: Several[int], source_slot: int) -> None:
@@ -94,6 +87,16 @@ class Operators:
         self._decoder.run(self._binding)
         assert self._num_steps[0] == control["num_steps"]
         return int(self._num_steps[0])
+
+    def encoder_inputs(self, sources: Several[Ids], slots: Several[int]) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of sources by the names of the encoder's inputs."""
+        return {
+            "token_ids": np.array([token for source in sources for token in source], np.int64),
+            "ends": np.cumsum([len(source) for source in sources]).astype(np.int32),
+            "slots": np.array(slots, np.int32),
+            "cross_cache": self.cross_cache,
+            "num_threads": np.array([self.num_threads], np.int32),
+        }
 
     def decoder_inputs(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by the names of the decoder's inputs."""

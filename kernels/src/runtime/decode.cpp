@@ -55,23 +55,22 @@ Decode::Decode(NodeInfo &node)
   model_.complete();
 }
 
-State Decode::bind(const Context &context, Caches &caches) const {
+State Decode::bind(const Context &context, const Tensor &result, Caches &caches) const {
   context.require_inputs(num_inputs_);
   State state{};
-  state.control = reinterpret_cast<Control *>(context.input(0).as<int32_t>("control", ort::kInt32, {16}));
-  Tensor rows = context.input(1), outputs = context.input(2), self = context.input(6), cross = context.input(7);
+  Tensor control = context.input(0), rows = context.input(1), outputs = context.input(2), history = context.input(3);
+  Tensor hypotheses = context.input(4), ids = context.input(5), self = context.input(6), cross = context.input(7);
+  state.control = reinterpret_cast<Control *>(control.as<int32_t>("control", ort::kInt32, {16}));
   state.rows = reinterpret_cast<Row *>(rows.as<uint8_t>("rows", ort::kUint8, {-1, sizeof(Row)}));
   rows.require_alignment("rows", alignof(Row));
   state.num_slots = rows.shape[0];
   state.output_ids = outputs.as<int64_t>("output_ids", ort::kInt64, {state.num_slots, -1});
   state.capacity = outputs.shape[1];
-  state.history = context.input(3).as<int32_t>("history", ort::kInt32, {state.num_slots, state.capacity});
-  Tensor hypotheses = context.input(4);
+  state.history = history.as<int32_t>("history", ort::kInt32, {state.num_slots, state.capacity});
   state.hypotheses = reinterpret_cast<Hypothesis *>(
       hypotheses.as<uint8_t>("hypotheses", ort::kUint8, {2 * state.num_slots, sizeof(Hypothesis)}));
   hypotheses.require_alignment("hypotheses", alignof(Hypothesis));
-  state.hypothesis_ids =
-      context.input(5).as<int64_t>("hypothesis_ids", ort::kInt64, {2 * state.num_slots, state.capacity});
+  state.hypothesis_ids = ids.as<int64_t>("hypothesis_ids", ort::kInt64, {2 * state.num_slots, state.capacity});
   int64_t blocks = round_up(state.capacity, kBlockTokens) / kBlockTokens;
   caches.num_rows = state.num_slots;
   caches.self = self.as<float>(
@@ -85,6 +84,10 @@ State Decode::bind(const Context &context, Caches &caches) const {
   caches.cross_layer = cross.shape[2] * shape_.num_heads * shape_.block_size();
   caches.cross_row = architecture_.num_layers * caches.cross_layer;
   caches.cross_tokens = cross.shape[2] * kBlockTokens;
+  require_apart({control.memory("control"), rows.memory("rows"), outputs.memory("output_ids"),
+                 history.memory("history"), hypotheses.memory("hypotheses"), ids.memory("hypothesis_ids"),
+                 self.memory("self_cache"), cross.memory("cross_cache"), result.memory("num_steps"),
+                 model_.memory(embedding_)});
   return state;
 }
 
@@ -112,8 +115,9 @@ void Decode::check_rows(const State &state, const Caches &caches, const std::vec
 
 void Decode::run(const Context &context) {
   Caches caches{};
-  State state = bind(context, caches);
-  auto *result = context.output(0, {1}).as<int32_t>("num_steps", ort::kInt32, {1});
+  Tensor num_steps = context.output(0, {1});
+  auto *result = num_steps.as<int32_t>("num_steps", ort::kInt32, {1});
+  State state = bind(context, num_steps, caches);
   Control &control = *state.control;
   SearchModel search_model = search_model_;
   search_model.eos_id = control.eos_id;

@@ -53,7 +53,7 @@ private:
     int64_t num_rows;
   };
 
-  State bind(const Context &context, Caches &caches) const;
+  State bind(const Context &context, const Tensor &result, Caches &caches) const;
   void check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const;
   void step(const State &state, const Caches &caches, const Rows &live, Team &team, Workspaces &work) const;
   void step_together(const State &state, const Caches &caches, const Rows &live, const Parallel &parallel,

@@ -88,16 +88,23 @@ Encode::Encode(NodeInfo &node)
 void Encode::run(const Context &context) {
   context.require_inputs(num_inputs_);
   Sources sources{};
-  Tensor ids = context.input(0), ends = context.input(1), cache = context.input(3);
+  Tensor ids = context.input(0), ends = context.input(1), slots = context.input(2), cache = context.input(3);
+  Tensor threads = context.input(4);
   sources.token_ids = ids.as<const int64_t>("token_ids", ort::kInt64, {-1});
   sources.ends = ends.as<const int32_t>("ends", ort::kInt32, {-1});
   sources.num_sources = ends.shape[0];
   sources.num_tokens = sources.num_sources ? sources.ends[sources.num_sources - 1] : 0;
-  sources.slots = context.input(2).as<const int32_t>("slots", ort::kInt32, {sources.num_sources});
-  int32_t num_threads = *context.input(4).as<const int32_t>("num_threads", ort::kInt32, {1});
+  sources.slots = slots.as<const int32_t>("slots", ort::kInt32, {sources.num_sources});
+  int32_t num_threads = *threads.as<const int32_t>("num_threads", ort::kInt32, {1});
   int64_t num_layers = static_cast<int64_t>(cross_.size());
   sources.cross_cache = cache.as<float>("cross_cache", ort::kFloat,
                                         {-1, num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
+  Tensor is_finite = context.output(0, {sources.num_sources}), most = context.output(1, {sources.num_sources});
+  sources.is_finite = is_finite.as<int32_t>("is_finite", ort::kInt32, {-1});
+  sources.most_repeats = most.as<int32_t>("most_repeats", ort::kInt32, {-1});
+  require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"), cache.memory("cross_cache"),
+                 threads.memory("num_threads"), is_finite.memory("is_finite"), most.memory("most_repeats"),
+                 model_.memory(embedding_)});
   sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {
@@ -115,8 +122,6 @@ void Encode::run(const Context &context) {
   for (int64_t place = 0; place < sources.num_tokens; place++)
     if (sources.token_ids[place] < 0 || sources.token_ids[place] >= embedding_.num_tokens)
       throw std::invalid_argument("token " + std::to_string(sources.token_ids[place]) + " is not in the vocabulary");
-  sources.is_finite = context.output(0, {sources.num_sources}).as<int32_t>("is_finite", ort::kInt32, {-1});
-  sources.most_repeats = context.output(1, {sources.num_sources}).as<int32_t>("most_repeats", ort::kInt32, {-1});
   if (sources.num_sources == 0)
     return;
   Team &team = Team::of_this_thread();

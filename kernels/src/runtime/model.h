@@ -64,6 +64,11 @@ public:
   // The same layer with other biases.
   Dense with_biases(const Dense &dense, const std::vector<int64_t> &ids, float bias);
 
+  // What of the constants is read in each run; the rest is copied.
+  Memory memory(const Embedding &embedding) const {
+    return {"the token embedding", embedding.tokens, embedding.num_tokens * architecture_.width};
+  }
+
   const Architecture &architecture() const { return architecture_; }
   const Compute &compute() const { return *compute_; }
   size_t num_read() const { return node_.next(); }

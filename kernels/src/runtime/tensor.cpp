@@ -34,6 +34,16 @@ const char *type_name(ort::ElementType type) {
   }
 }
 
+int64_t bytes_of(ort::ElementType type) {
+  switch (type) {
+  case ort::kUint8:
+  case ort::kInt8: return 1;
+  case ort::kFloat:
+  case ort::kInt32: return 4;
+  default: return 8;
+  }
+}
+
 std::string shape_text(const std::vector<int64_t> &shape) {
   std::string text = "(";
   for (int64_t dim : shape)
@@ -65,6 +75,17 @@ Tensor tensor_of(const ort::Api *api, ort::Value *value) {
 }
 
 } // namespace
+
+void require_apart(std::initializer_list<Memory> all) {
+  for (const Memory &one : all)
+    for (const Memory *other = all.begin(); other != &one; other++) {
+      uintptr_t begin = reinterpret_cast<uintptr_t>(one.data), begin_of_other = reinterpret_cast<uintptr_t>(other->data);
+      if (begin < begin_of_other + other->num_bytes && begin_of_other < begin + one.num_bytes)
+        throw std::invalid_argument(std::string(other->name) + " and " + one.name + " share memory");
+    }
+}
+
+Memory Tensor::memory(const char *name) const { return {name, data, size() * bytes_of(type)}; }
 
 int64_t Tensor::size() const {
   int64_t size = 1;

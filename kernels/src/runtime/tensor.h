@@ -2,12 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "runtime/ort.h"
 
 namespace dragoman {
+
+// Memory that a run reads or writes, with a name for errors.
+struct Memory {
+  const char *name;
+  const void *data;
+  int64_t num_bytes;
+};
+
+// Throw if two of them share a byte: what was checked in one would change by writing to the other.
+void require_apart(std::initializer_list<Memory> all);
 
 struct Tensor {
   void *data = nullptr;
@@ -16,6 +27,8 @@ struct Tensor {
 
   // Elements; throws unless no product of dimensions exceeds 2^56, those of empty tensors included.
   int64_t size() const;
+
+  Memory memory(const char *name) const;
 
   // Return the data as `T`; throws `std::invalid_argument` naming `what` unless type and shape are as given and the
   // address is aligned. A negative dimension allows any.

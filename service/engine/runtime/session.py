@@ -1,5 +1,6 @@
 """ONNX Runtime: opens graphs, selects the provider, holds device memory, binds buffers. Only it imports onnxruntime."""
 
+import logging
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
 
 Array = npt.NDArray[Any]
+
+_LOG = logging.getLogger(__name__)
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _PROBE = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # small, and any provider can run it
@@ -245,6 +248,7 @@ def _open(path: Path, config: SessionConfig, operators: Path | None = None) -> o
         )
     if config.device == "cuda":
         ort.preload_dlls()  # pip puts the CUDA libraries beside it, where the loader does not look
+    _LOG.debug("opening %s", path)
     # Its own fallback would print to standard output.
     options = _session_options(config)
     if operators is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from service.bundle import fused_io, graph_file
 from service.bundle.errors import BundleError
-from service.bundle.graph_file import OPERATORS, check_graph
+from service.bundle.graph_file import FUSED_DOMAIN, OPERATORS, check_graph
 from tests.faults.damaged_bundles import add_loop
 from tests.fuzz.messages import check_message
 from tests.servers import REPOSITORY
@@ -71,6 +71,8 @@ def of_function(model: Any) -> None:
         (lambda model: model.graph.node.append(node("EPContext", "com.microsoft")), "'com.microsoft::EPContext'"),
         (lambda model: model.graph.node.append(node("Add", "dragoman")), "'dragoman::Add'"),
         (lambda model: model.graph.node.append(node("Encode")), "operator 'Encode'"),
+        (lambda model: model.graph.node.append(node("Encode", "dragoman")), "operator 'dragoman::Encode'"),
+        (lambda model: model.graph.node.append(node("Einsum", equation="abcd,bcd->a")), "operator 'Einsum'"),
         (lambda model: model.graph.node.append(node("Add", "own")), "operator 'own::Add'"),
         (lambda model: model.graph.node.append(onnx.NodeProto()), "operator ''"),
         (lambda model: model.graph.node.append(branch(node("Loop"))), "operator 'Loop'"),
@@ -104,11 +106,93 @@ def test_weights_in_a_file_with_a_checksum(model: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "models").glob("*/*/*.onnx")), ids=str)
 def test_what_is_shipped_is_taken(path: Path) -> None:
     """Only fused graphs have weights elsewhere: in the plain ones."""
-    check_graph(path, ("encoder.onnx", "decoder_step.onnx") if ".fused." in path.name else ())
+    operators = {"encoder.fused.onnx": fused_io.ENCODE, "decoder.fused.onnx": fused_io.DECODE}
+    fused = operators.get(path.name, "")
+    check_graph(path, ("encoder.onnx", "decoder_step.onnx") if fused else (), fused)
+    for other in {"", fused_io.ENCODE, fused_io.DECODE} - {fused}:
+        with pytest.raises(BundleError, match=r"is not what a bundle may hold: .*operator '"):
+            check_graph(path, ("encoder.onnx", "decoder_step.onnx"), other)
 
 
-def test_fused_operators_are_named_as_the_service_binds_them() -> None:
-    assert OPERATORS[fused_io.DOMAIN] == {fused_io.ENCODE, fused_io.DECODE}
+def test_the_domain_is_that_of_the_fused_graphs() -> None:
+    assert FUSED_DOMAIN == fused_io.DOMAIN
+
+
+def fused_model() -> Any:
+    """Return the outlines of a fused graph: one node with two inputs, two constants, one of them twice, one output."""
+    value, tensor = onnx.helper.make_tensor_value_info, onnx.helper.make_tensor
+    decode = onnx.helper.make_node("Decode", ["state", "cache", "w", "v", "w"], ["steps"], domain=FUSED_DOMAIN)
+    inputs = [value("state", FLOAT, [4]), value("cache", FLOAT, [4])]
+    constants = [tensor(name, FLOAT, [1], [1.0]) for name in ("w", "v")]
+    return onnx.helper.make_model(
+        onnx.helper.make_graph([decode], "fused", inputs, [value("steps", FLOAT, [1])], constants)
+    )
+
+
+def reshapes(model: Any) -> None:
+    """Make one input of the node the memory of another."""
+    model.graph.node.insert(0, onnx.helper.make_node("Reshape", ["state", "w"], ["alias"]))
+    model.graph.node[1].input[1] = "alias"
+
+
+def reads(place: int, name: str) -> Spoil:
+    def spoil(model: Any) -> None:
+        model.graph.node[0].input[place] = name
+
+    return spoil
+
+
+def with_a_graph_inside(model: Any) -> None:
+    model.graph.node[0].attribute.append(onnx.helper.make_attribute("body", onnx.helper.make_graph([], "g", [], [])))
+
+
+BETWEEN, NO_CONSTANT = "inputs or outputs that are not, each once and in order", "which its node takes for a constant"
+BESIDE = "graphs, functions or sparse constants beside its node"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (reshapes, "2 nodes in 1 graphs instead of a single node; operator 'Reshape'"),
+        (lambda model: model.graph.node.append(model.graph.node[0]), "2 nodes in 1 graphs"),
+        (lambda model: model.graph.ClearField("node"), "0 nodes in 1 graphs"),
+        (lambda model: model.ClearField("graph"), "0 nodes in 0 graphs"),
+        (reads(1, "state"), BETWEEN),
+        (reads(1, "w"), BETWEEN),
+        (reads(0, "cache"), BETWEEN),
+        (reads(2, "state"), "'state', " + NO_CONSTANT),
+        (reads(3, ""), "'', " + NO_CONSTANT),
+        (reads(3, "nothing"), "'nothing', " + NO_CONSTANT),
+        (lambda model: model.graph.input.pop(), "'cache', " + NO_CONSTANT),
+        (lambda model: model.graph.input.append(model.graph.output[0]), BETWEEN),
+        (lambda model: model.graph.output.append(model.graph.input[0]), BETWEEN),
+        (lambda model: model.graph.output[0].CopyFrom(model.graph.input[0]), BETWEEN),
+        (lambda model: model.graph.node[0].output.append("more"), BETWEEN),
+        (lambda model: setattr(model.graph.initializer[0], "name", "cache"), "'w', " + NO_CONSTANT),
+        (lambda model: model.graph.initializer.add(name="cache"), "'cache', " + NO_CONSTANT),
+        (with_a_graph_inside, BESIDE),
+        (sparse, BESIDE),
+        (lambda model: model.functions.add(name="f", domain="own"), BESIDE),
+        (lambda model: model.training_info.add(), BESIDE),
+    ],
+)
+def test_a_fused_graph_is_one_node(tmp_path: Path, spoil: Spoil, message: str) -> None:
+    model, path = fused_model(), tmp_path / "graph.onnx"
+    path.write_bytes(model.SerializeToString())
+    check_graph(path, ("weights",), "Decode")
+    spoil(model)
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(BundleError) as raised:
+        check_graph(path, ("weights",), "Decode")
+    assert f"graph.onnx is not what a bundle may hold: {message}" in str(raised.value)
+
+
+def test_a_graph_in_two_parts_is_none(tmp_path: Path) -> None:
+    """Protobuf merges a message that occurs twice: each of these has one node, and the whole has two."""
+    data, path = fused_model().SerializeToString(), tmp_path / "graph.onnx"
+    path.write_bytes(data + data)
+    with pytest.raises(BundleError, match="1 nodes in 2 graphs"):
+        check_graph(path, (), "Decode")
 
 
 def leads_to(message: Any, seen: frozenset[str] = frozenset()) -> bool:
@@ -142,6 +226,25 @@ def test_all_of_onnx_is_looked_into_that_may_hold_something() -> None:
 def test_operators_are_onnx_s() -> None:
     known = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
     assert OPERATORS[""] - known == set()
+    fields = {
+        "ModelProto": {"graph": graph_file._GRAPH},
+        "GraphProto": {
+            "node": graph_file._NODE,
+            "initializer": graph_file._CONSTANT,
+            "input": graph_file._GRAPH_INPUT,
+            "output": graph_file._GRAPH_OUTPUT,
+        },
+        "NodeProto": {
+            "input": graph_file._INPUT,
+            "output": graph_file._OUTPUT,
+            "attribute": graph_file._ATTRIBUTE,
+        },
+        "ValueInfoProto": {"name": graph_file._VALUE_NAME},
+        "TensorProto": {"name": graph_file._TENSOR_NAME},
+    }
+    messages = onnx.ModelProto.DESCRIPTOR.file.message_types_by_name
+    for message, numbers in fields.items():
+        assert {name: messages[message].fields_by_name[name].number for name in numbers} == numbers
 
 
 def test_damaged_files_are_refused_or_taken(model: Any, tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ class Stage:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.refuses: set[str] = set()  # contents
+        self.fails_trials: set[str] = set()  # likewise
+        self.tried: list[str] = []
         self.diary: list[str] = []
         self.gate: threading.Event | None = None  # what the loader waits for
         self.loading = threading.Event()
@@ -50,7 +52,7 @@ class Stage:
         return directory
 
     def fleet(self, max_versions: int = 1, drain_seconds: float = 5.0) -> Fleet:
-        return Fleet(self.root, max_versions, self.load, self, drain_seconds)
+        return Fleet(self.root, max_versions, self.load, self.try_out, self, drain_seconds)
 
     async def serving(self, *names: str) -> Fleet:
         """Return a fleet that serves version 1 of these models; the diary begins after that."""
@@ -60,6 +62,11 @@ class Stage:
         await fleet.load()
         self.since()
         return fleet
+
+    def try_out(self, bundle: FoundBundle) -> None:
+        self.tried.append(called(bundle))
+        if bundle.manifest.checkpoint_sha256 in self.fails_trials:
+            raise BundleError(f"{bundle.directory} can't be loaded: a process that tried to ended by SIGSEGV.")
 
     def load(self, bundle: FoundBundle) -> LoadedModel:
         if self.gate is not None:
@@ -242,6 +249,26 @@ def test_a_bundle_that_fails_is_told_once_and_tried_again_when_its_files_change(
     asyncio.run(scenario())
 
 
+def test_only_a_fleet_that_serves_tries_a_bundle_before_it_is_loaded(stage: Stage) -> None:
+    stage.fails_trials = {"crash"}
+
+    async def scenario() -> None:
+        fleet = await stage.serving("a")
+        assert stage.tried == []
+        stage.put("a", "2", "crash")
+        assert [await fleet.reload() for _ in range(3)] == [FAILED, UNCHANGED, UNCHANGED]
+        assert (stage.tried, stage.since()) == (["a/2:crash"], ["refused a"])
+        (folder,) = await fleet.read()
+        (reason,) = await fleet.bring(folder)  # by call: whatever failed before is tried again
+        assert reason.endswith("ended by SIGSEGV.")
+        assert (stage.tried, stage.since()) == (["a/2:crash"] * 2, ["refused a"])
+        stage.put("a", "2", "1")
+        assert await fleet.reload() is CHANGED
+        assert stage.tried[2:] == ["a/2:1"]
+
+    asyncio.run(scenario())
+
+
 def test_a_fault_of_one_model_is_told_once_and_stops_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         fleet = await stage.serving("a", "b")
@@ -413,7 +440,7 @@ def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
 def test_a_bundle_by_itself_is_followed_too(stage: Stage) -> None:
     async def scenario() -> None:
         directory = stage.put("a", "1")
-        fleet = Fleet(directory, 1, stage.load, stage, 5.0)
+        fleet = Fleet(directory, 1, stage.load, stage.try_out, stage, 5.0)
         await fleet.load()
         assert await fleet.reload() is UNCHANGED
         stage.since()

@@ -1,5 +1,6 @@
 """A tiny encoder-decoder with random weights, written node by node with the names and shapes of `bundle.graph_io`."""
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,8 +140,8 @@ def save_alignment(model: TinyModel, path: Path, decoder_start_id: int = 0) -> N
     read = graph.node("Concat", column, graph.node("Slice", graph_io.TARGET_IDS, *to_last), axis=1)
     x = graph.embed(read, graph.range(graph_io.TARGET_IDS, 1))  # (B, T, width)
     packed = graph.linear(graph.norm(x), width, 3 * width)
-    parts = ["query", "key", "value"]
-    graph.node("Split", packed, axis=2, num_outputs=3, outputs=parts)
+    ends, last = [graph.constant([width * part], np.int64) for part in range(4)], graph.constant([2], np.int64)
+    parts = [graph.node("Slice", packed, start, end, last) for start, end in itertools.pairwise(ends)]
     attended = graph.node(
         "MultiHeadAttention", *parts, domain="com.microsoft", num_heads=model.num_heads, unidirectional=1
     )
@@ -198,9 +199,8 @@ def save_decoder_step(model: TinyModel, path: Path) -> None:
     is_nan = graph.node("IsNaN", graph.node("ReduceSum", hidden, graph.constant([1, 2], np.int64), keepdims=0))
     no_token = graph.constant(graph_io.NO_TOKEN, np.int64)
     graph.node("Where", is_nan, no_token, best_ids, outputs=[graph_io.NEXT_IDS])
-    log_probs = graph.node("LogSoftmax", logits, axis=1)
-    best = graph.node("GatherElements", log_probs, graph.node("Unsqueeze", best_ids, column), axis=1)
-    graph.node("Squeeze", best, column, outputs=[graph_io.NEXT_LOG_PROBS])
+    log_probs = graph.node("Sub", logits, graph.node("Unsqueeze", graph_io.LOG_TOTALS, column))
+    graph.node("ReduceMax", log_probs, column, keepdims=0, outputs=[graph_io.NEXT_LOG_PROBS])
     candidates = [graph_io.CANDIDATE_LOG_PROBS, graph_io.CANDIDATE_IDS]
     graph.node("TopK", log_probs, graph_io.NUM_CANDIDATES, axis=1, outputs=candidates)
     arena = (model.element_type, "B", model.num_heads, "C", model.head_size)
