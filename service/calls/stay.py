@@ -56,4 +56,4 @@ class LargeMessages:
         await self._turns.take(caller)
         loop = asyncio.get_running_loop()
         began_seconds = loop.time()
-        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._turns.give_back))
+        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._turns.give_back, caller))

@@ -80,7 +80,7 @@ class Intake:
             MemoryFull: there is no room for it.
             MessageTooSlow: it took too long while others waited.
         """
-        message: Any = await self._memory.singles.receive(context.read, context.peer)
+        message: Any = await self._memory.singles.receive(context.read, context.peer())
         if message is _END:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
             raise InvalidRequest("the call has no message", advice="send one")
@@ -92,5 +92,5 @@ class Intake:
 
     async def each(self, context: Context) -> AsyncIterator[bytes]:
         """Yield the messages of a stream of requests."""
-        while (message := await self._memory.streams.receive(context.read, context.peer)) is not _END:
+        while (message := await self._memory.streams.receive(context.read, context.peer())) is not _END:
             yield message

@@ -45,15 +45,15 @@ class Receptions:
         """Return how many messages are being received."""
         return self.limit - self._turns.num_free
 
-    async def receive(self, read: Callable[[], Awaitable[T]], connection: Callable[[], str]) -> T:
-        """Return what `read` receives, in the turn of the caller's connection; `connection` is called only if needed.
+    async def receive(self, read: Callable[[], Awaitable[T]], connection: str) -> T:
+        """Return what `read` receives, in the turn of the caller's connection.
 
         Raises:
             MessageTooSlow: it took too long while others waited.
         """
-        if not self._turns.take_free():
+        if not self._turns.take_free(connection):
             self._watch()
-            await self._turns.wait(connection())
+            await self._turns.wait(connection)
         reception = _Reception(asyncio.current_task(), asyncio.get_running_loop().time())
         self._under_way[reception] = None
         try:
@@ -69,7 +69,7 @@ class Receptions:
             raise  # the caller has disconnected, too
         finally:
             del self._under_way[reception]
-            self._turns.give_back()
+            self._turns.give_back(connection)
 
     def _watch(self) -> None:
         if self._timer is None:
@@ -80,7 +80,7 @@ class Receptions:
     def _make_room(self, began_seconds: float) -> None:
         """Evict surplus slow messages among those in progress when the watch began."""
         self._timer = None
-        if not self._turns.anybody_waits:
+        if not self._turns.num_waiting:
             return
         slow = [each for each in self._under_way if each.since_seconds <= began_seconds and not each.is_evicted]
         num_surplus = len(slow) - self.limit // 2

@@ -19,7 +19,7 @@ import service
 from service.documents import ENDINGS, DocumentOptions, MimeType
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
-from service.faces.http.documents.turns import FairTurns, current_caller
+from service.faces.http.documents.turns import DocumentTurns, current_caller
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class DocumentReaders:
     def __init__(self, max_characters: int, command: Sequence[str] = _COMMAND) -> None:
         """Take texts of at most `max_characters`; `command` starts a process."""
         self._max_characters = max_characters
-        self._turns = FairTurns(_AT_ONCE, 1, _MAX_WAITING)
+        self._turns = DocumentTurns(_AT_ONCE, 1, _MAX_WAITING)
         self._command = tuple(command)
 
     async def read(self, upload: Upload, deadline_seconds: float) -> DocumentTexts:

@@ -21,7 +21,7 @@ from service.faces.http.documents.reading import (
     place_of,
     translated_chunk,
 )
-from service.faces.http.documents.turns import FairTurns, current_caller
+from service.faces.http.documents.turns import DocumentTurns, current_caller
 from service.text.languages import canonical
 from service.translation.translator import Translator
 
@@ -72,7 +72,7 @@ class DocumentTranslator:
     def __init__(self, translator: Translator, readers: DocumentReaders) -> None:
         self._translator = translator
         self._readers = readers
-        self._turns = FairTurns(_AT_ONCE, _OF_ONE_CALLER, _MAX_WAITING)
+        self._turns = DocumentTurns(_AT_ONCE, _OF_ONE_CALLER, _MAX_WAITING)
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:

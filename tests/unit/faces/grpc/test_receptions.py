@@ -28,7 +28,7 @@ def play(scenario: Callable[[], Awaitable[None]]) -> None:
 
 
 async def begun(all_of_them: Receptions, number: int, connection: str = "a") -> list["asyncio.Task[bytes]"]:
-    tasks = [asyncio.create_task(all_of_them.receive(silent, lambda: connection)) for _ in range(number)]
+    tasks = [asyncio.create_task(all_of_them.receive(silent, connection)) for _ in range(number)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     return tasks
@@ -56,7 +56,7 @@ def test_the_latest_of_the_slow_make_room_and_half_may_go_on() -> None:
     async def scenario() -> None:
         all_of_them = Receptions(4)
         tasks = await begun(all_of_them, 4)
-        assert await all_of_them.receive(at_once, lambda: "b") == b"message"
+        assert await all_of_them.receive(at_once, "b") == b"message"
         assert [task.done() for task in tasks] == [False, False, True, True]
         with pytest.raises(MessageTooSlow, match="receives 4 at once"):
             await tasks[2]
@@ -71,7 +71,7 @@ def test_what_has_taken_too_long_makes_room_first(monkeypatch: pytest.MonkeyPatc
     async def scenario() -> None:
         all_of_them = Receptions(4)
         tasks = await begun(all_of_them, 4)
-        await all_of_them.receive(at_once, lambda: "b")
+        await all_of_them.receive(at_once, "b")
         assert [task.done() for task in tasks] == [True, True, False, False]
         await ended(tasks[2:])
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -85,7 +85,7 @@ def test_connections_take_turns() -> None:
     async def scenario() -> None:
         all_of_them = Receptions(2)
         flood = await begun(all_of_them, 200)
-        await all_of_them.receive(at_once, lambda: "b")
+        await all_of_them.receive(at_once, "b")
         assert sum(task.done() for task in flood) < 10
         await ended(flood)
         assert all_of_them.num_under_way == 0
@@ -98,7 +98,7 @@ def test_who_goes_while_waiting_takes_nobodys_turn() -> None:
         all_of_them = Receptions(1)
         (first,) = await begun(all_of_them, 1)
         waiting = await begun(all_of_them, 3, "b")
-        last = asyncio.create_task(all_of_them.receive(at_once, lambda: "c"))
+        last = asyncio.create_task(all_of_them.receive(at_once, "c"))
         await ended(waiting)
         first.cancel()
         assert await last == b"message"

@@ -8,7 +8,7 @@ import pytest
 
 from service.domain.call import Call, begin_call
 from service.domain.errors import DeadlineExceeded, Overloaded
-from service.faces.http.documents.turns import FairTurns, current_caller, share_of
+from service.faces.http.documents.turns import DocumentTurns, current_caller, share_of
 from tests.patience import patient
 
 
@@ -20,7 +20,7 @@ class Line:
     """Tasks that want turns, and the order in which they got them."""
 
     def __init__(self, most_at_once: int = 1, most_of_one: int = 1, most_waiting: int = 100) -> None:
-        self.turns = FairTurns(most_at_once, most_of_one, most_waiting)
+        self.turns = DocumentTurns(most_at_once, most_of_one, most_waiting)
         self.got: list[str] = []
 
     async def want(self, caller: str, ends: asyncio.Event | None = None) -> "asyncio.Task[None]":
@@ -104,7 +104,7 @@ def test_whoever_leaves_the_line_leaves_nothing_behind() -> None:
 
 def test_the_deadline_ends_the_wait() -> None:
     async def scenario() -> None:
-        turns = FairTurns(1, 1, 10)
+        turns = DocumentTurns(1, 1, 10)
         async with turns.turn("a", soon()):
             with pytest.raises(DeadlineExceeded, match="the deadline passed while it waited for other documents"):
                 async with AsyncExitStack() as stack:
