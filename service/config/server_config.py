@@ -67,6 +67,10 @@ class ServerConfig:
     http_without_keys: bool = Field(
         default=False, description="Let anyone who reaches http_host call, if that is not only this machine."
     )
+    http_url: str = Field(
+        default="",
+        description="How callers reach the HTTP port, such as https://mt.example.org, for addresses in answers.",
+    )
     http_origin: tuple[str, ...] = Field(
         default=(), strict=False, description="A web site whose pages may call, such as https://example.org; * for all."
     )

@@ -62,7 +62,7 @@ def routes_of(
         LibreTranslate(
             translator,
             deadline_seconds,
-            Files(documents, kept, scheme),
+            Files(documents, kept, url=config.http_url, own_host=config.http_host, scheme=scheme),
             asks_for_keys=pipeline.asks_for_keys,
         ),
         DeepL(

@@ -2,9 +2,10 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import docx
@@ -55,17 +56,25 @@ def keyed(
         yield running
 
 
-def send(server: InProcessServer, path: str, name: str, data: bytes, key: str = "", **fields: str) -> Reply:
+def send(
+    server: InProcessServer,
+    path: str,
+    name: str,
+    data: bytes,
+    key: str = "",
+    headers: Mapping[str, str] = MappingProxyType({}),
+    **fields: str,
+) -> Reply:
     """Send a form with a document."""
     head = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
     rest = "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
-    headers = {"x_api_key": key} if key else {}
+    headers = {**headers, "x_api_key": key} if key else headers
     body = head + data + rest.encode() + b"\r\n--b--\r\n"
     return call(server.http_url, "POST", path, body=body, content_type="multipart/form-data; boundary=b", **headers)
 
 
 def translate(server: InProcessServer, name: str, data: bytes, **fields: str) -> Reply:
-    return send(server, "/v1/files", name, data, **{**PAIR, **fields})
+    return send(server, "/v1/files", name, data, "", {}, **{**PAIR, **fields})
 
 
 def expected(server: InProcessServer, name: str, data: bytes, **options: Any) -> bytes:
@@ -299,6 +308,21 @@ def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -
     )
 
 
+def test_the_address_of_a_file_is_not_made_of_what_somebody_claims(loop_thread: LoopThread, tiny_models: Path) -> None:
+    """D6: `Host` is taken if it is no name; of other names the server knows only the one that it is told."""
+    for url, host, begins in (
+        ("", "127.0.0.1:1", "http://127.0.0.1:1/download_file/"),
+        ("", "evil.example.org", "/download_file/"),
+        ("https://mt.example.org/", "evil.example.org", "https://mt.example.org/download_file/"),
+    ):
+        config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, http_without_keys=True, http_url=url)
+        with in_process(loop_thread, config) as running:
+            reply = send(
+                running, "/translate_file", "a.md", b"# station\n", headers={"host": host}, source="en", target="de"
+            )
+            assert reply.document["translatedFileUrl"].startswith(begins)
+
+
 def test_the_address_of_a_file_leads_to_no_document_of_another_api(server: InProcessServer) -> None:
     """That address needs no key, and without API keys the document's own key is all that protects it."""
     handle = upload(server)
@@ -310,11 +334,6 @@ def test_the_address_of_a_file_leads_to_no_document_of_another_api(server: InPro
 
 
 def test_a_proxy_tells_how_it_was_reached(server: InProcessServer) -> None:
-    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nstation'
-    for name in ("source", "target"):
-        code = {"source": "en", "target": "de"}[name]
-        body += f'\r\n--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{code}'.encode()
-    body += b"\r\n--b--\r\n"
-    kind = "multipart/form-data; boundary=b"
-    reply = call(server.http_url, "POST", "/translate_file", body=body, content_type=kind, x_forwarded_proto="https")
+    headers = {"x_forwarded_proto": "https"}
+    reply = send(server, "/translate_file", "a.txt", b"station", headers=headers, source="en", target="de")
     assert reply.document["translatedFileUrl"].startswith(f"https://{server.http_url[7:]}/download_file/")

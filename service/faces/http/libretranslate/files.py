@@ -17,6 +17,7 @@ from service.faces.http.documents.translation import DOCUMENT_SECONDS, DocumentT
 from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
 from service.faces.http.libretranslate import messages
 from service.faces.http.routes import Route
+from service.faces.http.same_site import has_own_host
 
 _NAME = "name"
 _API = "libretranslate"
@@ -27,10 +28,15 @@ class Files:
 
     endings: Sequence[str] = ENDINGS
 
-    def __init__(self, documents: DocumentTranslator, kept: DocumentKeeper, scheme: str) -> None:
-        """Tell callers addresses that begin with `scheme`, unless a proxy says otherwise."""
+    def __init__(
+        self, documents: DocumentTranslator, kept: DocumentKeeper, *, url: str, own_host: str, scheme: str
+    ) -> None:
+        """Tell callers addresses that begin with `url`. Without one they begin with `scheme`, unless a proxy says
+        otherwise, and `Host`, if that is an address, localhost or `own_host`; else they are paths."""
         self._documents = documents
         self._kept = kept
+        self._url = url.rstrip("/")
+        self._own_host = own_host
         self._scheme = scheme
 
     def routes(self, keyed: Any, free: Any) -> Sequence[Route]:
@@ -72,6 +78,9 @@ class Files:
         return file_answer(await self._kept.fetch(kept))
 
     def _origin(self, request: HttpRequest) -> str:
+        """Return how the caller has reached this port; nothing where that is only what somebody claims in `Host`."""
+        if self._url or not has_own_host(request.headers, self._own_host):
+            return self._url
         told = request.headers.get("x-forwarded-proto", "")
         scheme = told if told in ("http", "https") else self._scheme
         return f"{scheme}://{request.headers.get('host', '')}"
