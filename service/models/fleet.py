@@ -110,6 +110,31 @@ class Fleet:
         await self._in_thread(functools.partial(give_back, is_first=True))
         self._listener.on_served(self.models)
 
+    async def join(self, names: Collection[str] = (ALL,)) -> None:
+        """Load the models of these names beside other processes that serve them: a bundle ends neither these nor this.
+
+        Each is tried first; in place of one that can't be loaded an older version is, which the others may serve, too.
+
+        Raises:
+            BundleError: none of them can be loaded.
+        """
+        reasons = []
+        for folder in await self._in_thread(lambda: read_models(self._path, sys.maxsize)):
+            if ALL in names or folder.name in names:
+                loaded: list[LoadedModel] = []
+                for bundle in folder.bundles:
+                    if len(loaded) < self._max_versions:
+                        outcome = await self._try(bundle)
+                        if isinstance(outcome, LoadedModel):
+                            loaded.append(outcome)
+                        else:
+                            reasons.append(outcome)
+                self.models += loaded
+        if reasons and not self.models:
+            raise BundleError(f"no model can be loaded: {reasons[-1]}")
+        await self._in_thread(functools.partial(give_back, is_first=True))
+        self._listener.on_served(self.models)
+
     async def reload(self) -> ReloadOutcome:
         """Serve what is on disk now. One call at a time.
 

@@ -8,7 +8,7 @@ Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within th
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 
 import service
 from service.calls.observer import CallObserver
@@ -234,20 +234,17 @@ class Server:
         Raises:
             BundleError: as for `run`.
         """
-        await self._fleet.load(await self._names())
+        served = None if self._worker is None else await self._worker.served_by_others()
+        if served is None:
+            await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
+        else:
+            await self._fleet.join(served if self._is_explicit else (ALL,))
         if self._worker is not None and self._is_explicit:
             await self._follow(self._worker)
         if self._phase is Phase.LOADING:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
             if self._worker is not None:
                 await self.calls.open()
-
-    async def _names(self) -> Collection[str]:
-        """Return the names of the models to start with: what other workers serve, or else what the settings say."""
-        if not self._is_explicit:
-            return (ALL,)
-        served = None if self._worker is None else await self._worker.served_by_others()
-        return self.config.load_model if served is None else served
 
     async def _follow(self, worker: Worker) -> None:
         """Load and unload what other workers have, while this one was loading."""

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import re
+import shutil
 import signal
 import socket
 import tempfile
@@ -148,6 +149,23 @@ def test_a_worker_that_dies_is_replaced_and_the_others_serve_on(start: Start) ->
     assert code == 0
     (line,) = errors.splitlines()
     assert re.search(r"(worker-\d) was ended by signal 9; \1 is restarted in 0\.5 s process=supervisor$", line)
+
+
+def test_a_bundle_that_was_refused_ends_no_worker_that_replaces_another(
+    start: Start, tiny_models: Path, tmp_path: Path
+) -> None:
+    models = tmp_path / "models"
+    shutil.copytree(tiny_models, models)
+    process = start("--models", str(models))
+    shutil.copytree(models / "tiny" / "1", models / "tiny" / "2")
+    (models / "tiny" / "2" / "encoder.onnx").write_bytes(b"damaged")
+    process.signal(signal.SIGHUP)
+    eventually(lambda: sum(samples(process.get("/metrics")[2], "dragoman_model_load_failures_total")) == 2)
+    killed = workers_of(process)[0]
+    killed.kill()
+    eventually(lambda: killed.pid not in listening(process))
+    eventually(lambda: len(listening(process)) == 2)
+    call_each(process)
 
 
 def test_workers_without_a_supervisor_answer_their_calls_and_end(start: Start) -> None:

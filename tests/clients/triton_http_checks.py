@@ -265,7 +265,7 @@ def check_bad_tensors() -> None:
         (400, "'text' is given twice", [*inputs(["a"]), *inputs(["b"])]),
         (400, "'image' is not an input", [*inputs(["a"]), tensor("image", ["b"])]),
         (400, "inputs[text] has 1025 entries", inputs(["a"] * 1025)),
-        (400, "inputs[text].data has 1025 entries", inputs(["a"] * 1025, binary=False)),
+        (400, "inputs[0].data has 1025 entries", inputs(["a"] * 1025, binary=False)),
         (501, "shared_memory", [shared]),
     ):
         fails(status, says, work=partial(client.infer, "tiny", given))

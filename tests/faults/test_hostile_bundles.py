@@ -137,7 +137,7 @@ def test_a_server_goes_on(serve: Callable[..., InProcessServer], tiny_versions: 
                 assert client.translate(["Hello"], "en", "de") == before
                 num_answered += 1
             assert reload.result(0) is ReloadOutcome.FAILED, hostile.name
-            assert num_answered > 10, hostile.name
+            assert num_answered, hostile.name
             assert running.reload() is ReloadOutcome.UNCHANGED
             assert client.translate(["Hello"], "en", "de") == before
             shutil.rmtree(models / "tiny" / "2")

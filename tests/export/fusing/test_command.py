@@ -72,8 +72,8 @@ def test_only_intact_int8_bundles_are_taken(plain: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("Relu", "Tanh", "The feed-forward layers have an unknown activation, of ['Tanh']."),
-        ("LayerNormalization", "RMSNormalization", "The graph has 0 norms and 4 layers."),
+        ("Relu", "Reciprocal", "The feed-forward layers have an unknown activation, of ['Reciprocal']."),
+        ("LayerNormalization", "Where", "The graph has 0 norms and 4 layers."),
         ("MultiHeadAttention", "GroupQueryAttention", "The graph has no MultiHeadAttention."),
     ],
 )

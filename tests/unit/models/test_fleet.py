@@ -190,6 +190,23 @@ def test_the_start_fails_with_any_bundle(stage: Stage) -> None:
         asyncio.run(stage.fleet().load())
 
 
+def test_who_joins_others_tries_each_and_falls_back_to_older_versions(stage: Stage) -> None:
+    """A worker that replaces another one, while bundles are there that the others have refused."""
+    stage.put("a", "1")
+    stage.put("a", "2", "crashes")
+    stage.put("b", "1", "bad")
+    stage.put("c", "1")
+    stage.put("c", "2")
+    stage.put("d", "1")
+    stage.fails_trials.add("crashes")
+    stage.refuses.add("bad")
+    asyncio.run(stage.fleet().join(["a", "b", "c"]))
+    assert stage.tried == ["a/2:crashes", "a/1:0", "b/1:bad", "c/2:0"]
+    assert stage.since()[-1] == "serves a/1:0 c/2:0"
+    with pytest.raises(BundleError, match=r"no model can be loaded: .*b.1 is not to be"):
+        asyncio.run(stage.fleet().join(["b"]))
+
+
 def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:
     async def scenario() -> None:
         fleet = await stage.serving("a")
