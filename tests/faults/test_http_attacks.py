@@ -4,6 +4,7 @@ import itertools
 import json
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -124,16 +125,26 @@ def received(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def beside(
-    server: ServerProcess, *attacks: Callable[[Attacker, float], None], scale: float
-) -> tuple[SmallCaller, float]:
-    """Attack beside a small caller; return it, stopped, and the memory in MiB that the server has taken."""
-    with SmallCaller(server.address, KEY) as caller, ExitStack() as stack:
+def beside(server: ServerProcess, *attacks: Attack, scale: float, seconds: float = 0.0) -> tuple[SmallCaller, float]:
+    """Attack beside a small caller, again and again for so long; return it, stopped, and the memory taken in MiB."""
+
+    def repeat(attack: Attack) -> None:
+        end = time.monotonic() + seconds
+        is_over = False
+        while not is_over:
+            with ExitStack() as stack:
+                attack(Attacker(server.http_port, stack), scale)
+                is_over = time.monotonic() >= end
+                if is_over:
+                    all_over.wait(patient(300))  # connections stay open until then
+
+    all_over = threading.Barrier(len(attacks) + 1)
+    with SmallCaller(server.address, KEY) as caller, ThreadPoolExecutor(len(attacks)) as pool:
         peak = Peak(server)
-        attacker = Attacker(server.http_port, stack)
-        with ThreadPoolExecutor(len(attacks)) as pool:
-            for done in [pool.submit(each, attacker, scale) for each in attacks]:
-                done.result(patient(300))
+        sent = [pool.submit(repeat, each) for each in attacks]
+        all_over.wait(patient(300))
+        for each in sent:
+            each.result(patient(60))
         assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=KEY).status == 200
         caller.stop()
         return caller, peak.grown()
@@ -157,7 +168,7 @@ def test_an_attack_costs_little(server: ServerProcess, name: str, proved: Proved
 @pytest.mark.parametrize("pair", [*itertools.combinations_with_replacement(ATTACKS, 2)], ids="-".join)
 def test_two_attacks_at_full_size(tmp_path: Path, pair: tuple[str, str], proved: Proved) -> None:
     with serving(REPOSITORY / "models", tmp_path) as server:
-        caller, grown = beside(server, *(ATTACKS[name] for name in pair), scale=1.0)
+        caller, grown = beside(server, *(ATTACKS[name] for name in pair), scale=1.0, seconds=5.0)
     p99_ms, worst_ms = 1000 * caller.p99_seconds(), 1000 * caller.seconds[-1]
     print(f"{pair}: {len(caller.seconds)} small calls, p99 {p99_ms:.0f} ms, worst {worst_ms:.0f}, {grown:.0f} MiB more")
     assert p99_ms < 100

@@ -339,6 +339,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.state = State.CLOSED
         self._connections.remove(self)
+        self.received = bytearray()  # not when the garbage collector finds connection and exchange
+        self._exchange = None
         if self._timer is not None:
             self._timer.cancel()
         _wake(self._room)
