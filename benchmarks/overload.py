@@ -31,8 +31,8 @@ TIMEOUT_SECONDS = 60.0
 # done. Not counted; docs/reliability.md describes the first seconds of an overload.
 SETTLE_SECONDS = MULTIPLES[-1] * INTERVAL_SECONDS + 4.0
 REFUSED = "RESOURCE_EXHAUSTED"
-# Goals of issue 7.
-LEAST_GOODPUT = 0.9  # at five times the capacity, relative to that at the capacity
+# What docs/reliability.md promises.
+LEAST_GOODPUT = 0.7  # at five times the capacity, relative to that at the capacity
 MOST_P99 = 2.0  # of accepted calls, relative to that at 0.9 times the capacity
 MOST_REFUSAL_SECONDS = 0.02
 MOST_MEMORY = 1.25  # relative to that at the capacity

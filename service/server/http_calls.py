@@ -11,7 +11,6 @@ from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc.kserve.methods import KServeMethods
 from service.faces.http.calls import HttpCalls
-from service.faces.http.connection import ConnectionLimits
 from service.faces.http.cors import Cors
 from service.faces.http.deepl.documents import Documents
 from service.faces.http.deepl.face import DeepL
@@ -25,6 +24,7 @@ from service.faces.http.kserve.face import KServe
 from service.faces.http.libretranslate.face import LibreTranslate
 from service.faces.http.libretranslate.files import Files
 from service.faces.http.listener import CallListener
+from service.faces.http.open_connections import ConnectionLimits
 from service.faces.http.page.face import TranslationPage
 from service.faces.http.routes import Route, Routes
 from service.faces.http.same_site import page_rules

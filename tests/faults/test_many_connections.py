@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from dragoman_client import Client
-from service.faces.http import connection as http_connection
+from service.faces.http.open_connections import MAX_CONNECTIONS
 from tests.faults.raw_connection import RawConnection
 from tests.patience import patient
 from tests.servers import ServerProcess, eventually
@@ -86,7 +86,7 @@ def test_more_connections_than_allowed(tiny_models: Path, limit: int, flags: tup
                 until = time.monotonic() + 1.0
                 eventually(lambda: time.monotonic() > until)
                 assert sum(measured.cpu_times()[:2]) - began < 0.5
-                for _ in range(http_connection.MAX_CONNECTIONS):
+                for _ in range(MAX_CONNECTIONS):
                     assert process.get("/readyz")[0] == 200
                 assert slowest_seconds(client) < HEALTHY_SECONDS
             eventually(lambda: measured.num_fds() <= descriptors + 6)

@@ -22,6 +22,7 @@ from service.faces.grpc import server as grpc_server
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import connection as http_connection
+from service.faces.http.open_connections import MAX_CONNECTIONS
 from tests.faults.fault_proxy import Fault, FaultProxy
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.patience import patient
@@ -500,7 +501,7 @@ def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved)
     slowest = 0.0
     with ExitStack() as stack:
         for port in (monitoring, admin):
-            for _ in range(3 * http_connection.MAX_CONNECTIONS):
+            for _ in range(3 * MAX_CONNECTIONS):
                 slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), patient(30)))
                 slow.sendall(b"GET /readyz HTTP/1.1\r\nX-Word: a")
         for _ in range(10):
@@ -509,7 +510,7 @@ def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved)
                 assert http_get(url)[0] == 200
                 slowest = max(slowest, time.monotonic() - began)
     assert slowest < HEALTHY_SECONDS
-    proved("faults-outside", cases=6 * http_connection.MAX_CONNECTIONS, worst_ms=slowest * 1000)
+    proved("faults-outside", cases=6 * MAX_CONNECTIONS, worst_ms=slowest * 1000)
 
 
 @pytest.mark.full

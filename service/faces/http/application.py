@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from service.domain.errors import InvalidRequest
-from service.faces.http.connection import Application
 from service.faces.http.exchange import Exchange
 from service.faces.http.heads import Head
+from service.faces.http.open_connections import Application
 from service.faces.http.refusals import BodyTooLarge, HeadRefused, Refused, UnknownMethod
 
 _LOG = logging.getLogger(__name__)

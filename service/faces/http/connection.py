@@ -9,19 +9,17 @@ import contextlib
 import logging
 import math
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import Enum, auto
 from http import HTTPStatus
 
 from service.domain.errors import ServiceError, Unavailable
+from service.faces.http.deadline import Deadline
 from service.faces.http.exchange import ClientGone, Exchange, plain_answer
 from service.faces.http.heads import MAX_HEAD_BYTES, find_end, parse_head
+from service.faces.http.open_connections import OpenConnections, State
 from service.faces.http.refusals import BodyTooSlow, Refused
 
 _LOG = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 64  # of operators
 READ_SECONDS = 10.0  # to connect, to send a head, and to move each `PIECE_BYTES` of a body or of an answer
 PIECE_BYTES = 64 * 2**10
 MOST_SECONDS = 600.0  # for a body or an answer, whatever its size
@@ -32,88 +30,11 @@ _DISCARD_SECONDS = 1.0  # for what a client still sends after the last answer
 # That the system takes before they can be sent: by default megabytes, all of which would count as taken by the client.
 _UNSENT_BYTES = 128 * 2**10
 
-Application = Callable[[Exchange], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """Of one port: how many connections may be open, how long each may wait for its next request if not READ_SECONDS,
-    and whether a request is given up when its client is gone."""
-
-    most: int = MAX_CONNECTIONS
-    idle_seconds: float | None = None
-    cancels: bool = False
-
-
-class State(Enum):
-    """What a connection is doing."""
-
-    CONNECTING = auto()  # with TLS, until the handshake is done
-    WAITING = auto()  # for a request
-    HEAD = auto()  # is arriving
-    BODY = auto()  # is arriving
-    WORKING = auto()  # on the answer
-    ANSWERING = auto()  # while the client takes it more slowly than it is sent
-    DISCARDING = auto()  # what arrives after the last answer
-    CLOSING = auto()  # once the client has taken the answer
-    CLOSED = auto()
-
-
-_MAKES_ROOM = (State.CONNECTING, State.WAITING, State.HEAD, State.BODY)
-
-
-class Connections:
-    """The open connections of one port. For its event loop's thread only."""
-
-    def __init__(self, limits: ConnectionLimits, app: Application) -> None:
-        self.limits = limits
-        self.app = app
-        self.is_stopping = False
-        # Whatever arrives passes through here: the loop reads nothing else before it has been copied.
-        self.scratch = memoryview(bytearray(MAX_HEAD_BYTES))
-        self._ended = asyncio.Event()  # any of them
-        self._all: dict[Connection, None] = {}  # first the one that has waited longest since its last request
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def admit(self, connection: "Connection") -> bool:
-        """Count a connection, instead of another one if needed; return False if all others are being answered."""
-        if len(self._all) >= self.limits.most:
-            other = next((each for each in self._all if each.state in _MAKES_ROOM), None)
-            if other is None:
-                return False
-            other.abort()
-        self._all[connection] = None
-        return True
-
-    def move_to_end(self, connection: "Connection") -> None:
-        """Make a connection the last to be replaced."""
-        self._all[connection] = self._all.pop(connection)
-
-    def remove(self, connection: "Connection") -> None:
-        """Forget a connection. Idempotent."""
-        self._all.pop(connection, None)
-        self._ended.set()
-
-    async def stop(self, seconds: float) -> None:
-        """Close all once the requests that have arrived are answered, but not later than in so many seconds."""
-        self.is_stopping = True
-        for connection in list(self._all):
-            connection.stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._all:
-                    self._ended.clear()
-                    await self._ended.wait()
-        for connection in list(self._all):
-            connection.abort()
-
 
 class Connection(asyncio.BufferedProtocol):
     """Takes requests one after the other, and lets the port's application answer each in a task of its own."""
 
-    def __init__(self, connections: Connections, connected: socket.socket) -> None:
+    def __init__(self, connections: OpenConnections, connected: socket.socket) -> None:
         self.state = State.CONNECTING
         self.received = bytearray()  # and not used
         self.peer: tuple[str, int] = ("", 0)
@@ -129,8 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         self._room: asyncio.Future[None] | None = None  # for more of the answer
         self._is_full = self._is_paused = self._is_last = False
         self._num_moved = 0  # bytes of the current piece of a body
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_seconds = self._due_seconds = self._end_seconds = math.inf
+        self._deadline = Deadline(self._is_due)
         self._enter(State.CONNECTING, READ_SECONDS)
 
     # Called by asyncio.
@@ -341,8 +261,7 @@ class Connection(asyncio.BufferedProtocol):
         self._connections.remove(self)
         self.received = bytearray()  # not when the garbage collector finds connection and exchange
         self._exchange = None
-        if self._timer is not None:
-            self._timer.cancel()
+        self._deadline.cancel()
         _wake(self._room)
         self.fail(ClientGone())
         if self._more is None and self._task is not None and self._connections.limits.cancels:
@@ -370,33 +289,16 @@ class Connection(asyncio.BufferedProtocol):
         self._num_moved += num_bytes
         if self._num_moved >= PIECE_BYTES:
             self._num_moved = 0
-            self._due_seconds = min(self._loop.time() + READ_SECONDS, self._end_seconds)
+            self._deadline.prolong(READ_SECONDS)
 
     def _enter(self, state: State, seconds: float = math.inf, most_seconds: float = math.inf) -> None:
         """Change the state, which may last for `seconds`, or as long as it is prolonged, up to `most_seconds`."""
-        if self.state is State.CLOSED:
-            return
-        self.state = state
-        now = self._loop.time()
-        self._end_seconds = now + most_seconds
-        self._due_seconds = now + min(seconds, most_seconds)
-        if self._due_seconds < self._timer_seconds:
-            self._set_timer()
+        if self.state is not State.CLOSED:
+            self.state = state
+            self._deadline.set(seconds, most_seconds)
 
-    def _set_timer(self) -> None:
-        """Look at the time when it is due; a later time needs no new timer before."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_seconds = self._due_seconds
-        self._timer = self._loop.call_at(self._due_seconds, self._look_at_time)
-
-    def _look_at_time(self) -> None:
-        self._timer = None
-        self._timer_seconds = math.inf
-        if self._loop.time() < self._due_seconds:
-            if self._due_seconds < math.inf:
-                self._set_timer()
-        elif self.state is State.BODY and self._more is not None and not self._more.done():
+    def _is_due(self) -> None:
+        if self.state is State.BODY and self._more is not None and not self._more.done():
             self._enter(State.WORKING)  # on an answer that says so
             self.fail(self._too_slow())
         elif self.state is State.DISCARDING and self._transport is not None:

@@ -12,14 +12,8 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
-from service.faces.http.connection import (
-    MAX_CONNECTIONS,
-    READ_SECONDS,
-    Application,
-    Connection,
-    ConnectionLimits,
-    Connections,
-)
+from service.faces.http.connection import READ_SECONDS, Connection
+from service.faces.http.open_connections import MAX_CONNECTIONS, Application, ConnectionLimits, OpenConnections
 from service.process.ports import check_port, port_error
 
 _LOG = logging.getLogger(__name__)
@@ -44,7 +38,7 @@ class CallListener:
         self._socket = listening
         self._socket.setblocking(False)
         self._socket.listen(_MOST_WAITING)
-        self._connections = Connections(limits, app)
+        self._connections = OpenConnections(limits, app)
         self._tls = tls
         self._connecting: set[asyncio.Task[None]] = set()
         self._retry: asyncio.TimerHandle | None = None

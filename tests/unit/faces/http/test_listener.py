@@ -19,6 +19,7 @@ import pytest
 from service.faces.http import connection as http_connection
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
+from service.faces.http.open_connections import MAX_CONNECTIONS
 from service.process.ports import PortError
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, eventually
@@ -110,7 +111,7 @@ def test_who_is_slow_makes_room_for_others(address: Address) -> None:
             assert ask(address, "GET", "/")[0] == 200
         with contextlib.suppress(ConnectionResetError):  # closed with some of its bytes unread
             assert slow[0].recv(1) == b""  # the oldest went first
-        eventually(lambda: threading.active_count() <= threads + http_connection.MAX_CONNECTIONS)
+        eventually(lambda: threading.active_count() <= threads + MAX_CONNECTIONS)
 
 
 def test_a_request_has_to_arrive_in_time(monkeypatch: pytest.MonkeyPatch, address: Address) -> None:
@@ -144,9 +145,9 @@ def test_requests_at_work_are_not_disturbed_and_are_not_too_many() -> None:
     listener.start()
     address = "127.0.0.1", listener.port
     try:
-        with ThreadPoolExecutor(2 * http_connection.MAX_CONNECTIONS) as pool:
-            answers = [pool.submit(ask, address, "GET", "/") for _ in range(http_connection.MAX_CONNECTIONS)]
-            eventually(lambda: len(at_work) == http_connection.MAX_CONNECTIONS)
+        with ThreadPoolExecutor(2 * MAX_CONNECTIONS) as pool:
+            answers = [pool.submit(ask, address, "GET", "/") for _ in range(MAX_CONNECTIONS)]
+            eventually(lambda: len(at_work) == MAX_CONNECTIONS)
             with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
                 ask(address, "GET", "/")
             released.set()
