@@ -3,7 +3,7 @@
 ONNX Runtime was not made for graphs of strangers: an operator may end the process, and folding constants may take all
 memory and hours. Here that ends the other process. It does all that loading does, with the same settings, at a lower
 priority, and within limits of memory and time that follow from the sizes of the files. At its start a server tries
-nothing: a crash could not end anything that serves.
+nothing, as a crash could not end anything that serves; a worker that joins others does.
 """
 
 import contextlib
