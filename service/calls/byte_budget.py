@@ -111,11 +111,16 @@ class Hold:
         self._owner = ""
 
     def belong_to(self, owner: str) -> None:
-        """Count the bytes as those of an owner from now on."""
-        num_bytes = self._num_bytes
-        self.release()
-        self._owner = owner
-        self.grow(num_bytes)
+        """Count the bytes as those of an owner from now on.
+
+        Raises:
+            MemoryFull: the owner has no room for them; nothing is held then.
+        """
+        if owner != self._owner:
+            num_bytes = self._num_bytes
+            self.release()
+            self._owner = owner
+            self.grow(num_bytes)
 
     def grow(self, num_bytes: int) -> None:
         """Hold `num_bytes` more.
