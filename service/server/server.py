@@ -187,6 +187,8 @@ class Server:
                     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 announcing.cancel()
                 following.cancel()
+            else:  # nobody asks any more whether it fails
+                loading.add_done_callback(lambda loaded: loaded.cancelled() or loaded.exception())
             if self.has_failed:
                 leave_within(_FAILED_STOP_SECONDS)
         finally:
@@ -234,11 +236,11 @@ class Server:
         Raises:
             BundleError: as for `run`.
         """
-        served = None if self._worker is None else await self._worker.served_by_others()
-        if served is None:
-            await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
+        if self._worker is not None and await self._worker.others_serve():
+            served = await self._worker.served_by_others() if self._is_explicit else (ALL,)
+            await self._fleet.join(self.config.load_model if served is None else served)
         else:
-            await self._fleet.join(served if self._is_explicit else (ALL,))
+            await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
         if self._worker is not None and self._is_explicit:
             await self._follow(self._worker)
         if self._phase is Phase.LOADING:

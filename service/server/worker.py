@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.faces.front.control import ControlOfAll, served_by
+from service.faces.front.monitoring import any_is_ready
 from service.faces.front.worker import WorkerEndpoint
 from service.models.control import ModelControl
 from service.process.forked import Parent
@@ -33,6 +34,10 @@ class Worker:
     def control(self, own: ModelControl, *, is_explicit: bool) -> ControlOfAll:
         """Return the control of the models of all workers."""
         return ControlOfAll(own, front_socket(self.folder), is_explicit=is_explicit)
+
+    async def others_serve(self) -> bool:
+        """Return whether any of the other workers serves, so that this one joins or replaces one."""
+        return await any_is_ready([each for each in endpoints(self.folder, self.count) if each.number != self.number])
 
     async def served_by_others(self) -> Collection[str] | None:
         """Return the names of the models that the other workers serve; `None` if none of them serves yet."""

@@ -35,6 +35,11 @@ def pages(workers: Sequence[WorkerEndpoint], metrics: WorkersMetrics) -> dict[st
     return {"/metrics": text, "/readyz": ready, "/livez": live}
 
 
+async def any_is_ready(workers: Sequence[WorkerEndpoint]) -> bool:
+    """Return whether any of these workers answers calls."""
+    return _any_fine(await _probe(workers, "/readyz"))
+
+
 async def _probe(workers: Sequence[WorkerEndpoint], path: str) -> dict[int, HttpAnswer | None]:
     """Return each worker's answer by its number; `None` if there is none."""
 
