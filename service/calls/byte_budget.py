@@ -1,6 +1,5 @@
 """Limit on the bytes of messages and answers held at a time, so that a flood of calls can't fill the memory."""
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -85,8 +84,11 @@ class ByteBudget:
             self._arriving.pop(hold, None)
 
     def _make_room(self) -> bool:
-        hold, (since_seconds, evict) = next(iter(self._arriving.items()), (None, (math.inf, None)))
-        if hold is None or evict is None or self._clock() - since_seconds < PATIENCE_SECONDS:
+        """Evict the message that has been arriving for longest, if that is too long; return whether there was one."""
+        if not self._arriving:
+            return False
+        hold, (since_seconds, evict) = next(iter(self._arriving.items()))
+        if self._clock() - since_seconds < PATIENCE_SECONDS:
             return False
         del self._arriving[hold]
         hold.release()

@@ -156,32 +156,35 @@ class Exchange:
             with contextlib.suppress(Refused):  # then it ends the connection, too
                 self.skip()
         self.is_last = self.is_last or not self.is_received or headers.get("Connection") == "close"
-        lines = [f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}", "server: dragoman", f"date: {_date()}"]
-        lines += [f"{name.lower()}: {value}" for name, value in headers.items() if name != "Connection"]
+        about = {name.lower(): value for name, value in headers.items() if name != "Connection"}
         if num_bytes is None:
-            lines += ["transfer-encoding: chunked"] if self._sends_chunks else []
+            about |= {"transfer-encoding": "chunked"} if self._sends_chunks else {}
         elif status not in _WITHOUT_BODY:
-            lines.append(f"content-length: {num_bytes}")
+            about["content-length"] = str(num_bytes)
         if self.is_last:
-            lines.append("connection: close")
-        text = "\r\n".join(lines)
-        if text.count("\r") != len(lines) - 1 or text.count("\n") != len(lines) - 1:
-            raise ValueError("a header of the answer has a line end")
-        return f"{text}\r\n\r\n".encode("latin-1")
+            about["connection"] = "close"
+        return _head(status, about)
 
 
 def plain_answer(status: int, text: str) -> bytes:
     """Return a whole answer in plain text, after which the connection ends."""
     body = f"{text}\n".encode()
-    lines = (
-        f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}",
-        "server: dragoman",
-        f"date: {_date()}",
-        "content-type: text/plain; charset=utf-8",
-        f"content-length: {len(body)}",
-        "connection: close",
-    )
-    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+    about = {
+        "content-type": "text/plain; charset=utf-8",
+        "content-length": str(len(body)),
+        "connection": "close",
+    }
+    return _head(status, about) + body
+
+
+def _head(status: int, headers: Mapping[str, str]) -> bytes:
+    """Return the head of an answer with these headers and those that every answer has."""
+    lines = [f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}", "server: dragoman", f"date: {_date()}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    text = "\r\n".join(lines)
+    if text.count("\r") != len(lines) - 1 or text.count("\n") != len(lines) - 1:
+        raise ValueError("a header of the answer has a line end")
+    return f"{text}\r\n\r\n".encode("latin-1")
 
 
 def _date() -> str:

@@ -61,11 +61,12 @@ class Intake:
         num_held = 0
         with self._limits.budget.arriving(stay, exchange.fail):
             while True:
-                if identification.is_done and num_held < max(size, reception.num_bytes):
+                num_needed = max(size, reception.num_bytes)  # what is announced, or in chunks what has arrived
+                if identification.is_done and num_held < num_needed:
                     exchange.know(is_known=True)
                     stay.belong_to(call.key_name)
-                    stay.grow(max(size, reception.num_bytes) - num_held)
-                    num_held = max(size, reception.num_bytes)
+                    stay.grow(num_needed - num_held)
+                    num_held = num_needed
                 part = await exchange.read()
                 await reception.feed(part)
                 if reception.num_bytes > max_bytes:
