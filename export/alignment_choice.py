@@ -1,25 +1,25 @@
 """Chooses the decoder layer and heads whose attention best locates a token's source, measured on the model itself."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy import typing as npt
-from torch import Tensor, nn
+from torch import Tensor
 
 from export.alignment import IdenticalPieces, Translated, identical_pieces, share_found
-from export.architecture import Transformer
-from export.architecture.attention import MultiHeadAttention
-from export.architecture.decoder import DecoderLayer
+from export.architecture.config import ModelConfig
+from export.architecture.streamed import StreamedTransformer
 from export.graphs.alignment_graph import AlignmentHeads
 from export.importers.imported import ImportedCheckpoint
 from service.text.tokenizers import Tokenizer
 
 MIN_PIECES = 16  # fewer are not significant
+_BATCH_SIZE = 16
 
-_ByLayer = npt.NDArray[np.float32]  # (layers, heads, T + 1, S)
+ByLayer = npt.NDArray[np.float32]  # (layers, heads, T + 1, S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,10 @@ class AlignmentChoice:
 
 
 def choose_alignment(
-    checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, translated: Sequence[Translated]
+    checkpoint: ImportedCheckpoint,
+    tokenizer: Tokenizer,
+    translated: Sequence[Translated],
+    by_layer: Sequence[ByLayer],
 ) -> AlignmentChoice:
     """Choose the best among, for every layer, its best single head, its best two heads, and so on up to all of them.
 
@@ -61,7 +64,6 @@ def choose_alignment(
     if num_pieces < MIN_PIECES:
         layer = config.num_decoder_layers - (2 if config.num_decoder_layers > 2 else 1)
         return AlignmentChoice(AlignmentHeads(layer, tuple(range(config.num_heads))), num_pieces, 0.0)
-    by_layer = [cross_attention(checkpoint.model, each.source_ids, each.target_ids) for each in translated]
     choices = [
         AlignmentChoice(heads, num_pieces, share_found(pieces, (mean_of(each, heads) for each in by_layer)))
         for heads in _candidates(checkpoint, pieces, by_layer)
@@ -71,7 +73,7 @@ def choose_alignment(
 
 
 def _candidates(
-    checkpoint: ImportedCheckpoint, pieces: Sequence[IdenticalPieces], by_layer: Sequence[_ByLayer]
+    checkpoint: ImportedCheckpoint, pieces: Sequence[IdenticalPieces], by_layer: Sequence[ByLayer]
 ) -> Iterator[AlignmentHeads]:
     config = checkpoint.model.config
     longest_prefix = max(len(pair.target_prefix_ids) for pair in checkpoint.pairs())
@@ -85,38 +87,27 @@ def _candidates(
                 yield AlignmentHeads(layer, tuple(sorted(best_first[:count])), reads)
 
 
-def mean_of(by_layer: _ByLayer, heads: AlignmentHeads) -> npt.NDArray[np.float32]:
+def mean_of(by_layer: ByLayer, heads: AlignmentHeads) -> npt.NDArray[np.float32]:
     """Return what an alignment graph with these heads outputs for one text: (T, S)."""
     mean = by_layer[heads.layer][list(heads.heads)].mean(axis=0)
     return cast(npt.NDArray[np.float32], mean[1:] if heads.reads else mean[:-1])
 
 
-@torch.no_grad()
-def cross_attention(model: Transformer, source_ids: Iterable[int], target_ids: Iterable[int]) -> _ByLayer:
-    """Return the torch model's cross-attention probabilities from start and target ids (T + 1) to the source (S).
+def cross_attention(
+    config: ModelConfig, weights: Mapping[str, Tensor], translated: Sequence[Translated]
+) -> list[ByLayer]:
+    """Return the model's cross-attention probabilities from start and target ids (T + 1) to the source (S).
 
-    They come from one teacher-forced pass of the model; a last token that has no position left gets zeros.
+    They come from teacher-forced passes of some texts each; a last token that has no position left gets zeros.
     """
-    seen: list[Tensor] = []
-
-    def look(module: nn.Module, given: tuple[Tensor, ...], result: Any) -> None:
-        attention, (queries_from, keys_from) = cast(MultiHeadAttention, module), given[:2]
-        queries, keys = (
-            attention.split_heads(project(x))
-            for project, x in ((attention.query, queries_from), (attention.key, keys_from))
-        )
-        seen.append((queries @ keys.transpose(-1, -2) * attention.scale).softmax(-1)[0])
-
-    hooks = [
-        layer.cross_attention.register_forward_hook(look)
-        for layer in cast(Iterable[DecoderLayer], model.decoder.layers)
-    ]
-    read = [model.config.decoder_start_id, *target_ids]
-    room = model.config.max_target_positions
-    try:
-        model(torch.tensor([[*source_ids]]), torch.tensor([read[:room]]))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    # The padding at the model's last position is never read.
-    return nn.functional.pad(torch.stack(seen), (0, 0, 0, max(len(read) - room, 0))).numpy()
+    model, found = StreamedTransformer(config, weights), []
+    for start in range(0, len(translated), _BATCH_SIZE):
+        batch, attention = translated[start : start + _BATCH_SIZE], list[Tensor]()
+        read = [[config.decoder_start_id, *each.target_ids][: config.max_target_positions] for each in batch]
+        model.hidden([each.source_ids for each in batch], read, attention)
+        layers = torch.stack(attention, dim=1)  # (B, layers, heads, T, S)
+        for row, each, ids in zip(layers, batch, read, strict=True):
+            own = row[..., : len(ids), : len(each.source_ids)]
+            missing = len(each.target_ids) + 1 - len(ids)
+            found.append(torch.nn.functional.pad(own, (0, 0, 0, missing)).numpy())
+    return found

@@ -1,9 +1,8 @@
-"""The command line of the exporter: `convert`, `quantize`, `fuse`, `inspect`, `train` and `score`."""
+"""The command line of the exporter: `convert`, `inspect`, `train` and `score`."""
 
 import importlib
 import json
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -64,9 +63,7 @@ def main() -> None:
     help="float16 is for CUDA, int8 for the CPU.",
 )
 @click.option(
-    "--calibration",
-    type=click.Path(path_type=Path),
-    help="For int8: lines of source<TAB>reference.  [default: CHECKPOINT/sentences.tsv]",
+    "--check", type=click.Path(path_type=Path), help="For int8: a text file, on whose lines it is compared, too."
 )
 @click.option("--source-language", default="", help="Source language, for checkpoints that don't name it, e.g. en.")
 @click.option("--target-language", default="", help="Target language, for checkpoints that don't name it, e.g. hi.")
@@ -89,7 +86,7 @@ def convert(
     kind: str | None,
     name: str | None,
     precision: str,
-    calibration: Path | None,
+    check: Path | None,
     **said: Any,
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
@@ -97,89 +94,22 @@ def convert(
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used.
     """
     warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
-    from export.bundle_writer import check_destination
     from export.convert import convert as run
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
     from export.importers.options import ImportOptions
-    from export.quantization.sentences import CalibrationError, read_pairs
-    from export.quantize import quantize as run_quantize
     from export.verify import VerificationError
     from service.bundle.errors import BundleError
 
     options = ImportOptions(**said)
     try:
-        if precision == "int8":
-            lines = calibration or checkpoint / "sentences.tsv"
-            check_destination(output)
-            read_pairs(lines)
-            with tempfile.TemporaryDirectory() as folder:
-                run(checkpoint, Path(folder) / "float32", kind, name, say=_say, options=options)
-                run_quantize(Path(folder) / "float32", output, lines, say=_say)
-        else:
-            run(checkpoint, output, kind, name, precision, _say, options)
-    except (CheckpointError, BundleError, CalibrationError) as error:
+        run(checkpoint, output, kind, name, precision, _say, options, check)
+    except (CheckpointError, BundleError) as error:
         _fail(str(error), EXIT_BAD_CHECKPOINT)
     except (GraphError, VerificationError) as error:
         _fail(f"{checkpoint} failed verification, nothing was written: {error}", EXIT_FAILED)
     except OSError as error:
         _fail(f"{output} can't be written: {error}.", EXIT_FAILED)
-
-
-@main.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
-@click.option(
-    "--calibration",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Lines of source<TAB>reference; 200 are plenty.",
-)
-@click.option(
-    "--name",
-    callback=_usable_name,
-    help="Name of the model; by default BUNDLE's, though one folder can't serve both then.",
-)
-def quantize(bundle: Path, output: Path, calibration: Path, name: str | None) -> None:
-    """Quantize the float32 bundle BUNDLE to int8, for the CPU, and report the loss in quality.
-
-    Exit codes: 0 written, 1 the graphs failed their checks, 2 BUNDLE, --calibration or --output can't be used.
-    """
-    from export.graphs.checks import GraphError
-    from export.quantization.sentences import CalibrationError
-    from export.quantize import quantize as run
-    from service.bundle.errors import BundleError
-
-    try:
-        run(bundle, output, calibration, name, _say)
-    except (BundleError, CalibrationError) as error:
-        _fail(str(error), EXIT_BAD_CHECKPOINT)
-    except GraphError as error:
-        _fail(f"{bundle} failed the checks as int8, nothing was written: {error}", EXIT_FAILED)
-    except OSError as error:
-        _fail(f"{output} can't be written: {error}.", EXIT_FAILED)
-
-
-@main.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
-def fuse(bundle: Path) -> None:
-    """Add fused graphs to the int8 bundle BUNDLE, which `quantize` writes as well; its other files stay.
-
-    Exit codes: 0 written, 1 the graphs can't be fused, 2 BUNDLE can't be used.
-    """
-    from export.fusing.bundle import fuse as run
-    from export.fusing.plain_graph import FusingError
-    from export.graphs.checks import GraphError
-    from service.bundle.errors import BundleError
-
-    try:
-        run(bundle, _say)
-    except BundleError as error:
-        _fail(str(error), EXIT_BAD_CHECKPOINT)
-    except (FusingError, GraphError) as error:
-        _fail(f"{bundle} can't be fused, nothing was written: {error}", EXIT_FAILED)
-    except OSError as error:
-        _fail(f"{bundle} can't be written: {error}.", EXIT_FAILED)
 
 
 @main.command()

@@ -5,9 +5,8 @@ import dataclasses
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from export.alignment_choice import choose_alignment
+from export.alignment_choice import choose_alignment, cross_attention
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity
 from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
@@ -17,13 +16,14 @@ from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_enc
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
+from export.quantize import write_int8
 from export.stages import Stages
 from export.tools import tool_versions
-from export.verification_sentences import alignment_sentences, golden_sentences, random_sentences
-from export.verify import VerificationReport, translate, verify, verify_alignment, verify_engine
+from export.verification_sentences import alignment_sentences, golden_sentences, lines_of, random_sentences
+from export.verify import translate, verify, verify_alignment, verify_engine
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs, ModelShape
-from service.text.tokenizers import load_tokenizer
+from service.text.tokenizers import Tokenizer, load_tokenizer
 
 ALIGNMENT = "alignment.onnx"
 
@@ -36,11 +36,13 @@ def convert(
     precision: str = "float32",
     say: Callable[[str], None] = lambda line: None,
     options: ImportOptions = NOTHING_SAID,
+    check: Path | None = None,
 ) -> Manifest:
     """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
 
-    `precision` is "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the CPU, not
-    the engine, which needs a GPU for it).
+    `precision` is "int8" or "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the
+    CPU, not the engine, which needs a GPU for it). int8 is also compared on the lines of the file `check`, if there is
+    one: texts in the first language pair.
 
     Raises:
         CheckpointError: the checkpoint can't be converted.
@@ -54,7 +56,10 @@ def convert(
         return import_checkpoint(source, kind, options)
 
     with staged_bundle(destination) as directory:
-        manifest, expected = _write_graphs(load, name, precision, directory, clock)
+        if precision == "int8":
+            manifest, expected = _write_fused(load, name, check, directory, clock), None
+        else:
+            manifest, expected = _write_graphs(load, name, precision, directory, clock)
         if precision == "float32":
             verify_engine(directory, manifest)
             num_golden = len(manifest.golden)
@@ -70,13 +75,10 @@ def convert(
     return manifest
 
 
-def _write_graphs(
-    load: Callable[[], ImportedCheckpoint], name: str | None, precision: str, directory: Path, clock: Stages
-) -> tuple[Manifest, ReferenceOutputs | None]:
-    """Write all files but the manifest, verified against torch; return the manifest and the reference's outputs.
-
-    The torch model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
-    """
+def _begin(
+    load: Callable[[], ImportedCheckpoint], name: str | None, directory: Path, clock: Stages
+) -> tuple[ImportedCheckpoint, Tokenizer]:
+    """Import the checkpoint and write its tokenizer."""
     checkpoint = load()
     if name is not None:
         checkpoint = dataclasses.replace(checkpoint, name=name)
@@ -86,7 +88,28 @@ def _write_graphs(
             shutil.copyfile(origin, directory / file_name)
         else:
             origin(directory / file_name)
-    tokenizer = load_tokenizer(checkpoint.tokenizer, directory)
+    return checkpoint, load_tokenizer(checkpoint.tokenizer, directory)
+
+
+def _write_fused(
+    load: Callable[[], ImportedCheckpoint], name: str | None, check: Path | None, directory: Path, clock: Stages
+) -> Manifest:
+    """Write all files of an int8 bundle but the manifest, which is returned."""
+    checkpoint, tokenizer = _begin(load, name, directory, clock)
+    own = [] if check is None else list(lines_of(check, checkpoint, tokenizer))
+    return write_int8(
+        checkpoint, tokenizer, directory, lambda shape, graphs: _manifest(checkpoint, shape, graphs, "int8"), own, clock
+    )
+
+
+def _write_graphs(
+    load: Callable[[], ImportedCheckpoint], name: str | None, precision: str, directory: Path, clock: Stages
+) -> tuple[Manifest, ReferenceOutputs | None]:
+    """Write all files but the manifest, verified against torch; return the manifest and the reference's outputs.
+
+    The torch model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
+    """
+    checkpoint, tokenizer = _begin(load, name, directory, clock)
     sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
     expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
     if expected is not None:
@@ -106,17 +129,24 @@ def _write_graphs(
     for line in report.lines():
         clock.done("verify", line)
     translated = list(translate(checkpoint, pair, list(alignment_sentences(checkpoint, tokenizer))))
-    choice = choose_alignment(checkpoint, tokenizer, translated)
+    by_layer = cross_attention(model.config, checkpoint.model.weights(), translated)
+    choice = choose_alignment(checkpoint, tokenizer, translated, by_layer)
     clock.done("choose", choice.line())
     graphs = dataclasses.replace(graphs, alignment=ALIGNMENT, alignment_layer=choice.heads.layer)
     trace_alignment(model, choice.heads, directory / ALIGNMENT)
     check_alignment(directory / ALIGNMENT, shape, choice.heads.layer, precision)
     clock.done("trace", ALIGNMENT)
     run = AlignmentRun(directory / ALIGNMENT, pair)
-    error = verify_alignment(checkpoint, run, choice.heads, translated, precision)
+    error = verify_alignment(checkpoint, run, choice.heads, translated, by_layer, precision)
     clock.done("verify", f"torch's attention against ONNX Runtime's: largest error {error:.2e}")
     alignment = {**choice.document(), "max_error": error}
-    return _manifest(checkpoint, shape, graphs, report, alignment, checksums(directory), precision), expected
+    manifest = dataclasses.replace(
+        _manifest(checkpoint, shape, graphs, precision),
+        golden=tuple(report.golden),
+        checksums=checksums(directory),
+        verification={**report.document(), "alignment": alignment},
+    )
+    return manifest, expected
 
 
 def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
@@ -130,15 +160,8 @@ def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
     )
 
 
-def _manifest(
-    checkpoint: ImportedCheckpoint,
-    shape: ModelShape,
-    graphs: Graphs,
-    report: VerificationReport,
-    alignment: dict[str, Any],
-    sums: dict[str, str],
-    precision: str,
-) -> Manifest:
+def _manifest(checkpoint: ImportedCheckpoint, shape: ModelShape, graphs: Graphs, precision: str) -> Manifest:
+    """Return a manifest that lacks what only the written graphs show: golden pairs, checksums, verification."""
     return Manifest(
         name=checkpoint.name,
         model=shape,
@@ -148,8 +171,8 @@ def _manifest(
         architecture=checkpoint.architecture(),
         licence=checkpoint.licence,
         limits=checkpoint.limits,
-        golden=tuple(report.golden),
-        checksums=sums,
+        golden=(),
+        checksums={},
         checkpoint_sha256=checkpoint.checkpoint_sha256,
         precision=precision,
         suppressed_ids=checkpoint.suppressed_ids,
@@ -157,7 +180,6 @@ def _manifest(
         generation=checkpoint.generation,
         graphs=graphs,
         tools=tool_versions(),
-        verification={**report.document(), "alignment": alignment},
     )
 
 

@@ -3,12 +3,13 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from export.alignment_texts import ALIGNMENT_TEXTS, SYMBOL_TEXTS
 from export.golden_texts import GOLDEN_TEXTS
-from export.importers.imported import ImportedCheckpoint
+from export.importers.imported import CheckpointError, ImportedCheckpoint
 from service.bundle.manifest_parts import LanguagePair
 from service.text.tokenizers import Tokenizer
 
@@ -65,6 +66,23 @@ def alignment_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) ->
         ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
         if len(ids) <= checkpoint.limits.max_source_tokens:
             yield Sentence(languages, ids, limit // _thinned(checkpoint), text)
+
+
+def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
+    """Yield the lines of a UTF-8 text file that fit the model, as texts of its first language pair.
+
+    Raises:
+        CheckpointError: the file can't be read.
+    """
+    try:
+        texts = file.read_text("utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        raise CheckpointError(file, [f"it is no text file in UTF-8: {error}"]) from error
+    languages = next(checkpoint.pairs())
+    for text in filter(str.strip, texts):
+        ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
+        if len(ids) <= checkpoint.limits.max_source_tokens:
+            yield Sentence(languages, ids, min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens), text)
 
 
 def _thinned(checkpoint: ImportedCheckpoint) -> int:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from service.bundle import fused_io
 from service.bundle.errors import BundleError
 from service.bundle.graph_file import check_graph
 from service.bundle.manifest import Manifest
@@ -52,11 +53,9 @@ def check_intact(directory: Path, manifest: Manifest) -> None:
     if problems:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
     graphs = manifest.graphs
-    for name in graphs.plain:
-        check_graph(directory / name, manifest.checksums)
-    for name, operator in ((graphs.fused_encoder, "Encode"), (graphs.fused_decoder, "Decode")):
-        if name:
-            check_graph(directory / name, manifest.checksums, operator)
+    fused = {graphs.encoder: fused_io.ENCODE, graphs.decoder_step: fused_io.DECODE} if manifest.is_fused else {}
+    for name in graphs.files:
+        check_graph(directory / name, manifest.checksums, fused.get(name, ""))
 
 
 def staleness(bundle: Path, weights: Path) -> str | None:

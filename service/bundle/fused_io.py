@@ -22,9 +22,11 @@ Decode
          hypothesis_ids    (2 N, C)  int64
          self_cache        (N, L, A, H, 2, 16 D) float32
          cross_cache       (N, L, S, H, 2, 16 D) float32
+         attention         (N, C, W) float32, or (0, 0, 0): for each token that a row reads, how much it attends to each
+                           of the source's up to W tokens, by the mean of the heads that the graph names
     out  num_steps         (1,)      int32
 
-All inputs of Decode but the last are changed in place. `kernels/src/search/state.h` says what the fields mean.
+All inputs of Decode but `cross_cache` are changed in place. `kernels/src/search/state.h` says what the fields mean.
 """
 
 import numpy as np
@@ -99,5 +101,6 @@ ENCODE_INPUTS = ("token_ids", "ends", "slots", "cross_cache", "num_threads")
 ENCODE_OUTPUTS = ("is_finite", "most_repeats")
 DECODE_INPUTS = (
     "control", "rows", "output_ids", "history", "hypotheses", "hypothesis_ids", "self_cache", "cross_cache",
+    "attention",
 )  # fmt: skip
 DECODE_OUTPUTS = ("num_steps",)

@@ -27,11 +27,11 @@ OPERATORS: Mapping[str, frozenset[str]] = {
     "": frozenset(
         """
         Add ArgMax Cast Clip Concat Constant Exp Expand Gather GatherND Gelu Gemm Greater If IsNaN LayerNormalization
-        Less MatMul Mul Not QuantizeLinear Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
+        Less MatMul Mul Not Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
         ReduceSum Relu Reshape Shape Sigmoid Slice Softmax Sqrt Squeeze Sub TopK Transpose Unsqueeze Where
         """.split()  # noqa: SIM905  # a word a name: forty lines of quotes otherwise
     ),
-    "com.microsoft": frozenset({"GroupQueryAttention", "MatMulIntegerToFloat", "MultiHeadAttention"}),
+    "com.microsoft": frozenset({"GroupQueryAttention", "MultiHeadAttention"}),
 }
 FUSED_DOMAIN = "dragoman"  # of the operators of `kernels/`; `fused_io` has their interface
 

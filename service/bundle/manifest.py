@@ -81,6 +81,11 @@ class Manifest:
         return directions(self.languages, self.any_to_any)
 
     @property
+    def is_fused(self) -> bool:
+        """Return whether the graphs are fused ones (`service.bundle.fused_io`)."""
+        return self.precision == "int8"
+
+    @property
     def longest_target_prefix(self) -> int:
         """Return the largest number of ids that precede a translation."""
         return max(len(each.target_prefix_ids) for each in self._with_prefixes)
@@ -185,7 +190,7 @@ class Manifest:
             raise BundleError(f"{where}: golden is empty; the self-test needs at least one pair.")
 
     def _check_files(self, where: str) -> None:
-        named = {self.graphs.encoder, self.graphs.decoder_step, *self.graphs.files}
+        named = {*self.graphs.files}
         named |= {self.tokenizer.file, *self.tokenizer.files}
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)

@@ -17,29 +17,24 @@ class ModelShape:
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """File names of the graphs, relative to the bundle; all but the first two are empty if there are none.
+    """File names of the graphs, relative to the bundle; fused graphs (`service.bundle.fused_io`) if it is int8.
 
-    `alignment_layer` is the decoder layer whose cross-attention the alignment graph outputs; the graph reads the keys
-    and values of the layers below it. The fused graphs are other forms of the first two (`service.bundle.fused_io`),
-    and read their weights from the plain graphs' files.
+    `alignment` is the graph that tells alignments, if there is one. A plain one outputs the cross-attention of the
+    decoder layer `alignment_layer`, and reads the keys and values of the layers below it. With fused graphs it is the
+    decoder, which records attention; `alignment_reads` says whether a token's is that of the step that reads it, or of
+    the step that predicts it.
     """
 
     encoder: str = "encoder.onnx"
     decoder_step: str = "decoder_step.onnx"
     alignment: str = ""
     alignment_layer: int = 0
-    fused_encoder: str = ""
-    fused_decoder: str = ""
-
-    @property
-    def plain(self) -> tuple[str, ...]:
-        """Return the names of the graphs that any ONNX Runtime runs."""
-        return tuple(name for name in (self.encoder, self.decoder_step, self.alignment) if name)
+    alignment_reads: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the names of all graphs in the bundle."""
-        return (*self.plain, *(name for name in (self.fused_encoder, self.fused_decoder) if name))
+        """Return the names of all graphs in the bundle, each once."""
+        return tuple(dict.fromkeys(name for name in (self.encoder, self.decoder_step, self.alignment) if name))
 
 
 @dataclass(frozen=True, slots=True)

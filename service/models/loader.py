@@ -9,7 +9,6 @@ from service.bundle.errors import BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.reports import EngineListener
-from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.runners import Runners, open_runners
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device, check_precision
 from service.models.language_pairs import LanguagePairs
@@ -29,7 +28,6 @@ class _Prepared:
     tokenizer: Tokenizer
     opened: Runners
     pairs: LanguagePairs
-    aligner: Aligner | None
     full_turn_seconds: float
 
 
@@ -54,7 +52,7 @@ def load_model(
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels
         engine = Engine(runners, engine_config, listener, full_turn_seconds=made.full_turn_seconds)
         engine.start()
-        return LoadedModel(bundle, made.tokenizer, engine, pairs, statistics, made.aligner, kernels=kernels)
+        return LoadedModel(bundle, made.tokenizer, engine, pairs, statistics, made.opened.aligner, kernels=kernels)
 
 
 def try_model(bundle: FoundBundle, engine_config: EngineConfig, session_config: SessionConfig) -> None:
@@ -71,12 +69,12 @@ def _prepared(bundle: FoundBundle, engine_config: EngineConfig, session_config: 
     pairs = LanguagePairs(manifest)
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     opened = open_runners(directory, manifest, engine_config, session_config)
-    aligner = Aligner.load(directory, manifest, opened.encoder, session_config)
-    if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
-        check_aligner(bundle, pairs, aligner)
+    # Before the trials: the end of a trial terminates the encoder until the engine starts.
+    if opened.aligner is not None:
+        check_aligner(bundle, pairs, opened.aligner)
     self_test(bundle, pairs, tokenizer, opened.runners, engine_config)
     full_turn_seconds = warm_up(bundle, opened.runners, engine_config)
-    return _Prepared(tokenizer, opened, pairs, aligner, full_turn_seconds)
+    return _Prepared(tokenizer, opened, pairs, full_turn_seconds)
 
 
 @contextlib.contextmanager

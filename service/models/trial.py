@@ -66,14 +66,13 @@ def try_out(
     on_disk = [(status.st_size, 512 * status.st_blocks) for status in (file.stat() for file in files if file.is_file())]
     num_bytes = sum(map(min, on_disk))  # a hole in a file would raise the limits at no cost
     limits = TrialLimits.of(num_bytes, engine_config.max_slots or max(SLOT_COUNTS))
-    own_weights = dataclasses.replace(session_config, shared_weights=None)  # it may end while it writes them
     order = {
         "directory": str(bundle.directory),
         "version": bundle.version,
         "digest": digest_of(bundle.manifest),
         "cpu_seconds": limits.cpu_seconds,
         "engine": dataclasses.asdict(engine_config),
-        "session": dataclasses.asdict(own_weights),
+        "session": dataclasses.asdict(session_config),
     }
     try:
         with _process(command) as process:

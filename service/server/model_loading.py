@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from service.config.server_config import ServerConfig
 from service.engine.config import EngineConfig
@@ -33,7 +32,6 @@ class ModelLoader:
         failed: Callable[[BaseException], None],
         *,
         checks_integrity: bool,
-        shared_weights: Path | None = None,
     ) -> None:
         """Take `failed`, which is called on the event loop when an engine fails; for the rest see `Server`."""
         self._loop = loop
@@ -46,9 +44,7 @@ class ModelLoader:
             max_queue_seconds=config.max_queue_seconds,
             checks_integrity=checks_integrity,
         )
-        self._session_config = SessionConfig(
-            device=config.device, intra_op_threads=config.num_threads, shared_weights=shared_weights
-        )
+        self._session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
 
     def load(self, bundle: FoundBundle) -> LoadedModel:
         """Load one model; called on a thread of the fleet."""

@@ -57,7 +57,7 @@ class Server:
     def __init__(self, config: ServerConfig, *, checks_integrity: bool = False, worker: Worker | None = None) -> None:
         """Build everything that needs no port; must be called on a running event loop.
 
-        As a `worker`, this process is one of several that share the gRPC port and the weights: its parent stops it, and
+        As a `worker`, this process is one of several that share the gRPC port: its parent stops it, and
         it opens the port when its models are loaded, so that it gets no connections before. `checks_integrity` makes
         the engines check their state, as defined by `EngineConfig`; for tests.
 
@@ -95,7 +95,6 @@ class Server:
             self._translator,
             lambda _: self._supervisor.wake(),
             checks_integrity=checks_integrity,
-            shared_weights=worker.weights if worker else None,
         )
         self._fleet = Fleet(
             config.models,

@@ -45,11 +45,6 @@ def metrics_socket(folder: Path, number: int) -> Path:
     return folder / f"worker-{number}.metrics"
 
 
-def weights_folder(folder: Path) -> Path:
-    """Return where the weights are that all workers map."""
-    return folder / "weights"
-
-
 def documents_folder(folder: Path) -> Path:
     """Return where documents are that callers may fetch from any worker."""
     return folder / "documents"
@@ -70,7 +65,7 @@ class FolderUnusable(Exception):
 
 
 def new_folder(count: int) -> TemporaryFolder:
-    """Make a folder for the sockets, the weights and the documents of `count` workers, which only this user may use.
+    """Make a folder for the sockets and the documents of `count` workers, which only this user may use.
 
     What servers have left that were killed is removed.
 

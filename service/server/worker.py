@@ -9,7 +9,7 @@ from service.faces.front.monitoring import any_is_ready
 from service.faces.front.worker import WorkerEndpoint
 from service.models.control import ModelControl
 from service.process.forked import Parent
-from service.server.shares import admin_socket, documents_folder, front_socket, metrics_socket, weights_folder
+from service.server.shares import admin_socket, documents_folder, front_socket, metrics_socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,6 @@ class Worker:
     parent: Parent
 
     @property
-    def weights(self) -> Path:
-        """Return where the weights are that all workers map (`SessionConfig`)."""
-        return weights_folder(self.folder)
-
     @property
     def documents(self) -> Path:
         """Return where documents are that callers may fetch from any worker."""

@@ -27,7 +27,6 @@ from service.server.shares import (
     metrics_socket,
     new_folder,
     share_of,
-    weights_folder,
 )
 from service.server.worker import Worker, endpoints
 
@@ -68,8 +67,7 @@ def run_workers(
                 name: stack.enter_context(reserve_port(host, getattr(config, name), purpose, flag))
                 for name, host, purpose, flag in wanted
             }
-            for part in (weights_folder(folder), documents_folder(folder)):
-                part.mkdir(mode=0o700)
+            documents_folder(folder).mkdir(mode=0o700)
             whole = replace(config, **{name: socket.getsockname()[1] for name, socket in reserved.items()})
 
             def serve(number: int, parent: Parent) -> None:

@@ -135,11 +135,11 @@ DRAGOMAN_INLINE float exponentiate(Floats largest, int64_t num_tokens, float *sc
 }
 
 // The weighted sum of `count` columns of values, at most 16 in each of `num_vectors` and from `column` on, times
-// `factor`: as levels or, if that is null, as floats. Tokens at even and at odd places are summed up separately.
+// `factor`. Tokens at even and at odd places are summed up separately.
 template <int num_vectors>
 DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int64_t head, int64_t column,
-                                const float *weights, int64_t num_tokens, float factor, const Quantizer &quantizer,
-                                int64_t count, uint8_t *levels, float *heads) {
+                                const float *weights, int64_t num_tokens, float factor, int64_t count,
+                                float *heads) {
   const int64_t padded = shape.padded_head_size;
   Floats sums[2][num_vectors];
 #pragma GCC unroll 4
@@ -168,26 +168,18 @@ DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int
           weights[first + i], sums[i % 2]);
   }
   alignas(64) float out[num_vectors * kLanes];
-  alignas(16) uint8_t out_levels[num_vectors * kLanes];
 #pragma GCC unroll 4
-  for (int j = 0; j < num_vectors; ++j) {
-    const Floats mixed = (sums[0][j] + sums[1][j]) * spread(factor);
-    if (levels == nullptr) store(mixed, out + j * kLanes);
-    else store_low_bytes(quantizer(mixed), out_levels + j * kLanes);
-  }
-  if (levels == nullptr) memcpy(heads, out, count * sizeof(float));
-  else memcpy(levels, out_levels, count);
+  for (int j = 0; j < num_vectors; ++j) store((sums[0][j] + sums[1][j]) * spread(factor), out + j * kLanes);
+  memcpy(heads, out, count * sizeof(float));
 }
 
 // Each part is done for all heads before the next one, so that heads don't wait for each other.
 void attend(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
-            const int32_t *history, int64_t row_stride, Quantization to, uint8_t *levels, float *heads,
-            float *scratch) {
+            const int32_t *history, int64_t row_stride, float *heads, float *scratch) {
   const int64_t head_stride = 2 * kBlockTokens * static_cast<int64_t>(shape.padded_head_size);
   const Cache cache = {layer, history, row_stride, head_stride, head_stride * shape.num_heads};
-  const Quantizer quantizer(to);
   const int64_t size = shape.head_size, stride = round_up(num_tokens, kBlockTokens);
-  float *const totals = scratch, *const weights = scratch + round_up(shape.num_heads, kLanes) * (kLanes + 1);
+  float *const totals = scratch, *const weights = scratch + shape.weights_begin(0, num_tokens);
   float *const largest = totals + round_up(shape.num_heads, kLanes);
   for (int64_t head = 0; head < shape.num_heads; ++head)
     store(score_tokens(shape, query + head * size, scale, cache, head, num_tokens, weights + head * stride),
@@ -198,11 +190,9 @@ void attend(const CacheShape &shape, const float *query, float scale, const floa
     const float factor = 1.0f / totals[head];
     for (int64_t column = 0; column < size; column += 4 * kLanes) {
       const int64_t rest = size - column, count = rest < 4 * kLanes ? rest : 4 * kLanes;
-      uint8_t *const to_levels = levels == nullptr ? nullptr : levels + head * size + column;
-      float *const to_heads = levels == nullptr ? heads + head * size + column : nullptr;
       const auto mix = [&](auto num_vectors) {
-        mix_values<num_vectors>(shape, cache, head, column, weights + head * stride, num_tokens, factor, quantizer,
-                                count, to_levels, to_heads);
+        mix_values<num_vectors>(shape, cache, head, column, weights + head * stride, num_tokens, factor, count,
+                                heads + head * size + column);
       };
       if (count > 3 * kLanes) mix(Number<4>{});
       else if (count > 2 * kLanes) mix(Number<3>{});

@@ -25,7 +25,8 @@ DRAGOMAN_INLINE int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// x W^T + b for 8-bit x. A row's integer result is sum_k (x[k] - zero_point) w[n][k], exactly.
+// x W^T + b for rows x in 8 bits, each with a scale of its own. A row's integer result is
+// sum_k (x[k] - zero_point) w[n][k], exactly.
 struct Dense {
   int32_t num_inputs;  // K
   int32_t num_outputs; // N
@@ -34,10 +35,21 @@ struct Dense {
   const int8_t *weights;   // (blocks, groups, 64, 4), 64-byte aligned
   const int32_t *offsets;  // (blocks * 64,): what to add to the sum as this table accumulates it
   const uint16_t *order;   // see `prepare`; null if this table needs none
-  const float *scales;     // (blocks * 64,): of the weight times that of the input
+  const float *scales;     // (blocks * 64,): of the weights
   const float *biases;     // (blocks * 64,)
-  float input_scale;       // the quantization of x: level = round(x / input_scale) + zero_point, within 0 and 255
-  int32_t zero_point;
+  int32_t zero_point;      // of its inputs: `kZero`, or 0 if none is negative
+};
+
+constexpr int32_t kZero = 128;
+
+// Rows in 8 bits: x = (level - zero_point) * scale. A row's largest magnitude is the 127th level above or below `kZero`,
+// or the 255th above 0: so a row's levels depend on nothing but the row.
+struct Levels {
+  uint8_t *levels; // (rows, stride)
+  int64_t stride;
+  float *scales;   // (rows,)
+
+  DRAGOMAN_INLINE Levels from(int64_t row) const { return {levels + row * stride, stride, scales + row}; }
 };
 
 DRAGOMAN_INLINE int64_t order_size(int64_t num_blocks, int64_t num_groups) {
@@ -45,12 +57,6 @@ DRAGOMAN_INLINE int64_t order_size(int64_t num_blocks, int64_t num_groups) {
 }
 
 enum class Activation : int32_t { kIdentity = 0, kRelu = 1, kGelu = 2, kSilu = 3 };
-
-// How a float row becomes 8 bits: level = clamp(round_to_even(x * inverse_scale) + zero_point, 0, 255).
-struct Quantization {
-  float inverse_scale;
-  int32_t zero_point;
-};
 
 struct Norm {
   const float *gain; // (round_up(width, 16),), zeros beyond the width
@@ -69,21 +75,23 @@ struct CacheShape {
   // Floats of a block.
   DRAGOMAN_INLINE int64_t block_size() const { return 2 * static_cast<int64_t>(kBlockTokens) * padded_head_size; }
   // Floats that `attend` needs as a workspace.
-  DRAGOMAN_INLINE int64_t scratch_size(int64_t num_tokens) const {
-    return round_up(num_heads, kLanes) * (kLanes + 1) + num_heads * round_up(num_tokens, kBlockTokens);
+  DRAGOMAN_INLINE int64_t scratch_size(int64_t num_tokens) const { return weights_begin(num_heads, num_tokens); }
+  // Where it leaves a head's weights there; they sum up to what is at the place `head`.
+  DRAGOMAN_INLINE int64_t weights_begin(int64_t head, int64_t num_tokens) const {
+    return round_up(num_heads, kLanes) * (kLanes + 1) + head * round_up(num_tokens, kBlockTokens);
   }
 };
 
 struct Compute {
   const char *name; // "avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable"
 
-  // Quantize rows: x (num_rows, >= width) to levels.
-  void (*quantize)(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, Quantization to,
-                   uint8_t *levels, int64_t levels_stride);
+  // Quantize rows x (num_rows, >= width), without negative values if `zero_point` is 0.
+  void (*quantize)(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, int32_t zero_point,
+                   const Levels &to);
 
-  // Normalize rows; store floats if `normed` is not null (it may be x) and levels if `levels` is not null.
-  void (*norm)(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
-               int64_t normed_stride, uint8_t *levels, int64_t levels_stride);
+  // Normalize rows; store floats if `normed` is not null (it may be x), and levels around `kZero` if `to` has any.
+  void (*norm)(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, float *normed,
+               int64_t normed_stride, const Levels &to);
 
   // Fill `offsets` for weights that are packed, and `order` (`order_size`) if the table needs it, and set them in
   // `dense`: for each 16 columns of a block, how many pairs of groups may be added in 16 bits, these pairs, and then
@@ -91,31 +99,28 @@ struct Compute {
   void (*prepare)(Dense &dense, int32_t *offsets, uint16_t *order);
 
   // y = x W^T + b, or y += x W^T + b if `adds`: levels (num_rows, K) to floats (num_rows, N padded to 64).
-  void (*dense)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,
-                int64_t y_stride);
+  void (*dense)(const Dense &dense, const Levels &x, int64_t num_rows, bool adds, float *y, int64_t y_stride);
 
-  // activation(x W^T + b), quantized for the layer that reads it.
-  void (*dense_activated)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
-                          Activation activation, Quantization to, uint8_t *out, int64_t out_stride);
+  // y = activation(x W^T + b).
+  void (*dense_activated)(const Dense &dense, const Levels &x, int64_t num_rows, Activation activation, float *y,
+                          int64_t y_stride);
 
-  // The arg-max of x W^T + b and its value, per row; the lowest column among equals. NaN never occurs: products of
-  // integers are finite, biases are finite or minus infinity.
-  void (*dense_arg_max)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
-                        int32_t *best, float *best_value);
+  // The arg-max of x W^T + b and its value, per row; the lowest column among equals, or column 0 for a row whose scale
+  // is not finite. Biases are finite or minus infinity.
+  void (*dense_arg_max)(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value);
 
   // Append one token's keys and values, each (H * head_size,), at `position` of a cached row's layer.
   void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position, float *layer);
 
   // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
-  // softmax(scale q k) v, as `levels` or, if that is null, as floats in `heads` (H * head_size,), which may be `query`.
-  // `scratch` (`shape.scratch_size(num_tokens)`) is a workspace. With `history` (num_tokens,), token t is in the row
-  // that starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`.
+  // softmax(scale q k) v, in `heads` (H * head_size,), which may be `query`. With `history` (num_tokens,), token t is in
+  // the row that starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`. `scratch`
+  // (`shape.scratch_size(num_tokens)`) is a workspace.
   void (*attend)(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
-                 const int32_t *history, int64_t row_stride, Quantization to, uint8_t *levels, float *heads,
-                 float *scratch);
+                 const int32_t *history, int64_t row_stride, float *heads, float *scratch);
 
-  // x[i] = levels[i] * scale + position[i]: a token's embedding.
-  void (*embed)(const int8_t *token, float scale, const float *position, int64_t width, float *x);
+  // x[i] = weights[i] * scale + position[i]: the embedding of a token, which is a column of a packed table.
+  void (*embed)(const int8_t *tokens, int64_t token, float scale, const float *position, int64_t width, float *x);
 
   // Whether all are finite.
   bool (*is_finite)(const float *x, int64_t count);
@@ -127,8 +132,7 @@ struct Compute {
   int (*top)(const float *x, int64_t count, int num_wanted, int32_t *indices, float *values);
 };
 
-// The table for a name, if this CPU can run it; "" means the fastest it can run, but never plain C++, than which ONNX
-// Runtime's own operators are faster. Null otherwise.
+// The table for a name, if this CPU can run it; "" means the fastest it can run. Null otherwise.
 const Compute *find_compute(const char *name);
 
 } // namespace dragoman

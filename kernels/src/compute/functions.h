@@ -50,14 +50,19 @@ DRAGOMAN_INLINE Floats silu(Floats x) {
   return x / (spread(1.0f) + exp(min(spread(0.0f) - x, spread(88.0f))));
 }
 
-// `Quantization`, spread over lanes once for many values.
+// How the floats of a row become 8 bits: level = round_to_even(x / scale) + zero_point.
 struct Quantizer {
+  float scale;
   Floats inverse_scale, lowest, highest;
   Ints zero_point;
 
-  DRAGOMAN_INLINE explicit Quantizer(Quantization to)
-      : inverse_scale(spread(to.inverse_scale)), lowest(spread(static_cast<float>(-to.zero_point))),
-        highest(spread(static_cast<float>(255 - to.zero_point))), zero_point(spread(to.zero_point)) {}
+  // For a row whose largest magnitude is `largest`.
+  DRAGOMAN_INLINE Quantizer(float largest, int32_t zero)
+      : scale(largest / static_cast<float>(255 - zero)),
+        // Below, 1 / scale is infinite or inexact; such a row is as good as zeros.
+        inverse_scale(spread(largest >= 1e-30f ? static_cast<float>(255 - zero) / largest : 0.0f)),
+        lowest(spread(static_cast<float>(-zero))), highest(spread(static_cast<float>(255 - zero))),
+        zero_point(spread(zero)) {}
 
   // Levels in the low bytes of the lanes; what is above them is arbitrary. NaN is level 0.
   DRAGOMAN_INLINE Ints operator()(Floats x) const {

@@ -70,12 +70,11 @@ DRAGOMAN_INLINE void multiply_rows(const InputRows &rows, const Dense &dense, in
 // Calls use(block, row, results of 64 columns) for every block of columns and every row, for each row in the blocks'
 // order.
 template <class Use>
-DRAGOMAN_INLINE void multiply_all(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
-                                  const Use &use) {
+DRAGOMAN_INLINE void multiply_all(const Dense &dense, const Levels &x, int64_t num_rows, const Use &use) {
   const int64_t most = InputRows::most(dense);
   for (int64_t first = 0; first < num_rows; first += most) {
     const int64_t count = num_rows - first < most ? num_rows - first : most;
-    const InputRows rows(dense, levels + first * levels_stride, levels_stride, count);
+    const InputRows rows(dense, x.levels + first * x.stride, x.stride, count);
     multiply_rows(rows, dense, count,
                   [&](int64_t block, int64_t row, const int32_t *result) { use(block, first + row, result); });
   }
@@ -87,55 +86,53 @@ DRAGOMAN_INLINE int block_width(const Dense &dense, int64_t block) {
   return static_cast<int>(rest < kBlockColumns ? (rest + kLanes - 1) / kLanes * kLanes : kBlockColumns);
 }
 
-DRAGOMAN_INLINE Floats scaled(const int32_t *result, const float *scales, const float *biases, int column) {
-  return to_floats(load(result + column)) * load(scales + column) + load(biases + column);
-}
+// The results of a row's columns: those of integers times the scales of the row and of the columns, plus biases.
+struct Scaled {
+  const int32_t *result;
+  const float *scales, *biases;
+  Floats row_scale;
 
-void dense(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,
-           int64_t y_stride) {
-  multiply_all(dense, levels, levels_stride, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
-    const float *const scales = dense.scales + block * kBlockColumns;
-    const float *const biases = dense.biases + block * kBlockColumns;
+  DRAGOMAN_INLINE Scaled(const Dense &dense, int64_t block, const int32_t *sums, float scale)
+      : result(sums), scales(dense.scales + block * kBlockColumns), biases(dense.biases + block * kBlockColumns),
+        row_scale(spread(scale)) {}
+
+  DRAGOMAN_INLINE Floats operator()(int column) const {
+    return to_floats(load(result + column)) * row_scale * load(scales + column) + load(biases + column);
+  }
+};
+
+// y = function(what `y` has, x W^T + b).
+template <class Function>
+DRAGOMAN_INLINE void store_results(const Dense &dense, const Levels &x, int64_t num_rows, float *y, int64_t y_stride,
+                                   Function function) {
+  multiply_all(dense, x, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
+    const Scaled scaled(dense, block, result, x.scales[row]);
     float *const to = y + row * y_stride + block * kBlockColumns;
     const int width = block_width(dense, block);
-    for (int column = 0; column < width; column += kLanes) {
-      Floats value = scaled(result, scales, biases, column);
-      if (adds) value = load(to + column) + value;
-      store(value, to + column);
-    }
+    for (int column = 0; column < width; column += kLanes) store(function(to + column, scaled(column)), to + column);
   });
 }
 
-template <class Function>
-DRAGOMAN_INLINE void activate(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
-                              Quantization to, uint8_t *out, int64_t out_stride, Function function) {
-  const Quantizer quantizer(to);
-  multiply_all(dense, levels, levels_stride, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
-    const float *const scales = dense.scales + block * kBlockColumns;
-    const float *const biases = dense.biases + block * kBlockColumns;
-    uint8_t *const to_levels = out + row * out_stride + block * kBlockColumns;
-    const int width = block_width(dense, block);
-    for (int column = 0; column < width; column += kLanes)
-      store_low_bytes(quantizer(function(scaled(result, scales, biases, column))), to_levels + column);
-  });
+void dense(const Dense &dense, const Levels &x, int64_t num_rows, bool adds, float *y, int64_t y_stride) {
+  if (adds)
+    return store_results(dense, x, num_rows, y, y_stride, [](const float *to, Floats value) { return load(to) + value; });
+  store_results(dense, x, num_rows, y, y_stride, [](const float *, Floats value) { return value; });
 }
 
-void dense_activated(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
-                     Activation activation, Quantization to, uint8_t *out, int64_t out_stride) {
+void dense_activated(const Dense &layer, const Levels &x, int64_t num_rows, Activation activation, float *y,
+                     int64_t y_stride) {
   switch (activation) {
-  case Activation::kIdentity:
-    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return x; });
+  case Activation::kIdentity: return dense(layer, x, num_rows, false, y, y_stride);
   case Activation::kRelu:
-    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return relu(x); });
+    return store_results(layer, x, num_rows, y, y_stride, [](const float *, Floats value) { return relu(value); });
   case Activation::kGelu:
-    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return gelu(x); });
+    return store_results(layer, x, num_rows, y, y_stride, [](const float *, Floats value) { return gelu(value); });
   case Activation::kSilu:
-    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return silu(x); });
+    return store_results(layer, x, num_rows, y, y_stride, [](const float *, Floats value) { return silu(value); });
   }
 }
 
-void dense_arg_max(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, int32_t *best,
-                   float *best_value) {
+void dense_arg_max(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value) {
   for (int64_t row = 0; row < num_rows; ++row) {
     best[row] = 0;
     best_value[row] = -__builtin_inff();
@@ -147,12 +144,12 @@ void dense_arg_max(const Dense &dense, const uint8_t *levels, int64_t levels_str
     const int64_t column = last_block * kBlockColumns + i;
     last_biases[i] = column < dense.num_outputs ? dense.biases[column] : -__builtin_inff();
   }
-  multiply_all(dense, levels, levels_stride, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
-    const float *const scales = dense.scales + block * kBlockColumns;
-    const float *const biases = block == last_block ? last_biases : dense.biases + block * kBlockColumns;
+  multiply_all(dense, x, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
+    Scaled scaled(dense, block, result, x.scales[row]);
+    if (block == last_block) scaled.biases = last_biases;
     Floats values[4];
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) values[j] = scaled(result, scales, biases, j * kLanes);
+    for (int j = 0; j < 4; ++j) values[j] = scaled(j * kLanes);
     const Floats largest = max(max(values[0], values[1]), max(values[2], values[3]));
     if (!any(greater(largest, spread(best_value[row])))) return; // mostly
     alignas(64) float lanes[kBlockColumns];

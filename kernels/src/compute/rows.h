@@ -6,12 +6,32 @@
 namespace dragoman {
 namespace {
 
-void quantize(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, Quantization to, uint8_t *levels,
-              int64_t levels_stride) {
-  const Quantizer quantizer(to);
-  for (int64_t row = 0; row < num_rows; ++row)
-    for (int64_t i = 0; i < width; i += kLanes)
-      store_low_bytes(quantizer(load(x + row * x_stride + i)), levels + row * levels_stride + i);
+// The largest of |value(i)| over the first `width` lanes; `value` returns 16 from place i on. NaN counts as nothing.
+template <class Value> DRAGOMAN_INLINE float largest_magnitude(int64_t width, Value value) {
+  Floats most[2] = {spread(0.0f), spread(0.0f)};
+  const auto larger = [](Floats values, Floats so_far) { return max(max(values, spread(0.0f) - values), so_far); };
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+    most[0] = larger(value(i), most[0]);
+    most[1] = larger(value(i + kLanes), most[1]);
+  }
+  for (; i < width; i += kLanes)
+    most[0] = larger(width - i < kLanes ? select(first_lanes(width - i), value(i), spread(0.0f)) : value(i), most[0]);
+  return max_lanes(max(most[0], most[1]));
+}
+
+// Store the levels of a row, and its scale. Lanes beyond `width` get levels that don't matter.
+template <class Value>
+DRAGOMAN_INLINE void store_levels(int64_t width, int32_t zero_point, Value value, uint8_t *levels, float *scale) {
+  const Quantizer quantizer(largest_magnitude(width, value), zero_point);
+  *scale = quantizer.scale;
+  for (int64_t i = 0; i < width; i += kLanes) store_low_bytes(quantizer(value(i)), levels + i);
+}
+
+void quantize(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, int32_t zero_point, const Levels &to) {
+  for (int64_t row = 0; row < num_rows; ++row, x += x_stride)
+    store_levels(width, zero_point, [x](int64_t i) { return load(x + i); }, to.levels + row * to.stride,
+                 to.scales + row);
 }
 
 // The sum of term(x) over the first `width` values of a row; lanes beyond count as zero.
@@ -37,9 +57,8 @@ DRAGOMAN_INLINE float inverse_deviation(const Norm &norm, float sum_of_squares) 
   return 1.0f / square_root(sum_of_squares / width + norm.epsilon);
 }
 
-void norm_rows(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
-               int64_t normed_stride, uint8_t *levels, int64_t levels_stride) {
-  const Quantizer quantizer(to);
+void norm_rows(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, float *normed,
+               int64_t normed_stride, const Levels &to) {
   const int64_t width = norm.width;
   for (int64_t row = 0; row < num_rows; ++row) {
     const float *const from = x + row * x_stride;
@@ -47,16 +66,26 @@ void norm_rows(const Norm &norm, const float *x, int64_t x_stride, int64_t num_r
     const Floats means = spread(mean);
     const float squares = sum_of(from, width, [&](Floats value) { return (value - means) * (value - means); });
     const Floats factor = spread(inverse_deviation(norm, squares));
-    for (int64_t i = 0; i < width; i += kLanes) {
-      const Floats value = (load(from + i) - means) * factor * load(norm.gain + i) + load(norm.bias + i);
-      if (normed != nullptr) store(value, normed + row * normed_stride + i);
-      if (levels != nullptr) store_low_bytes(quantizer(value), levels + row * levels_stride + i);
+    const auto value = [&](int64_t i) {
+      return (load(from + i) - means) * factor * load(norm.gain + i) + load(norm.bias + i);
+    };
+    uint8_t *const levels = to.levels + row * to.stride;
+    if (normed == nullptr) { // computed twice: that is faster than to keep it
+      store_levels(width, kZero, value, levels, to.scales + row);
+      continue;
     }
+    float *const kept = normed + row * normed_stride;
+    for (int64_t i = 0; i < width; i += kLanes) store(value(i), kept + i);
+    if (to.levels == nullptr) continue;
+    store_levels(width, kZero, [kept](int64_t i) { return load(kept + i); }, levels, to.scales + row);
   }
 }
 
-void embed(const int8_t *token, float scale, const float *position, int64_t width, float *x) {
-  for (int64_t i = 0; i < width; ++i) x[i] = static_cast<float>(token[i]) * scale + position[i];
+void embed(const int8_t *tokens, int64_t token, float scale, const float *position, int64_t width, float *x) {
+  const int64_t num_groups = (width + 3) / 4;
+  const int8_t *weights = tokens + token / kBlockColumns * num_groups * kGroupBytes + token % kBlockColumns * 4;
+  for (int64_t i = 0; i < width; i += 4, weights += kGroupBytes)
+    for (int64_t j = i; j < i + 4 && j < width; ++j) x[j] = static_cast<float>(weights[j - i]) * scale + position[j];
 }
 
 bool is_finite(const float *x, int64_t count) {

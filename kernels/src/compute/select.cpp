@@ -82,7 +82,6 @@ const Compute *find_compute(const char *name) {
   if (name == nullptr) return nullptr;
   const bool chooses = name[0] == '\0';
   for (const Choice *choice = choices(); choice->compute != nullptr; ++choice) {
-    if (chooses && choice->compute == &kPortable) continue; // slower than ONNX Runtime's own operators
     if (choice->runs && (chooses || strcmp(name, choice->compute->name) == 0)) return choice->compute;
   }
   return nullptr;

@@ -17,28 +17,24 @@ constexpr int64_t kGroupRows = 16;
 
 Decode::Decode(NodeInfo &node)
     : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
-      embedding_(model_.read_embedding()) {
+      embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
     layer.self_norm = model_.read_norm();
-    layer.projection = model_.read_dense("queries, keys and values", own.width, -1);
-    int64_t heads_width = layer.projection.num_outputs / 3;
+    layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
     if (own.output_projection)
-      layer.self_output = model_.read_dense("self-attention's output", heads_width, own.width);
+      layer.self_output = model_.read_dense("self-attention's output", own.width, own.width);
     layer.cross_norm = model_.read_norm();
-    layer.cross_query = model_.read_dense("queries of the source", own.width, heads_width);
+    layer.cross_query = model_.read_dense("queries of the source", own.width, own.width);
     if (own.output_projection)
-      layer.cross_output = model_.read_dense("cross-attention's output", heads_width, own.width);
+      layer.cross_output = model_.read_dense("cross-attention's output", own.width, own.width);
     layer.feed_forward_norm = model_.read_norm();
     layer.inner = model_.read_dense("the inner layer", own.width, -1);
-    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width);
-    if (index > 0 && layer.projection.num_outputs != layers_[0].projection.num_outputs)
-      throw std::invalid_argument("layers have heads of different sizes");
+    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width, model_.hidden_zero());
     hidden_width_ = std::max(hidden_width_, round_up(layer.inner.num_outputs, kBlockColumns));
     layers_.push_back(layer);
   }
-  shape_ = model_.heads_of("queries, keys and values", layers_[0].projection.num_outputs, 3);
   if (own.final_norm)
     final_norm_ = model_.read_norm();
   vocabulary_ = model_.read_dense("the projection", own.width, -1);
@@ -46,13 +42,17 @@ Decode::Decode(NodeInfo &node)
     throw std::invalid_argument("the projection has " + std::to_string(vocabulary_.num_outputs) +
                                 " tokens, but only " + std::to_string(embedding_.num_tokens) + " have an embedding");
   suppressed_ = model_.read_ids("the suppressed ids");
+  recorded_layer_ = node.integer("recorded_layer", -1, own.num_layers - 1);
+  recorded_heads_ = model_.read_ids("the recorded heads");
+  for (int64_t head : recorded_heads_)
+    if (head < 0 || head >= own.num_heads)
+      throw std::invalid_argument("the recorded head " + std::to_string(head) + " does not exist");
   allowed_vocabulary_ = model_.with_biases(vocabulary_, suppressed_, -std::numeric_limits<float>::infinity());
   search_model_.vocabulary_size = vocabulary_.num_outputs;
   search_model_.compute = &compute_;
   search_model_.num_readable = embedding_.num_tokens;
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
   num_inputs_ = model_.num_read();
-  model_.complete();
 }
 
 State Decode::bind(const Context &context, const Tensor &result, Caches &caches) const {
@@ -60,6 +60,7 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   State state{};
   Tensor control = context.input(0), rows = context.input(1), outputs = context.input(2), history = context.input(3);
   Tensor hypotheses = context.input(4), ids = context.input(5), self = context.input(6), cross = context.input(7);
+  Tensor attention = context.input(8);
   state.control = reinterpret_cast<Control *>(control.as<int32_t>("control", ort::kInt32, {16}));
   state.rows = reinterpret_cast<Row *>(rows.as<uint8_t>("rows", ort::kUint8, {-1, sizeof(Row)}));
   rows.require_alignment("rows", alignof(Row));
@@ -84,10 +85,17 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   caches.cross_layer = cross.shape[2] * shape_.num_heads * shape_.block_size();
   caches.cross_row = architecture_.num_layers * caches.cross_layer;
   caches.cross_tokens = cross.shape[2] * kBlockTokens;
-  require_apart({control.memory("control"), rows.memory("rows"), outputs.memory("output_ids"),
+  caches.attention = attention.as<float>("attention", ort::kFloat, {-1, -1, -1});
+  caches.attention_positions = attention.shape[1];
+  caches.attention_sources = attention.shape[2];
+  if (attention.size() > 0 && (attention.shape[0] != state.num_slots || recorded_heads_.empty() || recorded_layer_ < 0))
+    throw std::invalid_argument("attention has " + std::to_string(attention.shape[0]) + " rows, and there are " +
+                                std::to_string(state.num_slots) + ", or no heads are to be recorded");
+  caches.records = attention.size() > 0;
+  model_.require_apart({control.memory("control"), rows.memory("rows"), outputs.memory("output_ids"),
                  history.memory("history"), hypotheses.memory("hypotheses"), ids.memory("hypothesis_ids"),
                  self.memory("self_cache"), cross.memory("cross_cache"), result.memory("num_steps"),
-                 model_.memory(embedding_)});
+                 attention.memory("attention")});
   return state;
 }
 
@@ -100,8 +108,10 @@ void Decode::check_rows(const State &state, const Caches &caches, const std::vec
       wrong = "slot";
     else if (row.source_length < 1 || row.source_length > caches.cross_tokens)
       wrong = "source_length";
-    else if (row.limit > embedding_.num_positions)
+    else if (row.limit > embedding_.num_positions || (caches.records && row.limit > caches.attention_positions))
       wrong = "limit";
+    else if (caches.records && row.source_length > caches.attention_sources)
+      wrong = "source_length";
     else
       for (int32_t place = 0; row.width > 1 && place < row.length && wrong == nullptr; place++) {
         int32_t slot = state.history[index * state.capacity + place];
@@ -169,97 +179,105 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
                            Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = live.count, stride = round_up(own.width, kBlockColumns);
-  int64_t heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
   float *x = work.x.at_least(count * stride);
-  work.projected.at_least(count * heads_stride);
-  uint8_t *levels = work.levels.at_least(count * std::max(stride, heads_stride));
-  uint8_t *hidden = work.hidden.at_least(count * hidden_width_);
+  float *hidden = work.projected.at_least(count * std::max(3 * stride, hidden_width_));
+  work.levels.at_least(count * std::max(stride, hidden_width_));
+  // The input of the next dense layer.
+  Levels levels{work.levels.data(), stride, work.scales.at_least(count)};
+  Levels hidden_levels{work.levels.data(), hidden_width_, levels.scales};
   for (int64_t place = 0; place < count; place++) {
     const Row &row = state.rows[live.indices[place]];
-    compute_.embed(embedding_.tokens + row.token_id * own.width, embedding_.scales[row.token_id],
+    compute_.embed(embedding_.tokens, row.token_id, embedding_.scales[row.token_id],
                    embedding_.positions + int64_t{row.length} * own.width, own.width, x + place * stride);
   }
-  // `levels` hold the input of the next dense layer.
-  auto normalize = [&](const Norm &norm, const Dense &reader) {
+  auto normalize = [&](const Norm &norm) {
     if (own.pre_norm)
-      parallel.norm(norm, x, stride, count, quantization_of(reader), nullptr, 0, levels, stride);
+      parallel.norm(norm, x, stride, count, nullptr, 0, levels);
   };
-  auto normalize_after = [&](const Norm &norm, const Dense &reader) {
+  auto normalize_after = [&](const Norm &norm) {
     if (!own.pre_norm)
-      parallel.norm(norm, x, stride, count, quantization_of(reader), x, stride, levels, stride);
+      parallel.norm(norm, x, stride, count, x, stride, levels);
   };
   if (!own.pre_norm)
-    parallel.quantize(x, stride, count, own.width, quantization_of(layers_[0].projection), levels, stride);
+    parallel.quantize(x, stride, count, own.width, kZero, levels);
   for (int32_t index = 0; index < own.num_layers; index++) {
     const Layer &layer = layers_[index];
-    const Dense &next = index + 1 < own.num_layers ? layers_[index + 1].projection : vocabulary_;
-    normalize(layer.self_norm, layer.projection);
-    attend(layer, index, false, state, caches, live, parallel, work);
-    normalize_after(layer.self_norm, layer.cross_query);
-    normalize(layer.cross_norm, layer.cross_query);
-    attend(layer, index, true, state, caches, live, parallel, work);
-    normalize_after(layer.cross_norm, layer.inner);
-    normalize(layer.feed_forward_norm, layer.inner);
-    parallel.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
-                             hidden_width_);
-    parallel.dense(layer.outer, hidden, hidden_width_, count, true, x, stride);
-    normalize_after(layer.feed_forward_norm, next);
+    normalize(layer.self_norm);
+    attend(layer, index, false, state, caches, live, parallel, levels, work);
+    normalize_after(layer.self_norm);
+    normalize(layer.cross_norm);
+    attend(layer, index, true, state, caches, live, parallel, levels, work);
+    normalize_after(layer.cross_norm);
+    normalize(layer.feed_forward_norm);
+    parallel.dense_activated(layer.inner, levels, count, own.activation, hidden, hidden_width_);
+    parallel.quantize(hidden, hidden_width_, count, layer.inner.num_outputs, layer.outer.zero_point, hidden_levels);
+    parallel.dense(layer.outer, hidden_levels, count, true, x, stride);
+    normalize_after(layer.feed_forward_norm);
   }
   if (own.final_norm)
-    parallel.norm(final_norm_, x, stride, count, quantization_of(vocabulary_), x, stride, levels, stride);
+    parallel.norm(final_norm_, x, stride, count, x, stride, levels);
   else if (own.pre_norm)
-    parallel.quantize(x, stride, count, own.width, quantization_of(vocabulary_), levels, stride);
-  project(live, parallel, work);
+    parallel.quantize(x, stride, count, own.width, kZero, levels);
+  project(live, parallel, levels, work);
 }
 
 void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
-                    const Rows &live, const Parallel &parallel, Workspace &work) const {
+                    const Rows &live, const Parallel &parallel, const Levels &levels, Workspace &work) const {
   const Architecture &own = architecture_;
-  int64_t count = live.count, stride = round_up(own.width, kBlockColumns);
-  int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
+  int64_t count = live.count, width = own.width, stride = round_up(width, kBlockColumns);
   const Dense &projection = is_cross ? layer.cross_query : layer.projection;
   const Dense &output = is_cross ? layer.cross_output : layer.self_output;
   int64_t heads_stride = round_up(projection.num_outputs, kBlockColumns);
-  int64_t levels_stride = round_up(heads_width, kBlockColumns);
   float *projected = work.projected.data();
-  uint8_t *levels = work.levels.data();
-  parallel.dense(projection, levels, stride, count, false, projected, heads_stride);
+  parallel.dense(projection, levels, count, false, projected, heads_stride);
   int64_t longest = std::max(state.capacity, caches.cross_tokens);
   int64_t scratch_size = shape_.scratch_size(longest);
   float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
-  Quantization to = own.output_projection ? quantization_of(output) : Quantization{};
   auto attend_of_row = [&](int64_t place, float *scratch) {
     const Row &row = state.rows[live.indices[place]];
     float *query = projected + place * heads_stride;
-    uint8_t *target = own.output_projection ? levels + place * levels_stride : nullptr;
     if (is_cross) {
       const float *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
-      compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, to, target, query, scratch);
+      compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, query, scratch);
+      if (caches.records && index == recorded_layer_)
+        record(row, scratch, caches);
       return;
     }
     float *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
-    compute_.append(shape_, query + heads_width, query + 2 * heads_width, row.length, own_layer);
-    if (row.width == 1) {
-      compute_.attend(shape_, query, own.scale, own_layer, row.length + 1, nullptr, 0, to, target, query, scratch);
-      return;
-    }
-    int32_t *history = state.history + live.indices[place] * state.capacity;
-    compute_.attend(shape_, query, own.scale, first, row.length + 1, history, caches.self_row, to, target, query,
+    compute_.append(shape_, query + width, query + 2 * width, row.length, own_layer);
+    bool is_beam = row.width > 1;
+    compute_.attend(shape_, query, own.scale, is_beam ? first : own_layer, row.length + 1,
+                    is_beam ? state.history + live.indices[place] * state.capacity : nullptr, caches.self_row, query,
                     scratch);
   };
-  share_rows(parallel.team(), count, 64 * heads_width, [&](int64_t begin, int64_t end, int64_t share) {
-    for (int64_t place = begin; place < end; place++)
+  share_rows(parallel.team(), count, 64 * width, [&](int64_t begin, int64_t end, int64_t share) {
+    for (int64_t place = begin; place < end; place++) {
       attend_of_row(place, scratches + share * scratch_size);
+      if (own.output_projection)
+        compute_.quantize(projected + place * heads_stride, 0, 1, width, kZero, levels.from(place));
+    }
   });
   float *x = work.x.data();
-  if (own.output_projection) {
-    parallel.dense(output, levels, levels_stride, count, true, x, stride);
-    return;
-  }
-  add_heads(shape_, own.head_size, projected, heads_stride, count, x, stride);
+  if (own.output_projection)
+    parallel.dense(output, levels, count, true, x, stride);
+  else
+    add_heads(projected, heads_stride, count, width, x, stride);
 }
 
-void Decode::project(const Rows &live, const Parallel &parallel, Workspace &work) const {
+// Keep the mean of the recorded heads' probabilities, which a row's attention to its source has left in `scratch`.
+void Decode::record(const Row &row, const float *scratch, const Caches &caches) const {
+  float *to = caches.attention +
+              (row.slot * caches.attention_positions + row.length) * caches.attention_sources;
+  std::fill(to, to + row.source_length, 0.0f);
+  for (int64_t head : recorded_heads_) {
+    const float *weights = scratch + shape_.weights_begin(head, row.source_length);
+    float factor = 1.0f / (scratch[head] * static_cast<float>(recorded_heads_.size()));
+    for (int64_t place = 0; place < row.source_length; place++)
+      to[place] += weights[place] * factor;
+  }
+}
+
+void Decode::project(const Rows &live, const Parallel &parallel, const Levels &levels, Workspace &work) const {
   int64_t count = live.count, stride = round_up(architecture_.width, kBlockColumns);
   int32_t *ids = work.ids.at_least(count * Parallel::kMaxParts);
   float *values = work.values.at_least(count * Parallel::kMaxParts);
@@ -271,9 +289,8 @@ void Decode::project(const Rows &live, const Parallel &parallel, Workspace &work
     live.scores[place] = Scores{};
     live.scores[place].is_broken = !compute_.is_finite(work.x.data() + place * stride, architecture_.width);
   }
-  const uint8_t *levels = work.levels.data();
   if (num_plain == count) {
-    parallel.dense_arg_max(allowed_vocabulary_, levels, stride, count, ids, values);
+    parallel.dense_arg_max(allowed_vocabulary_, levels, count, ids, values);
     for (int64_t place = 0; place < count; place++) {
       live.scores[place].best_id = ids[place];
       live.scores[place].best_logit = values[place];
@@ -281,24 +298,25 @@ void Decode::project(const Rows &live, const Parallel &parallel, Workspace &work
     return;
   }
   // Rows of both kinds, each kind together: first those that only need the arg-max.
-  uint8_t *gathered = work.gathered.at_least(count * stride);
+  Levels gathered{work.gathered.at_least(count * stride), stride, work.gathered_scales.at_least(count)};
   int64_t next_plain = 0, next_scored = num_plain;
   std::vector<int64_t> &place_of = work.place_of;
   place_of.resize(count);
   for (int64_t place = 0; place < count; place++) {
     int64_t target = live.needs[place].is_arg_max_only() ? next_plain++ : next_scored++;
     place_of[target] = place;
-    std::memcpy(gathered + target * stride, levels + place * stride, stride);
+    std::memcpy(gathered.levels + target * stride, levels.levels + place * stride, stride);
+    gathered.scales[target] = levels.scales[place];
   }
   if (num_plain > 0)
-    parallel.dense_arg_max(allowed_vocabulary_, gathered, stride, num_plain, ids, values);
+    parallel.dense_arg_max(allowed_vocabulary_, gathered, num_plain, ids, values);
   for (int64_t index = 0; index < num_plain; index++) {
     live.scores[place_of[index]].best_id = ids[index];
     live.scores[place_of[index]].best_logit = values[index];
   }
   int64_t num_scored = count - num_plain, logits_stride = int64_t{vocabulary_.num_blocks} * kBlockColumns;
   float *logits = work.logits.at_least(num_scored * logits_stride);
-  parallel.dense(vocabulary_, gathered + num_plain * stride, stride, num_scored, false, logits, logits_stride);
+  parallel.dense(vocabulary_, gathered.from(num_plain), num_scored, false, logits, logits_stride);
   parallel.team().share(num_scored, [&](int64_t index) {
     int64_t place = place_of[num_plain + index], first = (num_plain + index) * kMaxCandidates;
     score(live.needs[place], logits + index * logits_stride, candidates + first, candidate_logits + first,

@@ -15,7 +15,7 @@ class Decode {
 public:
   static constexpr const char *name = "Decode";
   static constexpr ort::ElementType inputs[] = {ort::kInt32, ort::kUint8, ort::kInt64, ort::kInt32,
-                                                ort::kUint8, ort::kInt64, ort::kFloat, ort::kFloat};
+                                                ort::kUint8, ort::kInt64, ort::kFloat, ort::kFloat, ort::kFloat};
   static constexpr ort::ElementType outputs[] = {ort::kInt32};
 
   explicit Decode(NodeInfo &node);
@@ -30,8 +30,8 @@ private:
     Dense inner, outer;
   };
   struct Workspace { // of rows that are computed together
-    Array<float> x, projected, scratches, logits, values, candidate_logits;
-    Array<uint8_t> levels, hidden, gathered;
+    Array<float> x, projected, scales, scratches, gathered_scales, logits, values, candidate_logits;
+    Array<uint8_t> levels, gathered;
     Array<int32_t> ids, candidates;
     std::vector<int64_t> place_of; // each gathered row
   };
@@ -51,6 +51,9 @@ private:
     int64_t self_row, self_layer, cross_row, cross_layer; // floats from one row or layer to the next
     int64_t cross_tokens;                                 // that a row has room for
     int64_t num_rows;
+    float *attention; // (rows, positions, sources), if the run `records` any
+    int64_t attention_positions, attention_sources;
+    bool records;
   };
 
   State bind(const Context &context, const Tensor &result, Caches &caches) const;
@@ -59,8 +62,9 @@ private:
   void step_together(const State &state, const Caches &caches, const Rows &live, const Parallel &parallel,
                      Workspace &work) const;
   void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches, const Rows &live,
-              const Parallel &parallel, Workspace &work) const;
-  void project(const Rows &live, const Parallel &parallel, Workspace &work) const;
+              const Parallel &parallel, const Levels &levels, Workspace &work) const;
+  void record(const Row &row, const float *scratch, const Caches &caches) const;
+  void project(const Rows &live, const Parallel &parallel, const Levels &levels, Workspace &work) const;
   void score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const;
 
   Model model_;
@@ -73,6 +77,8 @@ private:
   Dense vocabulary_{};        // the projection
   Dense allowed_vocabulary_{}; // the same, with suppressed ids at minus infinity
   std::vector<int64_t> suppressed_;
+  int64_t recorded_layer_ = -1; // whose attention to the source may be recorded
+  std::vector<int64_t> recorded_heads_;
   SearchModel search_model_{};
   CacheShape shape_{};
   size_t num_inputs_;

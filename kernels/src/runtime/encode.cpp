@@ -56,19 +56,17 @@ int32_t most_repeats(const int64_t *ids, int64_t count) {
 
 Encode::Encode(NodeInfo &node)
     : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
-      embedding_(model_.read_embedding()) {
+      embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
     layer.attention_norm = model_.read_norm();
-    layer.projection = model_.read_dense_side_by_side("queries, keys and values", own.width, 3);
+    layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
     if (own.output_projection)
-      layer.output = model_.read_dense("attention's output", layer.projection.num_outputs / 3, own.width);
+      layer.output = model_.read_dense("attention's output", own.width, own.width);
     layer.feed_forward_norm = model_.read_norm();
     layer.inner = model_.read_dense("the inner layer", own.width, -1);
-    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width);
-    if (index > 0 && layer.projection.num_outputs != layers_[0].projection.num_outputs)
-      throw std::invalid_argument("layers have heads of different sizes");
+    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width, model_.hidden_zero());
     hidden_width_ = std::max(hidden_width_, round_up(layer.inner.num_outputs, kBlockColumns));
     layers_.push_back(layer);
   }
@@ -76,13 +74,8 @@ Encode::Encode(NodeInfo &node)
     final_norm_ = model_.read_norm();
   int64_t num_decoder_layers = node.integer("num_decoder_layers", 1, 1000);
   for (int64_t index = 0; index < num_decoder_layers; index++)
-    cross_.push_back(model_.read_dense_side_by_side("keys and values of the source", own.width, 2));
-  shape_ = model_.heads_of("queries, keys and values", layers_[0].projection.num_outputs, 3);
-  for (const Dense &cross : cross_)
-    if (cross.num_outputs != 2 * int64_t{shape_.num_heads} * shape_.head_size)
-      throw std::invalid_argument("the decoder's heads are not as wide as the encoder's");
+    cross_.push_back(model_.read_dense("keys and values of the source", own.width, int64_t{2} * own.width));
   num_inputs_ = model_.num_read();
-  model_.complete();
 }
 
 void Encode::run(const Context &context) {
@@ -102,9 +95,9 @@ void Encode::run(const Context &context) {
   Tensor is_finite = context.output(0, {sources.num_sources}), most = context.output(1, {sources.num_sources});
   sources.is_finite = is_finite.as<int32_t>("is_finite", ort::kInt32, {-1});
   sources.most_repeats = most.as<int32_t>("most_repeats", ort::kInt32, {-1});
-  require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"), cache.memory("cross_cache"),
-                 threads.memory("num_threads"), is_finite.memory("is_finite"), most.memory("most_repeats"),
-                 model_.memory(embedding_)});
+  model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
+                        cache.memory("cross_cache"), threads.memory("num_threads"), is_finite.memory("is_finite"),
+                        most.memory("most_repeats")});
   sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {
@@ -169,45 +162,43 @@ void Encode::encode_together(const Sources &sources, const Parallel &parallel) {
 void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = sources.num_tokens, stride = round_up(own.width, kBlockColumns);
-  int64_t heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
   float *x = work.x.at_least(count * stride);
-  work.projected.at_least(count * std::max(heads_stride, stride));
-  uint8_t *levels = work.levels.at_least(count * std::max(stride, heads_stride));
-  uint8_t *hidden = work.hidden.at_least(count * hidden_width_);
+  float *hidden = work.projected.at_least(count * std::max(3 * stride, hidden_width_));
+  work.levels.at_least(count * std::max(stride, hidden_width_));
+  Levels levels{work.levels.data(), stride, work.scales.at_least(count)};
+  Levels hidden_levels{work.levels.data(), hidden_width_, levels.scales};
   for (int64_t source = 0; source < sources.num_sources; source++)
     for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
       int64_t id = sources.token_ids[place];
-      compute_.embed(embedding_.tokens + id * own.width, embedding_.scales[id],
-                     embedding_.positions + (place - begin) * own.width, own.width, x + place * stride);
+      compute_.embed(embedding_.tokens, id, embedding_.scales[id], embedding_.positions + (place - begin) * own.width,
+                     own.width, x + place * stride);
     }
   for (const Layer &layer : layers_) {
-    Quantization to_projection = quantization_of(layer.projection), to_inner = quantization_of(layer.inner);
     if (own.pre_norm)
-      parallel.norm(layer.attention_norm, x, stride, count, to_projection, nullptr, 0, levels, stride);
+      parallel.norm(layer.attention_norm, x, stride, count, nullptr, 0, levels);
     else
-      parallel.quantize(x, stride, count, own.width, to_projection, levels, stride);
-    attend(layer, sources, parallel, work);
+      parallel.quantize(x, stride, count, own.width, kZero, levels);
+    attend(layer, sources, parallel, levels, work);
     if (own.pre_norm)
-      parallel.norm(layer.feed_forward_norm, x, stride, count, to_inner, nullptr, 0, levels, stride);
+      parallel.norm(layer.feed_forward_norm, x, stride, count, nullptr, 0, levels);
     else
-      parallel.norm(layer.attention_norm, x, stride, count, to_inner, x, stride, levels, stride);
-    parallel.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
-                             hidden_width_);
-    parallel.dense(layer.outer, hidden, hidden_width_, count, true, x, stride);
+      parallel.norm(layer.attention_norm, x, stride, count, x, stride, levels);
+    parallel.dense_activated(layer.inner, levels, count, own.activation, hidden, hidden_width_);
+    parallel.quantize(hidden, hidden_width_, count, layer.inner.num_outputs, layer.outer.zero_point, hidden_levels);
+    parallel.dense(layer.outer, hidden_levels, count, true, x, stride);
     if (!own.pre_norm)
-      parallel.norm(layer.feed_forward_norm, x, stride, count, {}, x, stride, nullptr, 0);
+      parallel.norm(layer.feed_forward_norm, x, stride, count, x, stride, {});
   }
   if (own.final_norm)
-    parallel.norm(final_norm_, x, stride, count, {}, x, stride, nullptr, 0);
+    parallel.norm(final_norm_, x, stride, count, x, stride, {});
 }
 
-void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &parallel, Workspace &work) const {
-  int64_t stride = round_up(architecture_.width, kBlockColumns);
-  int64_t heads_stride = round_up(layer.projection.num_outputs, kBlockColumns);
-  int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
+void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &parallel, const Levels &levels,
+                    Workspace &work) const {
+  int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
+  int64_t heads_stride = round_up(3 * width, kBlockColumns);
   float *projected = work.projected.data();
-  parallel.dense(layer.projection, work.levels.data(), stride, sources.num_tokens, false, projected, heads_stride);
-  int64_t levels_stride = round_up(heads_width, kBlockColumns);
+  parallel.dense(layer.projection, levels, sources.num_tokens, false, projected, heads_stride);
   int64_t num_blocks = 0, longest = 0;
   work.first_blocks.clear();
   work.source_of.clear();
@@ -222,47 +213,46 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
   float *keys_values = work.keys_values.at_least(num_blocks * row_size);
   float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
   auto own_of = [&](int64_t place) { return keys_values + work.first_blocks[work.source_of[place]] * row_size; };
-  share_rows(parallel.team(), sources.num_tokens, 8 * heads_width, [&](int64_t first, int64_t end, int64_t) {
+  share_rows(parallel.team(), sources.num_tokens, 8 * width, [&](int64_t first, int64_t end, int64_t) {
     for (int64_t place = first; place < end; place++) {
       const float *row = projected + place * heads_stride;
-      compute_.append(shape_, row + heads_width, row + 2 * heads_width, place - sources.begin(work.source_of[place]),
+      compute_.append(shape_, row + width, row + 2 * width, place - sources.begin(work.source_of[place]),
                       own_of(place));
     }
   });
-  Quantization to = architecture_.output_projection ? quantization_of(layer.output) : Quantization{};
-  share_rows(parallel.team(), sources.num_tokens, 64 * heads_width, [&](int64_t first, int64_t end, int64_t share) {
+  share_rows(parallel.team(), sources.num_tokens, 64 * width, [&](int64_t first, int64_t end, int64_t share) {
     for (int64_t place = first; place < end; place++) {
-      int64_t source = work.source_of[place], length = sources.length(source);
       float *query = projected + place * heads_stride;
-      uint8_t *levels = architecture_.output_projection ? work.levels.data() + place * levels_stride : nullptr;
-      compute_.attend(shape_, query, architecture_.scale, own_of(place), length, nullptr, 0, to, levels, query,
-                      scratches + share * scratch_size);
+      compute_.attend(shape_, query, architecture_.scale, own_of(place), sources.length(work.source_of[place]), nullptr,
+                      0, query, scratches + share * scratch_size);
+      if (architecture_.output_projection)
+        compute_.quantize(query, 0, 1, width, kZero, levels.from(place));
     }
   });
   float *x = work.x.data();
-  if (architecture_.output_projection) {
-    parallel.dense(layer.output, work.levels.data(), levels_stride, sources.num_tokens, true, x, stride);
-    return;
-  }
-  add_heads(shape_, architecture_.head_size, projected, heads_stride, sources.num_tokens, x, stride);
+  if (architecture_.output_projection)
+    parallel.dense(layer.output, levels, sources.num_tokens, true, x, stride);
+  else
+    add_heads(projected, heads_stride, sources.num_tokens, width, x, stride);
 }
 
 void Encode::write_cross(const Sources &sources, const Parallel &parallel, Workspace &work) const {
   int64_t stride = round_up(architecture_.width, kBlockColumns);
-  int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
+  int64_t width = architecture_.width;
+  // All layers read the same rows.
+  Levels levels{work.levels.data(), stride, work.scales.data()};
+  parallel.quantize(work.x.data(), stride, sources.num_tokens, width, kZero, levels);
   for (size_t layer = 0; layer < cross_.size(); layer++) {
     const Dense &cross = cross_[layer];
     int64_t cross_stride = round_up(cross.num_outputs, kBlockColumns);
     float *projected = work.projected.at_least(sources.num_tokens * cross_stride);
-    parallel.quantize(work.x.data(), stride, sources.num_tokens, architecture_.width, quantization_of(cross),
-                      work.levels.data(), stride);
-    parallel.dense(cross, work.levels.data(), stride, sources.num_tokens, false, projected, cross_stride);
+    parallel.dense(cross, levels, sources.num_tokens, false, projected, cross_stride);
     for (int64_t source = 0; source < sources.num_sources; source++) {
       float *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
                       static_cast<int64_t>(layer) * sources.cross_layer;
       for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
         const float *row = projected + place * cross_stride;
-        compute_.append(shape_, row, row + heads_width, place - begin, target);
+        compute_.append(shape_, row, row + width, place - begin, target);
       }
     }
   }

@@ -27,14 +27,15 @@ private:
     Dense inner, outer;
   };
   struct Workspace {
-    Array<float> x, projected, keys_values, scratches;
+    Array<float> x, projected, keys_values, scratches, scales;
     std::vector<int64_t> first_blocks; // of each source in `keys_values`
     std::vector<int64_t> source_of;    // each token
-    Array<uint8_t> levels, hidden;
+    Array<uint8_t> levels;
   };
   struct Sources;
 
-  void attend(const Layer &layer, const Sources &sources, const Parallel &parallel, Workspace &work) const;
+  void attend(const Layer &layer, const Sources &sources, const Parallel &parallel, const Levels &levels,
+              Workspace &work) const;
   static Sources group_of(const Sources &sources, int64_t group, int64_t num_groups);
   void encode_together(const Sources &sources, const Parallel &parallel);
   void encode(const Sources &sources, const Parallel &parallel, Workspace &work) const;

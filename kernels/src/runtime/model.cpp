@@ -1,9 +1,7 @@
 #include "runtime/model.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -15,8 +13,7 @@ namespace {
 
 constexpr int64_t kMaxSize = 10'000'000; // export/architecture/config.py: MAX_SIZE
 constexpr int64_t kMaxLayers = 1000;
-constexpr int64_t kMaxWidth = 1 << 20; // sums of 2^20 products of 8 bits would exceed 32 bits: see `pack`
-constexpr size_t kEmbeddingConstants = 3;          // the first ones, which are not packed
+constexpr int64_t kMaxWidth = kMaxInputs;
 
 Activation activation_of(const std::string &name) {
   if (name == "relu")
@@ -28,27 +25,6 @@ Activation activation_of(const std::string &name) {
   if (name == "identity")
     return Activation::kIdentity;
   throw std::invalid_argument("attribute activation is '" + name + "', allowed are relu, gelu, silu, identity");
-}
-
-// Return the file of a node's packed weights. The same weights have the same name, whatever the instruction set.
-SharedWeights::File file_of(const NodeInfo &node) {
-  SharedWeights::File file{node.shared_weights(), "", 0};
-  if (file.directory.empty())
-    return file;
-  std::vector<Tensor> constants = node.rest();
-  uint64_t hash = 0;
-  for (size_t index = kEmbeddingConstants; index < constants.size(); index++) {
-    const Tensor &tensor = constants[index];
-    if (tensor.type != ort::kInt8 || tensor.shape.size() != 2)
-      continue;
-    hash = hash_of(tensor.shape.data(), 2 * sizeof(int64_t), hash);
-    hash = hash_of(tensor.data, tensor.size(), hash);
-    file.num_bytes += round_up(tensor.shape[0], kBlockColumns) * round_up(tensor.shape[1], 4);
-  }
-  char name[17];
-  std::snprintf(name, sizeof name, "%016" PRIx64, hash);
-  file.name = name;
-  return file;
 }
 
 // Return a constant, which may lie anywhere in a mapped file, at an odd address. Throws, naming `what`, if it has NaN or
@@ -65,7 +41,7 @@ std::vector<float> floats_of(const char *what, const Tensor &tensor, bool may_fo
 
 } // namespace
 
-Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()), packed_(file_of(node)) {
+Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()) {
   if (compute_ == nullptr)
     throw std::runtime_error("no instruction set of this CPU is supported");
   architecture_.num_layers = static_cast<int32_t>(node.integer("num_layers", 1, kMaxLayers));
@@ -90,39 +66,51 @@ float *Model::floats(int64_t size) {
   return floats_.back().data();
 }
 
-const float *Model::kept(const std::vector<float> &values) {
-  float *copy = floats(static_cast<int64_t>(values.size()));
+std::vector<float> Model::read_floats(const std::string &what, const std::vector<int64_t> &dims, bool may_forbid) {
+  return floats_of(what.c_str(), node_.constant(what.c_str(), ort::kFloat, dims), may_forbid);
+}
+
+// Return a copy of the values, with zeros up to `size`.
+const float *Model::kept(const std::vector<float> &values, int64_t size) {
+  float *copy = floats(size);
   std::copy(values.begin(), values.end(), copy);
   return copy;
 }
 
-CacheShape Model::heads_of(const char *what, int64_t num_outputs, int count) const {
-  int64_t all_heads = int64_t{count} * architecture_.num_heads, head_size = num_outputs / all_heads;
-  if (num_outputs % all_heads || head_size < architecture_.head_size ||
-      head_size > round_up(architecture_.head_size, kLanes))
-    throw std::invalid_argument(std::string(what) + " are " + std::to_string(num_outputs) +
-                                " wide, which does not fit " + std::to_string(architecture_.num_heads) + " heads of " +
-                                std::to_string(architecture_.head_size));
+CacheShape Model::heads() const {
   CacheShape shape{};
   shape.num_heads = architecture_.num_heads;
-  shape.head_size = static_cast<int32_t>(head_size);
-  shape.padded_head_size = static_cast<int32_t>(round_up(head_size, kLanes));
+  shape.head_size = architecture_.head_size;
+  shape.padded_head_size = static_cast<int32_t>(round_up(architecture_.head_size, kLanes));
   return shape;
 }
 
+// Return a packed table (blocks, groups, 64, 4) in its place.
+const int8_t *Model::read_packed(const char *what, int64_t num_outputs, int64_t num_inputs) {
+  if (num_outputs < 1 || num_outputs > kMaxSize || num_inputs < 1 || num_inputs > kMaxInputs)
+    throw std::invalid_argument(std::string(what) + " has no inputs or outputs, or too many");
+  Tensor packed = node_.constant(what, ort::kInt8, {round_up(num_outputs, kBlockColumns) / kBlockColumns,
+                                                    round_up(num_inputs, 4) / 4, kBlockColumns, 4});
+  packed.require_alignment(what, kAlignment);
+  if (std::memchr(packed.data, -128, static_cast<size_t>(packed.size()))) // products in pairs of 16 bits could overflow
+    throw std::invalid_argument(std::string(what) + " has the weight -128, allowed is -127 to 127");
+  in_place_.push_back(packed.memory("a table of weights"));
+  return static_cast<const int8_t *>(packed.data);
+}
+
 Embedding Model::read_embedding() {
+  const char *what = "the token embedding";
   int64_t width = architecture_.width;
-  Tensor tokens = node_.constant("the token embedding", ort::kInt8, {-1, width});
+  std::vector<float> scales = read_floats("the token embedding's scales", {-1});
   Embedding embedding{};
-  embedding.num_tokens = tokens.shape[0];
-  embedding.tokens = static_cast<const int8_t *>(tokens.data);
-  const char *scales = "the token embedding's scales";
-  embedding.scales = kept(floats_of(scales, node_.constant(scales, ort::kFloat, {embedding.num_tokens, 1})));
+  embedding.num_tokens = static_cast<int64_t>(scales.size());
+  embedding.scales = kept(scales, embedding.num_tokens);
+  embedding.tokens = read_packed(what, embedding.num_tokens, width);
   Tensor positions = node_.constant("the positions", ort::kFloat, {-1, width});
   embedding.num_positions = positions.shape[0];
-  embedding.positions = kept(floats_of("the positions", positions));
-  if (embedding.num_tokens < 1 || embedding.num_tokens > kMaxSize || embedding.num_positions < 1)
-    throw std::invalid_argument("the embedding has no tokens or positions, or too many");
+  embedding.positions = kept(floats_of("the positions", positions), positions.size());
+  if (embedding.num_positions < 1)
+    throw std::invalid_argument("the embedding has no positions");
   return embedding;
 }
 
@@ -144,94 +132,30 @@ Norm Model::read_norm() {
   return norm;
 }
 
-Model::Part Model::read_part(const char *what, int64_t num_inputs, int64_t num_outputs, float *input_scale,
-                             int32_t *zero_point) {
-  Part part{};
-  Tensor weights = node_.constant(what, ort::kInt8, {num_outputs, num_inputs});
-  part.num_outputs = weights.shape[0];
-  part.weights = static_cast<const int8_t *>(weights.data);
-  if (weights.shape[1] < 1 || weights.shape[1] > kMaxInputs || part.num_outputs < 1 || part.num_outputs > kMaxSize)
-    throw std::invalid_argument(std::string(what) + " has no inputs or outputs, or too many");
-  auto floats = [&](const char *kind, const std::vector<int64_t> &dims, bool may_forbid = false) {
-    std::string of_what = std::string(kind) + " of " + what;
-    return floats_of(of_what.c_str(), node_.constant(of_what.c_str(), ort::kFloat, dims), may_forbid);
-  };
-  part.scales = floats("scales", {part.num_outputs});
-  part.biases = floats("biases", {part.num_outputs}, true);
-  float scale = floats("the input scale", {})[0];
-  std::string zero_point_name = std::string("the zero point of ") + what;
-  int32_t zero = *static_cast<const uint8_t *>(node_.constant(zero_point_name.c_str(), ort::kUint8, {}).data);
-  if (!(scale >= 1e-30f && scale <= 1e30f))
-    throw std::invalid_argument(std::string(what) + " has an input scale that is not positive");
-  *input_scale = scale;
-  *zero_point = zero;
-  return part;
-}
-
-Dense Model::pack(const char *what, const std::vector<Part> &parts, int64_t num_inputs, float input_scale,
-                  int32_t zero_point) {
-  int64_t num_outputs = 0;
-  for (const Part &part : parts)
-    num_outputs += part.num_outputs;
-  int64_t groups = round_up(num_inputs, 4) / 4, blocks = round_up(num_outputs, kBlockColumns) / kBlockColumns;
-  std::vector<const int8_t *> rows; // each output's weights
-  float *scales = floats(blocks * kBlockColumns), *biases = floats(blocks * kBlockColumns);
-  for (const Part &part : parts)
-    for (int64_t output = 0; output < part.num_outputs; output++) {
-      const int8_t *row = part.weights + output * num_inputs;
-      if (std::memchr(row, -128, static_cast<size_t>(num_inputs))) // products in pairs of 16 bits could overflow
-        throw std::invalid_argument(std::string(what) + " has the weight -128, allowed is -127 to 127");
-      size_t column = rows.size();
-      rows.push_back(row);
-      scales[column] = part.scales[output] * input_scale;
-      if (!std::isfinite(scales[column]))
-        throw std::invalid_argument(std::string(what) + " has scales that are too large");
-      biases[column] = part.biases[output];
-    }
-  auto pack_block = [&](int64_t block, int8_t *to) {
-    for (int64_t column = block * kBlockColumns; column < std::min((block + 1) * kBlockColumns, num_outputs); column++)
-      for (int64_t input = 0; input < num_inputs; input += 4)
-        std::memcpy(to + input / 4 * kGroupBytes + column % kBlockColumns * 4, rows[column] + input,
-                    static_cast<size_t>(std::min<int64_t>(num_inputs - input, 4)));
-  };
-  const int8_t *packed = packed_.keep(blocks, groups * kGroupBytes, pack_block);
+Dense Model::read_dense(const char *what, int64_t num_inputs, int64_t num_outputs, int32_t zero_point) {
+  std::vector<float> scales = read_floats(std::string("scales of ") + what, {num_outputs});
+  num_outputs = static_cast<int64_t>(scales.size());
   Dense dense{};
+  dense.weights = read_packed(what, num_outputs, num_inputs);
   dense.num_inputs = static_cast<int32_t>(num_inputs);
   dense.num_outputs = static_cast<int32_t>(num_outputs);
-  dense.num_groups = static_cast<int32_t>(groups);
-  dense.num_blocks = static_cast<int32_t>(blocks);
-  dense.weights = packed;
-  dense.scales = scales;
-  dense.biases = biases;
-  dense.input_scale = input_scale;
+  dense.num_groups = static_cast<int32_t>(round_up(num_inputs, 4) / 4);
+  dense.num_blocks = static_cast<int32_t>(round_up(num_outputs, kBlockColumns) / kBlockColumns);
+  int64_t num_columns = int64_t{dense.num_blocks} * kBlockColumns;
+  dense.scales = kept(scales, num_columns);
+  dense.biases = kept(read_floats(std::string("biases of ") + what, {num_outputs}, true), num_columns);
   dense.zero_point = zero_point;
-  integers_.emplace_back(blocks * kBlockColumns);
-  orders_.emplace_back(order_size(blocks, groups));
+  integers_.emplace_back(num_columns);
+  orders_.emplace_back(order_size(dense.num_blocks, dense.num_groups));
   compute_->prepare(dense, integers_.back().data(), orders_.back().data());
   return dense;
 }
 
-Dense Model::read_dense(const char *what, int64_t num_inputs, int64_t num_outputs) {
-  float scale = 0;
-  int32_t zero = 0;
-  Part part = read_part(what, num_inputs, num_outputs, &scale, &zero);
-  return pack(what, {part}, num_inputs, scale, zero);
-}
-
-Dense Model::read_dense_side_by_side(const char *what, int64_t num_inputs, int count) {
-  std::vector<Part> parts;
-  float scale = 0;
-  int32_t zero = 0;
-  for (int index = 0; index < count; index++) {
-    float own_scale = 0;
-    int32_t own_zero = 0;
-    parts.push_back(read_part(what, num_inputs, index == 0 ? -1 : parts[0].num_outputs, &own_scale, &own_zero));
-    if (index > 0 && (own_scale != scale || own_zero != zero))
-      throw std::invalid_argument(std::string(what) + " have one input, but it is quantized in several ways");
-    scale = own_scale;
-    zero = own_zero;
-  }
-  return pack(what, parts, num_inputs, scale, zero);
+void Model::require_apart(std::initializer_list<Memory> all) const {
+  dragoman::require_apart(all);
+  for (const Memory &one : all)
+    for (const Memory &constant : in_place_)
+      dragoman::require_apart({one, constant});
 }
 
 std::vector<int64_t> Model::read_ids(const char *what) {

@@ -3,7 +3,6 @@
 
 #include <exception>
 #include <new>
-#include <string>
 
 #include "runtime/ort.h"
 #include "runtime/tensor.h"
@@ -27,7 +26,7 @@ template <typename Body> ort::Status *guarded(const ort::Api *api, Body body) no
 }
 
 // `Kernel` has: name; inputs[] and outputs[] (element types); a constructor from NodeInfo; run(const Context &), which
-// several threads may call at once. Exceptions become errors of the session or the run. `shared_weights`: see NodeInfo.
+// several threads may call at once. Exceptions become errors of the session or the run.
 template <typename Kernel> struct Operator : ort::CustomOp {
   struct Instance {
     const ort::Api *api;
@@ -37,9 +36,7 @@ template <typename Kernel> struct Operator : ort::CustomOp {
   static constexpr size_t num_inputs = sizeof Kernel::inputs / sizeof Kernel::inputs[0];
   static constexpr size_t num_outputs = sizeof Kernel::outputs / sizeof Kernel::outputs[0];
 
-  const std::string shared_weights;
-
-  explicit Operator(const std::string &folder) : ort::CustomOp{}, shared_weights(folder) {
+  Operator() : ort::CustomOp{} {
     using ort::CustomOp;
     version = ort::kApiVersion;
     get_name = [](const CustomOp *) { return Kernel::name; };
@@ -60,9 +57,9 @@ template <typename Kernel> struct Operator : ort::CustomOp {
     get_variadic_input_homogeneity = [](const CustomOp *) { return 0; };
     get_variadic_output_min_arity = [](const CustomOp *) { return 0; };
     get_variadic_output_homogeneity = [](const CustomOp *) { return 1; };
-    create_kernel_v2 = [](const CustomOp *own, const ort::Api *api, const ort::KernelInfo *info, void **out) {
+    create_kernel_v2 = [](const CustomOp *, const ort::Api *api, const ort::KernelInfo *info, void **out) {
       return guarded(api, [&] {
-        NodeInfo node(api, info, num_inputs, static_cast<const Operator *>(own)->shared_weights);
+        NodeInfo node(api, info, num_inputs);
         *out = new Instance{api, Kernel(node)};
       });
     };

@@ -60,14 +60,12 @@ template <typename Body> void share_rows(Team &team, int64_t count, int64_t cost
   team.share(most, [&](int64_t share) { body(count * share / most, count * (share + 1) / most, share); });
 }
 
-// x += the heads of attention without an output layer, each of which has `head_size` columns without its padding.
-inline void add_heads(const CacheShape &shape, int64_t head_size, const float *heads, int64_t heads_stride,
-                      int64_t num_rows, float *x, int64_t x_stride) {
+// x += the heads of attention without an output layer.
+inline void add_heads(const float *heads, int64_t heads_stride, int64_t num_rows, int64_t width, float *x,
+                      int64_t x_stride) {
   for (int64_t row = 0; row < num_rows; row++)
-    for (int64_t head = 0; head < shape.num_heads; head++)
-      for (int64_t column = 0; column < head_size; column++)
-        x[row * x_stride + head * head_size + column] +=
-            heads[row * heads_stride + head * shape.head_size + column];
+    for (int64_t column = 0; column < width; column++)
+      x[row * x_stride + column] += heads[row * heads_stride + column];
 }
 
 // `Compute`'s functions over many rows, on all threads of a run.
@@ -77,49 +75,44 @@ public:
 
   Team &team() const { return team_; }
 
-  void quantize(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, Quantization to, uint8_t *levels,
-                int64_t levels_stride) const {
+  void quantize(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, int32_t zero_point,
+                const Levels &to) const {
     share_rows(team_, num_rows, width, [&](int64_t first, int64_t end, int64_t) {
-      compute_.quantize(x + first * x_stride, x_stride, end - first, width, to, levels + first * levels_stride,
-                        levels_stride);
+      compute_.quantize(x + first * x_stride, x_stride, end - first, width, zero_point, to.from(first));
     });
   }
 
-  void norm(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
-            int64_t normed_stride, uint8_t *levels, int64_t levels_stride) const {
+  void norm(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, float *normed, int64_t normed_stride,
+            const Levels &to) const {
     share_rows(team_, num_rows, 4 * norm.width, [&](int64_t first, int64_t end, int64_t) {
-      compute_.norm(norm, x + first * x_stride, x_stride, end - first, to,
+      compute_.norm(norm, x + first * x_stride, x_stride, end - first,
                     normed == nullptr ? nullptr : normed + first * normed_stride, normed_stride,
-                    levels == nullptr ? nullptr : levels + first * levels_stride, levels_stride);
+                    to.levels == nullptr ? to : to.from(first));
     });
   }
 
-  void dense(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,
-             int64_t y_stride) const {
+  void dense(const Dense &dense, const Levels &x, int64_t num_rows, bool adds, float *y, int64_t y_stride) const {
     share_product(team_, dense, num_rows, [&](const Dense &part, int64_t column, int64_t first, int64_t end) {
-      compute_.dense(part, levels + first * levels_stride, levels_stride, end - first, adds,
-                     y + first * y_stride + column, y_stride);
+      compute_.dense(part, x.from(first), end - first, adds, y + first * y_stride + column, y_stride);
     });
   }
 
-  void dense_activated(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
-                       Activation activation, Quantization to, uint8_t *out, int64_t out_stride) const {
+  void dense_activated(const Dense &dense, const Levels &x, int64_t num_rows, Activation activation, float *y,
+                       int64_t y_stride) const {
     share_product(team_, dense, num_rows, [&](const Dense &part, int64_t column, int64_t first, int64_t end) {
-      compute_.dense_activated(part, levels + first * levels_stride, levels_stride, end - first, activation, to,
-                               out + first * out_stride + column, out_stride);
+      compute_.dense_activated(part, x.from(first), end - first, activation, y + first * y_stride + column, y_stride);
     });
   }
 
   // `best` and `best_values` have room for `num_rows` times `kMaxParts`; the results are the first `num_rows`.
   static constexpr int64_t kMaxParts = 64;
-  void dense_arg_max(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, int32_t *best,
-                     float *best_values) const {
+  void dense_arg_max(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_values) const {
     int64_t num_parts = std::min<int64_t>({kMaxParts, dense.num_blocks, 4 * int64_t{team_.size()}});
     if (team_.size() == 1)
       num_parts = 1;
     team_.share(num_parts, [&](int64_t part) {
       int64_t first = dense.num_blocks * part / num_parts, last = dense.num_blocks * (part + 1) / num_parts;
-      compute_.dense_arg_max(blocks_of(dense, first, last), levels, levels_stride, num_rows, best + part * num_rows,
+      compute_.dense_arg_max(blocks_of(dense, first, last), x, num_rows, best + part * num_rows,
                              best_values + part * num_rows);
       for (int64_t row = part * num_rows; row < (part + 1) * num_rows; row++)
         best[row] += static_cast<int32_t>(first * kBlockColumns);

@@ -196,14 +196,4 @@ Tensor NodeInfo::constant(const char *what, ort::ElementType type, const std::ve
   return tensor;
 }
 
-std::vector<Tensor> NodeInfo::rest() const {
-  size_t count = 0;
-  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, size_t *)>(api_, ort::kGetInputCountOfInfo)(
-                       info_, &count));
-  std::vector<Tensor> tensors;
-  for (size_t index = next_; index < count; index++)
-    tensors.push_back(at("a constant", index));
-  return tensors;
-}
-
 } // namespace dragoman

@@ -58,9 +58,8 @@ private:
 // The attributes and constants of a node. Constants are read one after the other.
 class NodeInfo {
 public:
-  // `shared_weights`: the folder for packed weights that other processes have, too; empty without one.
-  NodeInfo(const ort::Api *api, const ort::KernelInfo *info, size_t first_constant, std::string shared_weights)
-      : api_(api), info_(info), next_(first_constant), shared_weights_(std::move(shared_weights)) {}
+  NodeInfo(const ort::Api *api, const ort::KernelInfo *info, size_t first_constant)
+      : api_(api), info_(info), next_(first_constant) {}
 
   // Throws unless the attribute exists and lies within the bounds.
   int64_t integer(const char *name, int64_t low, int64_t high) const;
@@ -70,11 +69,7 @@ public:
   // The next constant, valid as long as the session; throws, naming `what`, if it is missing or of another form.
   Tensor constant(const char *what, ort::ElementType type, const std::vector<int64_t> &dims);
 
-  // All constants that are not read yet.
-  std::vector<Tensor> rest() const;
-
   size_t next() const { return next_; }
-  const std::string &shared_weights() const { return shared_weights_; }
 
 private:
   Tensor at(const char *what, size_t index) const;
@@ -82,7 +77,6 @@ private:
   const ort::Api *api_;
   const ort::KernelInfo *info_;
   size_t next_;
-  std::string shared_weights_;
 };
 
 } // namespace dragoman

@@ -89,6 +89,65 @@ class _Control:
         return SearchRun(*_RESULTS(self._memory))
 
 
+@dataclass(frozen=True, slots=True)
+class FusedGraphs:
+    """A bundle's fused graphs; `spec` is of a runner of one slot."""
+
+    encoder: GraphSession
+    decoder: GraphSession
+    num_layers: int
+    num_heads: int
+    head_size: int
+    spec: RunnerSpec
+
+    @classmethod
+    def load(
+        cls, directory: Path, manifest: Manifest, config: EngineConfig, operators: Path, session_config: SessionConfig
+    ) -> "FusedGraphs":
+        """Open the graphs.
+
+        Raises:
+            DeviceUnavailable: the device can't be used here.
+            BundleError: a graph can't be opened, or does not match the expected interface.
+        """
+        graphs, model, limits, tokens = manifest.graphs, manifest.model, manifest.limits, manifest.tokenizer
+        one_thread = dataclasses.replace(session_config, intra_op_threads=1)
+        encoder, decoder = (
+            GraphSession(directory / name, one_thread, inputs, outputs, operators=operators)
+            for name, inputs, outputs in (
+                (graphs.encoder, fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS),
+                (graphs.decoder_step, fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS),
+            )
+        )
+        kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
+        spec = RunnerSpec(
+            max_slots=1,
+            kv_capacity=kv_capacity,
+            max_source_tokens=limits.max_source_tokens,
+            eos_id=tokens.eos_id,
+            decoder_start_id=tokens.decoder_start_id,
+            bytes_per_slot=0,
+            max_steps=kv_capacity,
+            has_logits=True,
+            renormalizes=manifest.renormalizes,
+            searches=True,
+            pads_sources=False,
+        )
+        made = cls(encoder, decoder, model.num_decoder_layers, model.num_heads, model.head_size, spec)
+        bytes_per_slot = made.shape(kv_capacity).bytes_per_slot
+        return dataclasses.replace(made, spec=dataclasses.replace(spec, bytes_per_slot=bytes_per_slot))
+
+    def shape(self, kv_capacity: int) -> FusedShape:
+        """Return the sizes of a slot of so many tokens."""
+        return FusedShape(
+            num_layers=self.num_layers,
+            num_heads=self.num_heads,
+            padded_head_size=-(-self.head_size // 16) * 16,
+            self_blocks=-(-kv_capacity // fused_io.BLOCK_TOKENS),
+            cross_blocks=-(-self.spec.max_source_tokens // fused_io.BLOCK_TOKENS),
+        )
+
+
 class FusedRunner:
     """Implements `runner.SearchRunner`.
 
@@ -99,23 +158,23 @@ class FusedRunner:
 
     def __init__(
         self,
-        encoder: GraphSession,
-        decoder: GraphSession,
-        shape: FusedShape,
+        graphs: FusedGraphs,
         spec: RunnerSpec,
         *,
         threads: tuple[int, int] = (1, 1),
         at_work: set["FusedRunner"] | None = None,
+        records: bool = False,
     ) -> None:
         """Use the first number of `threads` while alone, the second beside others; share `at_work`, the runners that
-        have rows, with these."""
+        have rows, with these. A runner that `records` keeps how much each token attends to each one of its source."""
         self.spec = spec
         self._threads = threads
         self._at_work = set() if at_work is None else at_work
         self._num_threads = np.ones(1, np.int32)
-        self._encoder = encoder
-        self._decoder = decoder
-        self._shape = shape
+        self._encoder = graphs.encoder
+        self._decoder = graphs.decoder
+        self._shape = graphs.shape(spec.kv_capacity)
+        self._records = records
         self._control = _Control(spec)
         self._encodings: dict[int, _Encoding] = {}  # by the number of sources
         self._reserve(_FIRST_TOKENS)
@@ -126,55 +185,14 @@ class FusedRunner:
         self._clear_all()
 
     @classmethod
-    def load_for_workers(
-        cls,
-        directory: Path,
-        manifest: Manifest,
-        names: tuple[str, str],
-        operators: Path,
-        config: EngineConfig,
-        session_config: SessionConfig,
-        workers: int,
+    def for_workers(
+        cls, graphs: FusedGraphs, config: EngineConfig, session_config: SessionConfig, workers: int
     ) -> "list[FusedRunner]":
-        """Open a bundle's fused graphs, encoder and decoder, for some number of workers, which share the slots.
-
-        Raises:
-            DeviceUnavailable: the device can't be used here.
-            BundleError: a graph can't be opened, or does not match the expected interface.
-        """
-        model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
-        kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
-        one_thread = dataclasses.replace(session_config, intra_op_threads=1)
-        encoder, decoder = (
-            GraphSession(directory / name, one_thread, inputs, outputs, operators=operators)
-            for name, inputs, outputs in (
-                (names[0], fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS),
-                (names[1], fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS),
-            )
-        )
-        shape = FusedShape(
-            num_layers=model.num_decoder_layers,
-            num_heads=model.num_heads,
-            padded_head_size=-(-model.head_size // 16) * 16,
-            self_blocks=-(-kv_capacity // fused_io.BLOCK_TOKENS),
-            cross_blocks=-(-limits.max_source_tokens // fused_io.BLOCK_TOKENS),
-        )
-        spec = RunnerSpec(
-            max_slots=(config.max_slots or _FIRST_SLOTS * workers) // workers,
-            kv_capacity=kv_capacity,
-            max_source_tokens=limits.max_source_tokens,
-            eos_id=tokens.eos_id,
-            decoder_start_id=tokens.decoder_start_id,
-            bytes_per_slot=shape.bytes_per_slot,
-            max_steps=kv_capacity,
-            has_logits=True,
-            renormalizes=manifest.renormalizes,
-            searches=True,
-            pads_sources=False,
-        )
+        """Return runners for some number of workers, which share the slots."""
+        spec = dataclasses.replace(graphs.spec, max_slots=(config.max_slots or _FIRST_SLOTS * workers) // workers)
         total = session_config.intra_op_threads or available_cpus()
         threads, at_work = (total, max(total // workers, 1)), set[FusedRunner]()
-        return [cls(encoder, decoder, shape, spec, threads=threads, at_work=at_work) for _ in range(workers)]
+        return [cls(graphs, spec, threads=threads, at_work=at_work) for _ in range(workers)]
 
     def attach(self, state: SearchState) -> None:
         """See `SearchRunner.attach`."""
@@ -282,6 +300,9 @@ class FusedRunner:
         self._self_cache = self._cross_cache = np.empty(0, np.float32)  # first: old and new need not fit together
         self._self_cache = _sparse_zeros(shape.cache(num_slots, shape.self_blocks))
         self._cross_cache = _sparse_zeros(shape.cache(num_slots, shape.cross_blocks))
+        self.attention = np.zeros((0, 0, 0), np.float32)  # (N, C, W), by slots
+        if self._records:
+            self.attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens))
 
     def _reserve(self, num_tokens: int) -> None:
         """Make room for the tokens of sources, which stays bound, as binding takes longer than copying."""
@@ -311,6 +332,7 @@ class FusedRunner:
             state.hypothesis_ids,
             self._self_cache,
             self._cross_cache,
+            self.attention,
         )
         buffers = {name: Buffer.of(array) for name, array in zip(fused_io.DECODE_INPUTS, inputs, strict=True)}
         return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})

@@ -6,23 +6,18 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.bundle.errors import one_line
+from service.bundle.errors import BundleError, one_line
 from service.engine.runtime.session import check_operators
 
-CHOICE = "DRAGOMAN_KERNELS"  # "off", or the instruction set to use, such as "portable"; the library reads it too
+CHOICE = "DRAGOMAN_KERNELS"  # the instruction set to use, such as "portable"; the library reads it too
 PATH = "DRAGOMAN_KERNELS_LIBRARY"
 
 _LIBRARY = Path(__file__).parents[2] / "kernels" / "libdragoman_kernels.so"
-_OFF = "off"
 _INSTRUCTION_SETS = ("avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable")  # of `CHOICE`
 
 
-class KernelsUnavailable(Exception):
-    """The library can't be used here; the message says why."""
-
-
-class KernelsNotWanted(KernelsUnavailable):
-    """The library is switched off, or made for other bundles or devices."""
+class KernelsUnavailable(BundleError):
+    """The library can't be used here, without which an int8 bundle can't run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +32,6 @@ def find_kernels() -> Kernels:
     """Load the library.
 
     Raises:
-        KernelsNotWanted: it is switched off.
         KernelsUnavailable: it is missing or foreign, or this CPU can't run what is chosen.
     """
     return _load(Path(os.environ.get(PATH) or _LIBRARY), os.environ.get(CHOICE, ""))
@@ -45,8 +39,6 @@ def find_kernels() -> Kernels:
 
 @functools.cache
 def _load(path: Path, choice: str) -> Kernels:
-    if choice == _OFF:
-        raise KernelsNotWanted(f"{CHOICE} is {_OFF!r}")
     if not path.is_file():
         raise KernelsUnavailable(f"{path} is missing; build it with 'make serve'")
     try:
@@ -56,7 +48,7 @@ def _load(path: Path, choice: str) -> Kernels:
     find.argtypes, find.restype = [ctypes.c_char_p], ctypes.POINTER(ctypes.c_char_p)  # a table that begins with a name
     table = find(choice.encode())
     if not table:
-        allowed = ", ".join(name for name in (*_INSTRUCTION_SETS, _OFF) if name == _OFF or find(name.encode()))
+        allowed = ", ".join(name for name in _INSTRUCTION_SETS if find(name.encode()))
         raise KernelsUnavailable(f"{CHOICE} is {choice!r}; this CPU can run {allowed}")
     try:
         check_operators(path)

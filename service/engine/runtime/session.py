@@ -25,10 +25,8 @@ _LOG = logging.getLogger(__name__)
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _PROBE = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # small, and any provider can run it
-# Other combinations would run, but very slowly. On CUDA, GroupQueryAttention takes float16 and bfloat16 only, and the
-# matrix products of int8 graphs have no kernel: ONNX Runtime would run them on the CPU and copy the arenas there and
-# back in each step. On the CPU, MultiHeadAttention takes float32 only: a float16 graph would be cast back and forth in
-# every layer.
+# On CUDA, GroupQueryAttention takes float16 and bfloat16 only, and the operators of int8 graphs are for the CPU. On the
+# CPU, MultiHeadAttention takes float32 only: a float16 graph would be cast back and forth in every layer.
 DEVICE_OF_PRECISION = {"float32": "cpu", "int8": "cpu", "float16": "cuda"}
 
 
@@ -43,16 +41,12 @@ class SessionConfig:
     `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per CPU that the process may use. Threads that
     spin between runs are faster on an idle machine but much slower when anything else needs the cores: off by default.
     Prepacked weights are a copy in the kernels' own layout: faster runs for twice the memory.
-
-    `shared_weights` is a folder that only this user may use. All processes that are given the same one map one copy of
-    the weights that our own operators pack (`kernels/README.md`); without one, each has its own.
     """
 
     device: str = "cpu"
     intra_op_threads: int = 0
     allow_spinning: bool = False
     prepacks_weights: bool = True
-    shared_weights: Path | None = None
 
     def __post_init__(self) -> None:
         if self.device not in _PROVIDERS:
@@ -252,8 +246,6 @@ def _open(path: Path, config: SessionConfig, operators: Path | None = None) -> o
     # Its own fallback would print to standard output.
     options = _session_options(config)
     if operators is not None:
-        if config.shared_weights is not None:
-            options.add_session_config_entry("dragoman.shared_weights", str(config.shared_weights.absolute()))
         options.register_custom_ops_library(str(operators))
     session = ort.InferenceSession(path, options, providers=[provider], enable_fallback=0)
     if provider not in session.get_providers():
@@ -281,9 +273,6 @@ def _session_options(config: SessionConfig) -> ort.SessionOptions:
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if config.allow_spinning else "0")
     options.add_session_config_entry("session.disable_prepacking", "0" if config.prepacks_weights else "1")
     options.add_session_config_entry("session.load_model_format", "ONNX")  # as checked, whatever the file's name
-    # Without VNNI, x86 adds up pairs of int8 products in 16 bits, where they saturate unless the weights are unsigned:
-    # then ONNX Runtime makes them so. Elsewhere it has no effect.
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.enable_mem_pattern = False  # one is kept per combination of shapes, and ours vary without limit
     options.log_severity_level = 4  # errors are raised too, and a worker that logs might block on a slow reader
     return options

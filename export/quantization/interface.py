@@ -31,6 +31,7 @@ def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: 
         "hypothesis_ids": (INT64, ("M", "C")),
         "self_cache": (FLOAT, ("N", num_decoder_layers, "A", *block)),
         "cross_cache": (FLOAT, ("N", num_decoder_layers, "S", *block)),
+        "attention": (FLOAT, ("R", "P", "W")),
         "num_steps": (INT32, (1,)),
     }
     inputs, outputs = NAMES[operator]

@@ -6,8 +6,9 @@ from typing import Any
 
 import onnx
 
-from export.fusing.interface import FLOAT, INT64, NAMES, UINT8, declared
 from export.graphs.checks import GraphError
+from export.quantization.interface import FLOAT, INT64, NAMES, declared
+from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS
 from service.bundle import fused_io
 from service.bundle.manifest_parts import ModelShape
 
@@ -15,7 +16,7 @@ INT8 = onnx.TensorProto.INT8
 ACTIVATIONS = ("relu", "gelu", "silu", "identity")
 _FLAGS = ("pre_norm", "scalar_norm", "final_norm", "output_projection")
 _SIZES = ("num_layers", "num_heads", "head_size")
-_OWN = {fused_io.ENCODE: "num_decoder_layers", fused_io.DECODE: "renormalizes"}
+_OWN = {fused_io.ENCODE: ("num_decoder_layers",), fused_io.DECODE: ("renormalizes", "recorded_layer")}
 _Kind = tuple[int, tuple[int | None, ...]]  # dtype and shape, in which `None` is any number
 
 
@@ -68,7 +69,7 @@ def _problems(graph: onnx.GraphProto, operator: str, shape: ModelShape) -> Itera
 
 
 def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelShape) -> Iterator[str]:
-    kinds: dict[str, type] = dict.fromkeys((*_SIZES, *_FLAGS, _OWN[operator]), int)
+    kinds: dict[str, type] = dict.fromkeys((*_SIZES, *_FLAGS, *_OWN[operator]), int)
     kinds |= {"epsilon": float, "scale": float, "activation": bytes}
     given_kinds = {name: type(value) for name, value in attributes.items()}
     if given_kinds != kinds:
@@ -78,7 +79,7 @@ def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelS
     yield from (f"{name} is {attributes[name]}, expected 0 or 1" for name in flags if attributes[name] not in (0, 1))
     if attributes["activation"].decode() not in ACTIVATIONS:
         yield f"activation is {attributes['activation']!r}, expected one of {', '.join(ACTIVATIONS)}"
-    if attributes["num_heads"] != shape.num_heads or not 1 <= attributes["head_size"] <= shape.head_size:
+    if (attributes["num_heads"], attributes["head_size"]) != (shape.num_heads, shape.head_size):
         yield f"{attributes['num_heads']} heads of {attributes['head_size']}, expected those of {shape}"
     layers = attributes["num_layers" if operator == fused_io.DECODE else "num_decoder_layers"]
     if layers != shape.num_decoder_layers or attributes["num_layers"] < 1:
@@ -94,26 +95,30 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     feed_forward = [*norm, *_dense(None, width), *_dense(width, None)]
     decodes = operator == fused_io.DECODE
     yield from [
-        (INT8, (shape.vocabulary_size if decodes else None, width)),
-        (FLOAT, (shape.vocabulary_size if decodes else None, 1)),
+        *_table(shape.vocabulary_size if decodes else None, width),
         (FLOAT, (None, width)),
     ]
     for _ in range(attributes["num_layers"]):
         if decodes:
             yield from [*norm, *_dense(3 * width, width), *output, *norm, *same, *output, *feed_forward]
         else:
-            yield from [*norm, *same, *same, *same, *output, *feed_forward]
+            yield from [*norm, *_dense(3 * width, width), *output, *feed_forward]
     yield from norm if attributes["final_norm"] else []
     if decodes:
         yield from _dense(shape.vocabulary_size, width)
-        yield (INT64, (None,))
+        yield from 2 * [(INT64, (None,))]
     else:
-        yield from 2 * shape.num_decoder_layers * same
+        yield from shape.num_decoder_layers * _dense(2 * width, width)
 
 
 def _dense(num_outputs: int | None, num_inputs: int | None) -> list[_Kind]:
-    vector = (num_outputs,)
-    return [(INT8, (num_outputs, num_inputs)), (FLOAT, vector), (FLOAT, vector), (FLOAT, ()), (UINT8, ())]
+    return [*_table(num_outputs, num_inputs), (FLOAT, (num_outputs,))]
+
+
+def _table(num_outputs: int | None, num_inputs: int | None) -> list[_Kind]:
+    blocks = None if num_outputs is None else -(-num_outputs // BLOCK_COLUMNS)
+    groups = None if num_inputs is None else -(-num_inputs // GROUP_INPUTS)
+    return [(FLOAT, (num_outputs,)), (INT8, (blocks, groups, BLOCK_COLUMNS, GROUP_INPUTS))]
 
 
 def _fits(given: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:

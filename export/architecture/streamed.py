@@ -1,0 +1,97 @@
+"""The model one layer at a time: its teacher-forced pass with no more than a layer's weights in memory as float32."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from export.architecture.attention import MultiHeadAttention
+from export.architecture.config import ModelConfig
+from export.architecture.decoder import DecoderLayer
+from export.architecture.embedding import sinusoidal_table
+from export.architecture.encoder import EncoderLayer
+from export.architecture.layers import final_norm
+from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION, padding_mask
+
+_ROWS_AT_ONCE = 16_384  # of the projection
+Layer = TypeVar("Layer", bound=nn.Module)
+
+
+class StreamedTransformer:
+    """Computes what `Transformer.forward` does for many sequences, from weights in any floating dtype.
+
+    They are read when they are needed, each once per pass, so that they may be mapped from a file.
+    """
+
+    def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor]) -> None:
+        """Read `weights` as `Transformer.weights` names them."""
+        self._config, self._weights = config, weights
+
+    @torch.no_grad()
+    def hidden(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        attention: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Return what the projection reads, (B, T, d), and append each layer's `attention` to the sources, (B, H, T, S).
+
+        `targets` begin with the start token.
+        """
+        config = self._config
+        source_ids, target_ids = (_padded(ids, config.pad_id) for ids in (sources, targets))
+        lengths = torch.tensor([len(ids) for ids in sources])
+        mask = padding_mask(lengths, source_ids.shape[1])
+        memory = self._embedded(ENCODER_TABLE, source_ids)
+        for index in range(config.num_encoder_layers):
+            memory = self._loaded(EncoderLayer(config), f"encoder.layers.{index}")(memory, mask)
+        memory = self._loaded(final_norm(config), "encoder.final_norm")(memory)
+        x = self._embedded(ENCODER_TABLE if config.share_embeddings else DECODER_TABLE, target_ids)
+        for index in range(config.num_decoder_layers):
+            layer = self._loaded(DecoderLayer(config), f"decoder.layers.{index}")
+            if attention is not None:
+                layer.cross_attention.register_forward_hook(_keeps_probabilities(attention, mask))
+            x = layer(x, memory, mask)
+        normed: Tensor = self._loaded(final_norm(config), "decoder.final_norm")(x)
+        return normed
+
+    @torch.no_grad()
+    def logits(self, hidden: Tensor) -> Iterator[Tensor]:
+        """Yield the logits of (n, d), some of the vocabulary at a time: (n, up to 16,384) each."""
+        config = self._config
+        shared = ENCODER_TABLE if config.share_embeddings else DECODER_TABLE
+        table = self._weights[shared if config.tie_projection else PROJECTION]
+        bias = self._weights["projection.bias"].float() if config.projection_bias else None
+        for begin in range(0, len(table), _ROWS_AT_ONCE):
+            rows = slice(begin, begin + _ROWS_AT_ONCE)
+            logits = hidden @ table[rows].float().T
+            yield logits if bias is None else logits + bias[rows]
+
+    def _embedded(self, table: str, ids: Tensor) -> Tensor:
+        config = self._config
+        scale = config.d_model**0.5 if config.scale_embeddings else 1.0
+        positions = sinusoidal_table(ids.shape[1], config.d_model, config.positions)
+        return self._weights[table][ids].float() * scale + positions
+
+    def _loaded(self, layer: Layer, prefix: str) -> Layer:
+        """Return a layer, in evaluation mode, with its weights."""
+        state = {name: self._weights[f"{prefix}.{name}"].float() for name in layer.state_dict()}
+        layer.load_state_dict(state, assign=True)
+        return layer.eval()
+
+
+def _keeps_probabilities(attention: list[Tensor], mask: Tensor) -> Callable[..., None]:
+    """Return a hook that appends a module's probabilities, which are not formed in it."""
+
+    def keep(module: MultiHeadAttention, given: tuple[Tensor, ...], _result: Tensor) -> None:
+        queries, keys = module.split_heads(module.query(given[0])), module.split_heads(module.key(given[1]))
+        scores = queries @ keys.transpose(-1, -2) * module.scale
+        attention.append(scores.masked_fill(~mask, -torch.inf).softmax(-1))
+
+    return keep
+
+
+def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([[*ids, *[pad_id] * (width - len(ids))] for ids in rows])

@@ -1,0 +1,230 @@
+"""Writes the fused graphs of an int8 bundle from a model's configuration and weights.
+
+Each graph is one node, whose constants are in the order of `kernels/README.md`. Weights are read one tensor at a time,
+in any floating dtype, quantized and written: no more than one of them is in memory.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy import typing as npt
+from torch import Tensor
+
+from export.architecture.config import ModelConfig
+from export.architecture.embedding import sinusoidal_table
+from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.graphs.alignment_graph import AlignmentHeads
+from export.quantization.interface import NAMES, declared
+from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
+from export.quantization.weights_file import WeightsFile, inline
+from service.bundle import fused_io
+
+OPSET, IR_VERSION, DOMAIN_VERSION = 21, 10, 1
+_ROWS_AT_ONCE = 64 * BLOCK_COLUMNS  # of a weight; a whole embedding as float32 takes a gigabyte
+
+Constants = list[onnx.TensorProto]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedNode:
+    """The operator, the attributes and the constant inputs of one node."""
+
+    operator: str
+    attributes: Mapping[str, Any]  # numbers and texts
+    constants: Sequence[onnx.TensorProto]
+
+    def save(self, path: Path, config: ModelConfig) -> None:
+        """Write the graph that consists of this node."""
+        inputs, outputs = NAMES[self.operator]
+        values = declared(self.operator, config.num_decoder_layers, config.num_heads, config.head_size)
+        stored = {tensor.name: tensor for tensor in self.constants}
+        graph = onnx.helper.make_graph(
+            [
+                onnx.helper.make_node(
+                    self.operator,
+                    [*inputs, *(tensor.name for tensor in self.constants)],
+                    outputs,
+                    domain=fused_io.DOMAIN,
+                    **self.attributes,
+                )
+            ],
+            path.stem,
+            values[: len(inputs)],
+            values[len(inputs) :],
+            list(stored.values()),
+        )
+        opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(fused_io.DOMAIN, DOMAIN_VERSION)]
+        model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="dragoman")
+        path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNode:
+    """Complete a node `Decode` by the heads whose attention to the source it can record."""
+    heads = () if recorded is None else recorded.heads
+    return dataclasses.replace(
+        decode,
+        attributes={**decode.attributes, "recorded_layer": -1 if recorded is None else recorded.layer},
+        constants=[*decode.constants, inline("recorded_heads", np.array(heads, np.int64))],
+    )
+
+
+class FusedGraphs:
+    """Makes both nodes of a model, whose constants it writes to a file of weights."""
+
+    def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor], file: WeightsFile) -> None:
+        """Read `weights` as `Transformer.weights` names them: tables that are shared have the first one's name."""
+        self._config, self._weights, self._file = config, weights, file
+        self._tables: dict[tuple[str, ...], _Table] = {}
+
+    def encode_node(self) -> FusedNode:
+        """Return the node `Encode`: the encoder, and every decoder layer's keys and values of the source."""
+        config = self._config
+        constants = self._embedding(ENCODER_TABLE, config.max_source_positions)
+        for index in range(config.num_encoder_layers):
+            layer = f"encoder.layers.{index}"
+            constants += self._norm(f"{layer}.self_attention_residual.norm")
+            constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
+            constants += self._output(f"{layer}.self_attention")
+            constants += self._feed_forward(layer)
+        constants += self._final_norm("encoder")
+        for index in range(config.num_decoder_layers):
+            constants += self._dense(*_parts(f"decoder.layers.{index}.cross_attention", "key", "value"))
+        return FusedNode(
+            fused_io.ENCODE,
+            {**self._attributes(config.num_encoder_layers), "num_decoder_layers": config.num_decoder_layers},
+            constants,
+        )
+
+    def decode_node(self, suppressed_ids: Sequence[int], *, renormalizes: bool) -> FusedNode:
+        """Return the node `Decode`, which never chooses `suppressed_ids`. See `with_recorded`."""
+        config = self._config
+        constants = self._embedding(
+            ENCODER_TABLE if config.share_embeddings else DECODER_TABLE, config.max_target_positions
+        )
+        for index in range(config.num_decoder_layers):
+            layer = f"decoder.layers.{index}"
+            constants += self._norm(f"{layer}.self_attention_residual.norm")
+            constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
+            constants += self._output(f"{layer}.self_attention")
+            constants += self._norm(f"{layer}.cross_attention_residual.norm")
+            constants += self._dense(f"{layer}.cross_attention.query")
+            constants += self._output(f"{layer}.cross_attention")
+            constants += self._feed_forward(layer)
+        constants += self._final_norm("decoder")
+        constants += self._projection()
+        constants.append(inline("suppressed_ids", np.array(sorted(set(suppressed_ids)), np.int64)))
+        attributes = {**self._attributes(config.num_decoder_layers), "renormalizes": int(renormalizes)}
+        return FusedNode(fused_io.DECODE, attributes, constants)
+
+    def _attributes(self, num_layers: int) -> dict[str, Any]:
+        config = self._config
+        return {
+            "num_layers": num_layers,
+            "num_heads": config.num_heads,
+            "head_size": config.head_size,
+            "pre_norm": int(config.norm == "pre"),
+            "scalar_norm": int(config.layer_norm == "scalar"),
+            "final_norm": int(config.final_norm),
+            "output_projection": int(config.attention_output != "none"),
+            "epsilon": config.layer_norm_epsilon,
+            "scale": 1.0 / math.sqrt(config.d_model if config.score_scale == "model" else config.head_size),
+            "activation": config.activation,
+        }
+
+    def _embedding(self, name: str, num_positions: int) -> Constants:
+        table = self._table(name)
+        factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
+        positions = sinusoidal_table(num_positions, self._config.d_model, self._config.positions).numpy()
+        return [
+            self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
+            table.packed,
+            self._file.add(f"{name}.positions", positions),
+        ]
+
+    def _projection(self) -> Constants:
+        shared = ENCODER_TABLE if self._config.share_embeddings else DECODER_TABLE
+        table = self._table(shared if self._config.tie_projection else PROJECTION)
+        bias = np.zeros(self._config.target_vocabulary_size, np.float32)
+        if self._config.projection_bias:
+            bias = self._floats("projection.bias")
+        return [
+            self._file.add(f"{PROJECTION}.scales", table.scales),
+            table.packed,
+            self._file.add("projection.bias", bias),
+        ]
+
+    def _norm(self, name: str) -> Constants:
+        gain = "gain" if self._config.layer_norm == "scalar" else "weight"
+        return [self._file.add(f"{name}.{part}", self._floats(f"{name}.{part}")) for part in (gain, "bias")]
+
+    def _final_norm(self, side: str) -> Constants:
+        return self._norm(f"{side}.final_norm") if self._config.final_norm else []
+
+    def _output(self, attention: str) -> Constants:
+        return [] if self._config.attention_output == "none" else self._dense(f"{attention}.output")
+
+    def _feed_forward(self, layer: str) -> Constants:
+        return [
+            *self._norm(f"{layer}.feed_forward_residual.norm"),
+            *self._dense(f"{layer}.feed_forward.inner"),
+            *self._dense(f"{layer}.feed_forward.outer"),
+        ]
+
+    def _dense(self, *names: str) -> Constants:
+        """Return layers of one input side by side."""
+        table = self._table(*(f"{name}.weight" for name in names))
+        biases = [
+            self._floats(f"{name}.bias")
+            if f"{name}.bias" in self._weights
+            else np.zeros(self._weights[f"{name}.weight"].shape[0], np.float32)
+            for name in names
+        ]
+        return [
+            self._file.add(f"{names[0]}.scales", table.scales),
+            table.packed,
+            self._file.add(f"{names[0]}.bias", np.concatenate(biases)),
+        ]
+
+    def _table(self, *names: str) -> "_Table":
+        """Quantize and store weights (out, in) one below the other; once, however often it is asked for."""
+        if names not in self._tables:
+            parts = [self._weights[name] for name in names]
+            num_outputs, num_inputs = sum(len(part) for part in parts), parts[0].shape[1]
+            shape = -(-num_outputs // BLOCK_COLUMNS), -(-num_inputs // GROUP_INPUTS), BLOCK_COLUMNS, GROUP_INPUTS
+            scales: list[npt.NDArray[np.float32]] = []
+            packed = self._file.add_parts(names[0], np.int8, shape, _packed(parts, scales))
+            self._tables[names] = _Table(np.concatenate(scales), packed)
+        return self._tables[names]
+
+    def _floats(self, name: str) -> npt.NDArray[np.float32]:
+        values: npt.NDArray[np.float32] = self._weights[name].float().numpy()
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A weight: the scale of each output (N,), and the packed levels."""
+
+    scales: npt.NDArray[np.float32]
+    packed: onnx.TensorProto
+
+
+def _packed(parts: Sequence[Tensor], scales: list[npt.NDArray[np.float32]]) -> Iterator[npt.NDArray[np.int8]]:
+    """Yield the packed blocks of weights one below the other, and append the scales of their outputs."""
+    total = sum(len(part) for part in parts)
+    rows = parts[0] if len(parts) == 1 else torch.cat([*parts])
+    for begin in range(0, total, _ROWS_AT_ONCE):
+        levels, of_rows = quantize_rows(rows[begin : begin + _ROWS_AT_ONCE].float().numpy())
+        scales.append(of_rows)
+        yield pack(levels)
+
+
+def _parts(attention: str, *parts: str) -> list[str]:
+    return [f"{attention}.{part}" for part in parts]
