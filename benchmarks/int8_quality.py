@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from export.quantization.quality import scores
 
 from benchmarks.models import SHIPPED_BUNDLES
 from benchmarks.report import write_records
 from export.engine_decode import greedy_options, open_engine
-from export.quantization.quality import scores
 from service.bundle.manifest import Manifest
 from service.text.tokenizers import load_tokenizer
 

@@ -1,6 +1,5 @@
 """The measured models in the format that each engine reads; missing ones are built, existing ones are kept."""
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Callable
@@ -8,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.workload import SENTENCES
 from service.bundle.checksums import file_sha256, staleness
-from service.bundle.manifest import Manifest
-from service.bundle.manifest_parts import GoldenPair, LanguagePair, Limits, ModelShape, TokenizerSpec
+from service.bundle.manifest_parts import LanguagePair, Limits, TokenizerSpec
 
 if TYPE_CHECKING:
     from export.architecture import Transformer
@@ -26,8 +23,6 @@ BASE_OUTPUT_TOKENS = 30
 _BASE_SEED = 0
 # Larger matrices than at the start of training, so that every token depends on all before it and no arg-max is a tie.
 _BASE_GAIN = 4.0
-_BASE_CALIBRATION_LINES = 96
-_GOLDEN_TEXTS = ("Where is the train station?", "Save the file before you close the window.", "Hello!")
 # The sources that build a bundle: it is rebuilt when one of them changes.
 _MAKERS = ("export/architecture", "export/graphs", "export/quantization", "export/quantize.py", "benchmarks/models.py")
 
@@ -79,10 +74,7 @@ def prepare(model: BenchModel, precision: str, say: Callable[[str], None]) -> Pa
         return bundle
     _write_base_checkpoint(model)
     say(f"making {bundle}: this takes a minute or two, once")
-    if precision == "float32":
-        _write_base_bundle(model, bundle)
-    else:
-        _quantize_base(prepare(model, "float32", say), bundle, say)
+    _write_base_bundle(model, bundle, precision, say)
     _mark_fresh(bundle.parents[1])
     return bundle
 
@@ -152,23 +144,17 @@ def _write_base_checkpoint(model: BenchModel) -> None:
     _mark_fresh(model.checkpoint)
 
 
-def _write_base_bundle(model: BenchModel, destination: Path) -> None:
-    """Trace the graphs with the end-of-sentence token suppressed, so that every output has the maximum length."""
-    import shutil
+def _write_base_bundle(model: BenchModel, destination: Path, precision: str, say: Callable[[str], None]) -> None:
+    """Write a bundle in which the end-of-sentence token is suppressed, so that every output has the maximum length."""
+    from export.convert import write_bundle
+    from export.importers.imported import ImportedCheckpoint
 
-    from export.bundle_writer import checksums, staged_bundle
-    from export.graphs.tracing import trace_decoder_step, trace_encoder
-
-    transformer = load_transformer(model.checkpoint)
-    config = transformer.config
-    suppressed_ids = tuple(sorted({0, config.pad_id, config.eos_id, config.unk_id}))
-    with staged_bundle(destination) as directory:
-        shutil.copyfile(model.checkpoint / "tokenizer.model", directory / "tokenizer.model")
-        trace_encoder(transformer, directory / "encoder.onnx")
-        trace_decoder_step(transformer, suppressed_ids, directory / "decoder_step.onnx")
-        manifest = Manifest(
+    def load() -> ImportedCheckpoint:
+        transformer = load_transformer(model.checkpoint)
+        config = transformer.config
+        return ImportedCheckpoint(
             name=model.name,
-            model=ModelShape(config.num_decoder_layers, config.num_heads, config.head_size, model.vocabulary_size),
+            model=transformer,
             tokenizer=TokenizerSpec(
                 "sentencepiece",
                 "tokenizer.model",
@@ -177,41 +163,14 @@ def _write_base_bundle(model: BenchModel, destination: Path) -> None:
                 config.unk_id,
                 config.decoder_start_id,
             ),
+            tokenizer_files={"tokenizer.model": model.checkpoint / "tokenizer.model"},
             languages=(LanguagePair("en", "de"),),
             limits=Limits(128, model.max_output_tokens),
-            golden=(),
-            checksums=checksums(directory),
             checkpoint_sha256=file_sha256(model.checkpoint / "model.safetensors"),
-            suppressed_ids=suppressed_ids,
+            suppressed_ids=tuple(sorted({0, config.pad_id, config.eos_id, config.unk_id})),
         )
-        dataclasses.replace(manifest, golden=_golden(directory, manifest)).save(directory)
 
-
-def _golden(directory: Path, manifest: Manifest) -> tuple[GoldenPair, ...]:
-    from export.engine_decode import open_engine
-    from service.domain.options import DecodingOptions
-    from service.text.tokenizers import load_tokenizer
-
-    tokenizer = load_tokenizer(manifest.tokenizer, directory)
-    sources = [(*tokenizer.encode(text), manifest.tokenizer.eos_id) for text in _GOLDEN_TEXTS]
-    options = DecodingOptions(
-        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
-    )
-    with open_engine(directory, manifest) as engine:
-        outputs = [best.token_ids for best, *_ in engine.decode([(ids, ()) for ids in sources], options)]
-    return tuple(
-        GoldenPair("en", "de", text, source, output, tokenizer.decode(output))
-        for text, source, output in zip(_GOLDEN_TEXTS, sources, outputs, strict=True)
-    )
-
-
-def _quantize_base(source: Path, destination: Path, say: Callable[[str], None]) -> None:
-    from export.quantize import quantize
-
-    lines = SENTENCES.read_text(encoding="utf-8").splitlines()[:_BASE_CALIBRATION_LINES]
-    calibration = FOLDER / "base-calibration.tsv"
-    calibration.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    quantize(source, destination, calibration, say=say)
+    write_bundle(load, destination, precision=precision, say=say)
 
 
 def _fingerprint() -> str:

@@ -94,13 +94,14 @@ def mean_of(by_layer: ByLayer, heads: AlignmentHeads) -> npt.NDArray[np.float32]
 
 
 def cross_attention(
-    config: ModelConfig, weights: Mapping[str, Tensor], translated: Sequence[Translated]
+    config: ModelConfig, weights: Mapping[str, Tensor], translated: Sequence[Translated], *, rounds: bool = False
 ) -> list[ByLayer]:
     """Return the model's cross-attention probabilities from start and target ids (T + 1) to the source (S).
 
-    They come from teacher-forced passes of some texts each; a last token that has no position left gets zeros.
+    They come from teacher-forced passes of some texts each, in float or as it `rounds` in int8; a last token that has
+    no position left gets zeros.
     """
-    model, found = StreamedTransformer(config, weights), []
+    model, found = StreamedTransformer(config, weights, rounds=rounds), []
     for start in range(0, len(translated), _BATCH_SIZE):
         batch, attention = translated[start : start + _BATCH_SIZE], list[Tensor]()
         read = [[config.decoder_start_id, *each.target_ids][: config.max_target_positions] for each in batch]

@@ -49,12 +49,28 @@ def convert(
         GraphError, VerificationError: the graphs are wrong; nothing is written.
         BundleError: `destination` holds something else.
     """
+    return write_bundle(
+        lambda: import_checkpoint(source, kind, options),
+        destination,
+        name=name,
+        precision=precision,
+        say=say,
+        check=check,
+    )
+
+
+def write_bundle(
+    load: Callable[[], ImportedCheckpoint],
+    destination: Path,
+    *,
+    name: str | None = None,
+    precision: str = "float32",
+    say: Callable[[str], None] = lambda line: None,
+    check: Path | None = None,
+) -> Manifest:
+    """Write the bundle of what `load` imports; for the rest see `convert`."""
     clock = Stages(say)
     check_destination(destination)
-
-    def load() -> ImportedCheckpoint:
-        return import_checkpoint(source, kind, options)
-
     with staged_bundle(destination) as directory:
         if precision == "int8":
             manifest, expected = _write_fused(load, name, check, directory, clock), None

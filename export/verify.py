@@ -186,6 +186,7 @@ def verify_alignment(
 
 
 def golden_pair(sentence: Sentence, output: tuple[int, ...], tokenizer: Tokenizer, eos_id: int) -> GoldenPair:
+    """Return a golden sentence with its output, which includes the end-of-sentence token if it was reached."""
     is_ended = output[-1] == eos_id
     return GoldenPair(
         source_language_code=sentence.languages.source_language_code,

@@ -1,4 +1,8 @@
-"""The model one layer at a time: its teacher-forced pass with no more than a layer's weights in memory as float32."""
+"""The model one layer at a time: its teacher-forced pass with no more than a layer's weights in memory as float32.
+
+In float, or as it is in 8 bits: with weights and inputs of dense layers rounded as int8 rounds them, and otherwise in
+float. What the kernels compute is compared with that.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -15,6 +19,7 @@ from export.architecture.layers import final_norm
 from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION, padding_mask
 
 _ROWS_AT_ONCE = 16_384  # of the projection
+LARGEST = 127  # level of 8 bits with a sign
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
@@ -24,9 +29,9 @@ class StreamedTransformer:
     They are read when they are needed, each once per pass, so that they may be mapped from a file.
     """
 
-    def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor]) -> None:
-        """Read `weights` as `Transformer.weights` names them."""
-        self._config, self._weights = config, weights
+    def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor], *, rounds: bool = False) -> None:
+        """Read `weights` as `Transformer.weights` names them; with `rounds`, be what int8 is."""
+        self._config, self._weights, self._rounds = config, weights, rounds
 
     @torch.no_grad()
     def hidden(
@@ -35,7 +40,8 @@ class StreamedTransformer:
         targets: Sequence[Sequence[int]],
         attention: list[Tensor] | None = None,
     ) -> Tensor:
-        """Return what the projection reads, (B, T, d), and append each layer's `attention` to the sources, (B, H, T, S).
+        """Return what the projection reads, (B, T, d), and append each layer's attention to the sources (B, H, T, S) to
+        `attention`.
 
         `targets` begin with the start token.
         """
@@ -63,22 +69,44 @@ class StreamedTransformer:
         shared = ENCODER_TABLE if config.share_embeddings else DECODER_TABLE
         table = self._weights[shared if config.tie_projection else PROJECTION]
         bias = self._weights["projection.bias"].float() if config.projection_bias else None
+        hidden = _rounded_inputs(hidden) if self._rounds else hidden
         for begin in range(0, len(table), _ROWS_AT_ONCE):
             rows = slice(begin, begin + _ROWS_AT_ONCE)
-            logits = hidden @ table[rows].float().T
+            logits = hidden @ self._own(table[rows]).T
             yield logits if bias is None else logits + bias[rows]
 
     def _embedded(self, table: str, ids: Tensor) -> Tensor:
         config = self._config
         scale = config.d_model**0.5 if config.scale_embeddings else 1.0
         positions = sinusoidal_table(ids.shape[1], config.d_model, config.positions)
-        return self._weights[table][ids].float() * scale + positions
+        return self._own(self._weights[table][ids].flatten(0, 1)).view(*ids.shape, -1) * scale + positions
+
+    def _own(self, weight: Tensor) -> Tensor:
+        """Return the rows of a weight as this model has them."""
+        return rounded_rows(weight.float(), LARGEST) if self._rounds else weight.float()
 
     def _loaded(self, layer: Layer, prefix: str) -> Layer:
         """Return a layer, in evaluation mode, with its weights."""
         state = {name: self._weights[f"{prefix}.{name}"].float() for name in layer.state_dict()}
         layer.load_state_dict(state, assign=True)
+        if self._rounds:
+            for name, module in layer.named_modules():
+                if isinstance(module, nn.Linear):
+                    module.weight = nn.Parameter(self._own(module.weight), requires_grad=False)
+                    is_positive = name.endswith("feed_forward.outer") and self._config.activation == "relu"
+                    levels = 2 * LARGEST + 1 if is_positive else LARGEST
+                    module.register_forward_pre_hook(lambda _, given, levels=levels: _rounded_inputs(given[0], levels))
         return layer.eval()
+
+
+def _rounded_inputs(x: Tensor, levels: int = LARGEST) -> Tensor:
+    return rounded_rows(x.flatten(0, -2), levels).view(x.shape)
+
+
+def rounded_rows(rows: Tensor, levels: int) -> Tensor:
+    """Round (n, d) to multiples of each row's largest magnitude over `levels`."""
+    steps = rows.abs().amax(dim=-1, keepdim=True).clamp(min=1e-30) / levels
+    return (rows / steps).round() * steps
 
 
 def _keeps_probabilities(attention: list[Tensor], mask: Tensor) -> Callable[..., None]:
