@@ -47,7 +47,7 @@ endif
 	@exec $(BIN)/dragoman serve --models $(MODELS) --device $(DEVICE) --port $(PORT) --http-port $(HTTP_PORT) \
 	    --metrics-port $(METRICS_PORT) --admin-port $(ADMIN_PORT)
 
-export: $(EXPORTS) ## Export the shipped checkpoints again: float32 to build/, int8 to models/
+export: $(EXPORTS) ## Export the shipped checkpoints again, as int8 to models/
 
 test: check $(FLOAT32) build/clients/installed build/axe/installed ## Run all checks and tests
 	@$(PYTEST) $(PYTEST_ARGS)
@@ -123,11 +123,10 @@ $(KERNELS): $(wildcard kernels/*.* kernels/zig/* kernels/src/*/*) | .venv/instal
 	@echo "Compiling the kernels ..."
 	@$(BIN)/python kernels/build.py > /dev/null || { test $$? = 3 && echo "Fetching a compiler ..." && \
 	    $(INSTALL) ziglang && $(BIN)/python kernels/build.py > /dev/null; } || { rm -f $@; \
-	    echo "No kernels: int8 models run at a fraction of the speed. Install g++ and run make again to get them."; \
-	    test "$$DRAGOMAN_BUILD_KERNELS" != require; }
+	    echo "The kernels can't be compiled, without which int8 models don't run. Install g++ and run make again."; false; }
 
-$(EXPORTS): export-%: build/float32/%/1/manifest.json
-	@$(BIN)/python -m export quantize $(<D) --calibration checkpoints/$*/sentences.tsv --output models/$*/1
+$(EXPORTS): export-%: $(KERNELS) | .venv/installed-export
+	@$(BIN)/python -m export convert checkpoints/$* --precision int8 --output models/$*/1
 
 .SECONDEXPANSION:
 CHECKPOINT = $$(wildcard checkpoints/$$*/*.safetensors checkpoints/$$*/*.json checkpoints/$$*/*.model)

@@ -15,7 +15,6 @@ from hypothesis import settings
 
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
-from service.engine.runtime.kernels import KernelsUnavailable, find_kernels
 from service.models import fleet, warm_up
 from tests.patience import patient
 from tests.servers import REPOSITORY, WORKERS, InProcessServer, LoopThread, in_process
@@ -115,11 +114,7 @@ def plain_tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def fused_tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return `tiny_models` of fused graphs, which all processes of a run share; skip where these can't run."""
-    try:
-        find_kernels()
-    except KernelsUnavailable as reason:
-        pytest.skip(str(reason))
+    """Return `tiny_models` of fused graphs, which all processes of a run share."""
     base = tmp_path_factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "fused_models"
     with FileLock(root.with_suffix(".lock")):

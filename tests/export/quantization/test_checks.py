@@ -8,23 +8,25 @@ from typing import Any
 import onnx
 import pytest
 
-from export.fusing.bundle import FUSED_DECODER, FUSED_ENCODER
-from export.fusing.checks import check_fused
 from export.graphs.checks import GraphError
+from export.quantization.checks import check_fused
+from export.quantization.weights_file import WEIGHTS
+from export.quantize import DECODER
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from tests.servers import REPOSITORY
 
 SHIPPED = REPOSITORY / "models" / "en-hi" / "1"
+ENCODER = "encoder.onnx"
 Spoil = Callable[[Any], object]
 
 
 def test_the_shipped_ones_are_taken() -> None:
     shape = Manifest.load(SHIPPED).model
-    check_fused(SHIPPED / FUSED_ENCODER, fused_io.ENCODE, shape)
-    check_fused(SHIPPED / FUSED_DECODER, fused_io.DECODE, shape)
+    check_fused(SHIPPED / ENCODER, fused_io.ENCODE, shape)
+    check_fused(SHIPPED / DECODER, fused_io.DECODE, shape)
     with pytest.raises(GraphError, match="expected one dragoman::Decode"):
-        check_fused(SHIPPED / FUSED_ENCODER, fused_io.DECODE, shape)
+        check_fused(SHIPPED / ENCODER, fused_io.DECODE, shape)
 
 
 def attribute(graph: Any, name: str) -> Any:
@@ -58,15 +60,15 @@ def tensor(graph: Any, name: str) -> Any:
         (set_int("final_norm", 0), "constants, expected"),
         (set_int("scalar_norm", 1), r"norm.gain is FLOAT \[192\], expected FLOAT \[1\]"),
         (lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", onnx.TensorProto.INT64), "control is not"),
-        (lambda graph: rename_input(graph, 8, "embedding.positions"), r"embedding.positions is FLOAT"),
+        (lambda graph: rename_input(graph, 9, "decoder.final_norm.bias"), r"decoder.final_norm.bias is FLOAT"),
         (lambda graph: tensor(graph, "suppressed_ids").dims.append(1), "suppressed_ids is INT64"),
     ],
 )
 def test_what_differs_is_named(spoil: Spoil, message: str, tmp_path: Path) -> None:
-    for name in (FUSED_DECODER, "decoder_step.onnx"):
+    for name in (DECODER, WEIGHTS):
         shutil.copyfile(SHIPPED / name, tmp_path / name)
-    model = onnx.load(tmp_path / FUSED_DECODER, load_external_data=False)
+    model = onnx.load(tmp_path / DECODER, load_external_data=False)
     spoil(model.graph)
-    (tmp_path / FUSED_DECODER).write_bytes(model.SerializeToString())
+    (tmp_path / DECODER).write_bytes(model.SerializeToString())
     with pytest.raises(GraphError, match=message):
-        check_fused(tmp_path / FUSED_DECODER, fused_io.DECODE, Manifest.load(SHIPPED).model)
+        check_fused(tmp_path / DECODER, fused_io.DECODE, Manifest.load(SHIPPED).model)

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from export.fusing.bundle import FUSED_DECODER, FUSED_ENCODER, write_fused
+from tests.export.tiny_int8 import write_tiny_int8
 
 from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
-from export.fusing.bundle import FUSED_DECODER, FUSED_ENCODER, write_fused
 from export.graphs.execution import GraphPair
 from service.bundle.manifest import Manifest
 from tests.export.graphs import test_variants
-from tests.export.tiny_int8 import write_tiny_int8
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 
