@@ -58,7 +58,7 @@ def tensor(graph: Any, name: str) -> Any:
         (set_int("num_layers", 3), "3 decoder layers, expected 2"),
         (lambda graph: setattr(attribute(graph, "activation"), "s", b"tanh"), "activation is b'tanh'"),
         (set_int("final_norm", 0), "constants, expected"),
-        (set_int("scalar_norm", 1), r"norm.gain is FLOAT \[192\], expected FLOAT \[1\]"),
+        (set_int("scalar_norm", 1), r"norm.weight is FLOAT \[192\], expected FLOAT \[1\]"),
         (lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", onnx.TensorProto.INT64), "control is not"),
         (lambda graph: rename_input(graph, 9, "decoder.final_norm.bias"), r"decoder.final_norm.bias is FLOAT"),
         (lambda graph: tensor(graph, "suppressed_ids").dims.append(1), "suppressed_ids is INT64"),
