@@ -61,25 +61,15 @@ def test_forced(models: Path, name: str) -> None:
     assert said == [f"INFO {RUNS_ON}{models}/en-de/1 runs on fused {name} kernels"]
 
 
-def test_off(models: Path) -> None:
-    told, said = served(models, "info", DRAGOMAN_KERNELS="off")
-    assert told == "plain"
-    (line,) = said
-    assert line.startswith("INFO ")
-    assert "runs on ONNX Runtime's own kernels" in line
-    assert line.endswith("DRAGOMAN_KERNELS is 'off'")
-
-
-def test_a_missing_library_is_told_unasked(models: Path, tmp_path: Path) -> None:
-    told, said = served(models, "warning", DRAGOMAN_KERNELS_LIBRARY=str(tmp_path / "none.so"))
-    assert told == "plain"
-    (line,) = said
-    assert line.startswith("WARNING ")
-    assert line.endswith("none.so is missing; build it with 'make serve'")
+def test_without_the_library_nothing_is_served(models: Path, tmp_path: Path) -> None:
+    process = ServerProcess(models, variables={"DRAGOMAN_KERNELS_LIBRARY": str(tmp_path / "none.so")}, ready=False)
+    code, _, errors = process.wait()
+    assert code != 0
+    assert "none.so is missing; build it with 'make serve'" in errors
 
 
 @pytest.mark.usefixtures("library")
 def test_a_choice_that_this_cpu_lacks_names_those_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_KERNELS", "nonsense")
-    with pytest.raises(KernelsUnavailable, match=r"DRAGOMAN_KERNELS is 'nonsense'; this CPU can run .*portable, off$"):
+    with pytest.raises(KernelsUnavailable, match=r"DRAGOMAN_KERNELS is 'nonsense'; this CPU can run .*portable$"):
         find_kernels()

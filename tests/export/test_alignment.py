@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from export.alignment import IdenticalPieces, Translated, identical_pieces, share_found
-from export.alignment_choice import MIN_PIECES, choose_alignment, cross_attention, mean_of
+from export.alignment_choice import MIN_PIECES, ByLayer, choose_alignment, cross_attention, mean_of
 from export.convert import model_shape
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.execution import AlignmentRun, GraphPair
@@ -21,6 +21,10 @@ from service.bundle.manifest_parts import LanguagePair
 from service.text.tokenizers import Tokenizer, load_tokenizer
 
 Parts = tuple[ImportedCheckpoint, AlignmentRun, AlignmentHeads, list[Translated], Tokenizer]
+
+
+def attention_of(imported: ImportedCheckpoint, translated: list[Translated]) -> list[ByLayer]:
+    return cross_attention(imported.model.config, imported.model.weights(), translated)
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def test_the_manifest_says_what_was_chosen(exported: tuple[Path, Manifest]) -> N
 def test_the_right_graph_passes(parts: Parts) -> None:
     imported, run, heads, translated, _ = parts
     assert len(translated) > 20
-    assert verify_alignment(imported, run, heads, translated) < 1e-4
+    assert verify_alignment(imported, run, heads, translated, attention_of(imported, translated)) < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,7 @@ def test_a_changed_weight_is_noticed(parts: Parts, name: str) -> None:
     with torch.no_grad():
         imported.model.get_parameter(name.format(layer=heads.layer)).mul_(1.5)
     with pytest.raises(VerificationError, match="alignment graph's attention is up to"):
-        verify_alignment(imported, run, heads, translated)
+        verify_alignment(imported, run, heads, translated, attention_of(imported, translated))
 
 
 def test_other_heads_are_noticed(parts: Parts) -> None:
@@ -79,7 +83,7 @@ def test_other_heads_are_noticed(parts: Parts) -> None:
     ]
     for other in others:
         with pytest.raises(VerificationError, match="alignment graph's attention is up to"):
-            verify_alignment(imported, run, other, translated)
+            verify_alignment(imported, run, other, translated, attention_of(imported, translated))
 
 
 def test_pieces_point_at_each_other_or_not() -> None:
@@ -125,8 +129,8 @@ def test_the_best_heads_are_chosen(parts: Parts) -> None:
     imported, *_, tokenizer = parts
     translated = copies(imported, tokenizer)
     pieces = [identical_pieces(tokenizer, each) for each in translated]
-    by_layer = [cross_attention(imported.model, each.source_ids, each.target_ids) for each in translated]
-    choice = choose_alignment(imported, tokenizer, translated)
+    by_layer = attention_of(imported, translated)
+    choice = choose_alignment(imported, tokenizer, translated, by_layer)
     assert choice.num_pieces == sum(len(each.places) for each in pieces) > MIN_PIECES
     assert choice.share_found == share_found(pieces, [mean_of(each, choice.heads) for each in by_layer])
     for layer in range(2):
@@ -138,7 +142,7 @@ def test_the_best_heads_are_chosen(parts: Parts) -> None:
 
 def test_without_anything_to_judge_by_all_heads_are_taken(parts: Parts) -> None:
     imported, *_, tokenizer = parts
-    choice = choose_alignment(imported, tokenizer, [])
+    choice = choose_alignment(imported, tokenizer, [], [])
     assert choice.heads == AlignmentHeads(1, (0, 1, 2, 3))
     assert (choice.num_pieces, choice.share_found) == (0, 0.0)
     assert "too little" in choice.line()
@@ -150,4 +154,4 @@ def test_tokens_are_only_read_where_a_position_is_left(parts: Parts) -> None:
     limits = dataclasses.replace(imported.limits, max_output_tokens=imported.model.config.max_target_positions)
     full = dataclasses.replace(imported, limits=limits)
     translated = copies(imported, tokenizer)
-    assert not choose_alignment(full, tokenizer, translated).heads.reads
+    assert not choose_alignment(full, tokenizer, translated, attention_of(full, translated)).heads.reads

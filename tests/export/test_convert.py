@@ -12,10 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from export.cli import main
 from export.convert import convert
-from export.golden_texts import GOLDEN_TEXTS
 from export.graphs import tracing
 from export.importers.native_folder import CHECKPOINT_NAME, CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME
-from export.quantize import quantize
 from service.bundle.checksums import file_sha256, mismatches
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 from tests.export.tiny_checkpoint import VOCABULARY_SIZE
@@ -69,30 +67,6 @@ def test_float16_graphs_keep_their_memory_in_float16(
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}
     assert kinds["past_key.0"] == kinds["present_value.1"] == kinds["cross_key.0"] == onnx.TensorProto.FLOAT16
     assert kinds["next_log_probs"] == onnx.TensorProto.FLOAT
-
-
-@pytest.mark.full
-def test_int8_in_one_go_is_what_both_steps_give(
-    exported: tuple[Path, Manifest], checkpoint: Path, tmp_path: Path
-) -> None:
-    lines = [f"{text}\t{text}\n" for text in GOLDEN_TEXTS]
-    (tmp_path / "lines.tsv").write_text("".join(lines * 4), encoding="utf-8")
-    in_one_go, in_two = tmp_path / "one", tmp_path / "two"
-    said = ["--precision", "int8", "--calibration", str(tmp_path / "lines.tsv"), "--output", str(in_one_go)]
-    result = CliRunner().invoke(main, ["convert", str(checkpoint), *said])
-    assert result.exit_code == 0, result.stderr
-    manifest = quantize(exported[0], in_two, tmp_path / "lines.tsv")
-    for name in (*manifest.checksums, MANIFEST_NAME):
-        assert (in_one_go / name).read_bytes() == (in_two / name).read_bytes(), name
-
-
-def test_int8_in_one_go_wants_calibration_lines_before_it_begins(checkpoint: Path, tmp_path: Path) -> None:
-    line = refused(checkpoint, tmp_path / "out", "--precision", "int8")
-    assert "sentences.tsv can't be read" in line
-    few = tmp_path / "few.tsv"
-    few.write_text("a\tb\n" * 31 + "no reference\n")
-    line = refused(checkpoint, tmp_path / "out", "--precision", "int8", "--calibration", str(few))
-    assert "few.tsv has 31 usable lines (source<TAB>reference); int8 needs at least 32" in line
 
 
 def test_unknown_precision_names_the_choices(checkpoint: Path, tmp_path: Path) -> None:

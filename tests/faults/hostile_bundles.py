@@ -52,12 +52,11 @@ def never_opened() -> Iterator[Hostile]:
     inside = helper.make_graph([helper.make_node("Loop", [], ["x"])], "inside", [], [value("x", FLOAT, [1])])
     branch = helper.make_node("If", ["logits"], ["more"], then_branch=inside, else_branch=inside)
     yield Hostile("a loop in a branch", _graph(step, _add(branch)), "operator 'Loop'")
-    yield Hostile("a fused graph's name", _manifest("graphs", fused_decoder=step, fused_encoder=step), "operator '")
 
 
 def never_opened_fused() -> Iterator[Hostile]:
     """Yield likewise changes to a bundle with fused graphs."""
-    file, between = "decoder.fused.onnx", "each once and in order, those of its node"
+    file, between = "decoder.onnx", "each once and in order, those of its node"
     history = fused_io.DECODE_INPUTS.index("history")
     yield Hostile("history in the memory of control", _graph(file, _aliases), "2 nodes in 1 graphs")
     yield Hostile("history is control", _graph(file, _reads(history, "control")), between)

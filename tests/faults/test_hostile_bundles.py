@@ -148,9 +148,9 @@ def fuzz(loader: BundleLoader, good: Path, place: Path, number: int, seed: int) 
     """Change a graph at random, check it, and load what passes; what ends the loader must be rejected by a trial."""
     bundle, rng, kinds = shutil.copytree(good, place / "tiny" / "1"), random.Random(seed), Counter[str]()
     manifest = Manifest.load(good)
-    graphs = {name: (good / name).read_bytes() for name in manifest.graphs.plain}
+    graphs = {name: (good / name).read_bytes() for name in manifest.graphs.files}
     for _ in range(number):
-        name = rng.choice(manifest.graphs.plain)
+        name = rng.choice(manifest.graphs.files)
         (bundle / name).write_bytes(mutate(graphs[name], rng))
         try:
             check_graph(bundle / name, manifest.checksums)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import onnx
+from export.fusing.interface import NAMES, declared
 from numpy import typing as npt
 
-from export.fusing.interface import NAMES, declared
 from service.bundle import fused_io
 
 Array = npt.NDArray[Any]

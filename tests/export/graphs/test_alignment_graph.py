@@ -1,13 +1,15 @@
 """Alignment graphs of models that differ from the shipped one in every choice, compared with torch's own attention."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
 
-from export.alignment_choice import cross_attention, mean_of
+from export.alignment import Translated
+from export.alignment_choice import ByLayer, cross_attention, mean_of
 from export.architecture import Transformer
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.checks import GraphError, check_alignment
@@ -15,7 +17,7 @@ from export.graphs.dense import padded_head_size
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.external_data import external_data
 from export.graphs.tracing import trace_alignment, trace_encoder
-from service.bundle.manifest_parts import ModelShape
+from service.bundle.manifest_parts import LanguagePair, ModelShape
 from tests.export.graphs.test_variants import VARIANTS
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
@@ -63,6 +65,14 @@ def run(files: Path, shape: ModelShape) -> AlignmentRun:
     return AlignmentRun(files / "alignment.onnx", pair, num_threads=1)
 
 
+def attention_of(model: Transformer, sources: Any, targets: Any) -> list[ByLayer]:
+    languages = LanguagePair("en", "de")
+    translated = [
+        Translated("", languages, tuple(source), tuple(target)) for source, target in zip(sources, targets, strict=True)
+    ]
+    return cross_attention(model.config, model.weights(), translated)
+
+
 def largest_difference(given: list[np.ndarray], expected: list[np.ndarray]) -> float:
     assert [each.shape for each in given] == [each.shape for each in expected]
     return max(float(np.abs(one - other).max()) for one, other in zip(given, expected, strict=True))
@@ -74,7 +84,7 @@ def test_attention_is_torchs_in_a_ragged_batch(name: str, model: Transformer, ru
     rng = np.random.default_rng(0)
     targets = [rng.integers(4, config.target_vocabulary_size, length).tolist() for length in (12, 1, 7, 30, 3)]
     given = run.attention(sources, targets, config.pad_id)
-    by_layer = [cross_attention(model, source, target) for source, target in zip(sources, targets, strict=True)]
+    by_layer = attention_of(model, sources, targets)
     assert largest_difference(given, [mean_of(each, chosen) for each in by_layer]) < LARGEST_ERROR
     for attention in given:
         np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
@@ -93,7 +103,7 @@ def test_the_longest_target_fits(model: Transformer, name: str, run: AlignmentRu
     source = random_sources(model.config.source_vocabulary_size, [5])[0]
     target = np.random.default_rng(1).integers(4, 90, longest).tolist()
     given = run.attention([source], [target], model.config.pad_id)
-    expected = [mean_of(cross_attention(model, source, target), CHOICES[name])]
+    expected = [mean_of(attention_of(model, [source], [target])[0], CHOICES[name])]
     assert largest_difference(given, expected) < LARGEST_ERROR
 
 

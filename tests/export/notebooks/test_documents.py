@@ -12,10 +12,8 @@ from torch import nn
 
 from export.cached_decode import decode_cached
 from export.convert import convert
-from export.engine_decode import open_engine
-from export.golden_texts import GOLDEN_TEXTS
-from export.graphs.execution import Floats, GraphPair, Ids
-from export.quantize import quantize
+from export.engine_decode import greedy_options, open_engine
+from export.graphs.execution import Floats, GraphPair
 from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
 from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
@@ -144,35 +142,15 @@ def test_the_bundle_says_what_it_is(converted: tuple[Notebook, Path, Manifest]) 
 def test_int8_of_what_no_dense_layer_takes_part_in(
     convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], tmp_path: Path
 ) -> None:
-    """Handwritten norms and parallel heads, padding dropped: close to float32, and bitwise equal whatever the batch."""
-    _, bundle, manifest = convert_document("001")
-    texts = [text for golden in GOLDEN_TEXTS for text in (golden, golden.lower(), golden.upper())]
-    (tmp_path / "lines.tsv").write_text("".join(f"{text}\t{text}\n" for text in texts), encoding="utf-8")
-    quantized = quantize(bundle, tmp_path / "int8", tmp_path / "lines.tsv")
+    """Handwritten norms and parallel heads: compared with the model by the conversion, and the same whatever the
+    batch."""
+    notebook, _, manifest = convert_document("001")
+    quantized = convert(notebook.path, tmp_path / "int8", "notebook", precision="int8", options=notebook.options)
     assert quantized.tokenizer == manifest.tokenizer
-    size = manifest.model.vocabulary_size
-    sources = random_sources([14] * 6)
-    pairs = [
-        GraphPair(folder / manifest.graphs.encoder, folder / manifest.graphs.decoder_step, manifest.model, 1)
-        for folder in (bundle, tmp_path / "int8")
-    ]
-    tokens = np.random.default_rng(3).integers(4, size, (4, len(sources)))
-    tokens[0] = START_ID
-    exact, together = (pair.start(sources, manifest.tokenizer.pad_id, 4) for pair in pairs)
-    alone = [pairs[1].start([source], manifest.tokenizer.pad_id, 4) for source in sources]
-    for step in range(4):
-        tables = [by_token(*state.candidates(tokens[step], size)) for state in (exact, together)]
-        error = np.abs(tables[0] - tables[1])
-        assert 0.0 < error.mean() < 0.05 * np.ptp(tables[0])
-        for row, state in enumerate(alone):
-            assert np.array_equal(by_token(*state.candidates(tokens[step][row : row + 1], size))[0], tables[1][row])
-
-
-def by_token(ids: Ids, log_probs: Floats) -> Floats:
-    """Return candidates' log-probabilities (B, K) in the order of the tokens; never-generated tokens have zero."""
-    table = np.empty_like(log_probs)
-    np.put_along_axis(table, ids, log_probs, axis=1)
-    return np.where(np.isfinite(table), table, np.float32(0.0))
+    rows = [(source, ()) for source in random_sources([14] * 6)]
+    with open_engine(tmp_path / "int8", quantized) as engine:
+        options = greedy_options(quantized, 8)
+        assert engine.decode(rows, options) == [engine.decode([row], options)[0] for row in rows]
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(500, marks=[pytest.mark.full, pytest.mark.timeout(600)])])

@@ -1,4 +1,4 @@
-"""Fused graphs of models that differ in every choice mean what their plain graphs compute."""
+"""Fused graphs of models that differ in every choice mean what the model is, rounded as int8 rounds it."""
 
 from pathlib import Path
 from typing import Any
@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from export.fusing.bundle import FUSED_DECODER, FUSED_ENCODER, write_fused
-from tests.export.tiny_int8 import write_tiny_int8
 
 from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
-from export.graphs.execution import GraphPair
-from service.bundle.manifest import Manifest
+from export.architecture.streamed import StreamedTransformer
+from export.quantization.fused_graphs import FusedGraphs, with_recorded
+from export.quantization.weights_file import WeightsFile
+from export.quantize import DECODER
 from tests.export.graphs import test_variants
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 
 LENGTHS = [2, 9, 30, 5, 17]
 NUM_STEPS = 12
+ENCODER = "encoder.onnx"
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "shipped": {},
@@ -60,14 +61,18 @@ def model(variant: str) -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def bundle(model: Transformer, variant: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
-    directory = tmp_path_factory.mktemp("fused") / "int8"
-    manifest = write_tiny_int8(model, directory, SUPPRESSED.get(variant, ()), renormalizes=variant in RENORMALIZES)
-    write_fused(directory, manifest)
-    return directory, manifest
+def bundle(model: Transformer, variant: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory, config = tmp_path_factory.mktemp("fused"), model.config
+    with WeightsFile(directory) as file:
+        made = FusedGraphs(config, model.weights(), file)
+        encode = made.encode_node()
+        decode = made.decode_node(SUPPRESSED.get(variant, ()), renormalizes=variant in RENORMALIZES)
+    encode.save(directory / ENCODER, config)
+    with_recorded(decode, None).save(directory / DECODER, config)
+    return directory
 
 
-def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle: tuple[Path, Manifest]) -> None:
+def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle: Path) -> None:
     config = model.config
     shared = {
         "num_heads": config.num_heads,
@@ -81,35 +86,34 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
         "activation": config.activation.encode(),
     }
     encoder = {"num_layers": config.num_encoder_layers, "num_decoder_layers": config.num_decoder_layers}
-    decoder = {"num_layers": config.num_decoder_layers, "renormalizes": int(variant in RENORMALIZES)}
-    assert FusedEncoder(bundle[0] / FUSED_ENCODER).node.attributes == shared | encoder
-    assert FusedDecoder(bundle[0] / FUSED_DECODER).node.attributes == shared | decoder
+    decoder = {
+        "num_layers": config.num_decoder_layers,
+        "renormalizes": int(variant in RENORMALIZES),
+        "recorded_layer": -1,
+    }
+    assert FusedEncoder(bundle / ENCODER).node.attributes == shared | encoder
+    assert FusedDecoder(bundle / DECODER).node.attributes == shared | decoder
 
 
-def test_log_probs_equal_the_plain_graphs(model: Transformer, bundle: tuple[Path, Manifest]) -> None:
+def test_log_probs_are_those_of_the_rounded_model(model: Transformer, variant: str, bundle: Path) -> None:
     """But for activations that lie so close to the middle between two levels that each side rounds its own way."""
-    directory, manifest = bundle
-    graphs, size = manifest.graphs, manifest.model.vocabulary_size
-    plain = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, manifest.model, num_threads=1)
-    sources = random_sources(model.config.source_vocabulary_size, LENGTHS)
-    targets = np.random.default_rng(0).integers(4, size, (len(sources), NUM_STEPS))
-    targets[:, 0] = model.config.decoder_start_id
-    encoder, decoder = FusedEncoder(directory / FUSED_ENCODER), FusedDecoder(directory / FUSED_DECODER)
-    state = plain.start(sources, pad_id=1, capacity=NUM_STEPS)
-    rows = [decoder.start(encoder.encode(source)) for source in sources]
+    config = model.config
+    sources = random_sources(config.source_vocabulary_size, LENGTHS)
+    targets = np.random.default_rng(0).integers(4, config.target_vocabulary_size, (len(sources), NUM_STEPS))
+    targets[:, 0] = config.decoder_start_id
+    rounded = StreamedTransformer(config, model.weights(), rounds=True)
+    hidden = rounded.hidden(sources, targets.tolist())
+    logits = torch.cat(list(rounded.logits(hidden.flatten(0, 1))), dim=1).view(*targets.shape, -1)
+    suppressed = list(SUPPRESSED.get(variant, ()))
+    encoder, decoder = FusedEncoder(bundle / ENCODER), FusedDecoder(bundle / DECODER)
     errors: list[float] = []
-    num_tokens_equal = 0
-    for step in range(NUM_STEPS):
-        ids, log_probs = state.candidates(targets[:, step], size)
-        expected = np.empty_like(log_probs)
-        np.put_along_axis(expected, ids, log_probs, axis=1)
-        given = np.stack([row.log_probs(token) for row, token in zip(rows, targets[:, step], strict=True)])
-        allowed = np.isfinite(expected[0])
-        np.testing.assert_array_equal(np.isneginf(given), np.broadcast_to(~allowed, given.shape))
-        assert expected[:, allowed].std() > 0.5
-        difference = np.abs(given[:, allowed] - expected[:, allowed]).max(axis=1)
-        errors.extend(difference / expected[:, allowed].std())
-        num_tokens_equal += int((given.argmax(axis=1) == expected.argmax(axis=1)).sum())
-    assert np.quantile(errors, 0.9) < 1e-5
+    for source, target, expected in zip(sources, targets.tolist(), logits.numpy(), strict=True):
+        row = decoder.start(encoder.encode(source))
+        for token, wanted in zip(target, expected, strict=True):
+            given = row.log_probs(token)
+            assert np.flatnonzero(np.isneginf(given)).tolist() == sorted(suppressed)
+            allowed = np.isfinite(given)
+            shift = given[allowed] - wanted[allowed]
+            errors.append(float(np.abs(shift - shift.mean()).max() / wanted[allowed].std()))
+    assert np.quantile(errors, 0.9) < 1e-4
     assert max(errors) < 0.2
-    assert num_tokens_equal == NUM_STEPS * len(sources)

@@ -157,14 +157,12 @@ def test_the_longest_target_prefix_is_that_of_any_pair(document: Any, tiny_bundl
     assert Manifest.load(tmp_path).longest_target_prefix == 3
 
 
-def test_fused_graphs_are_files_of_the_bundle_if_there_are_any(document: Any, tmp_path: Path) -> None:
-    old = Manifest.from_document(document, "").graphs
-    assert (old.fused_encoder, old.fused_decoder, old.files) == ("", "", old.plain)
-    document["graphs"] |= {"fused_encoder": "e.onnx", "fused_decoder": "d.onnx", "of a later version": 1}
+def test_graphs_are_files_of_the_bundle_each_once(document: Any, tmp_path: Path) -> None:
+    assert Manifest.from_document(document, "").graphs.files == ("encoder.onnx", "decoder_step.onnx", "alignment.onnx")
+    document["graphs"] |= {"decoder_step": "d.onnx", "alignment": "d.onnx", "of a later version": 1}
     assert "checksums lacks 'd.onnx'" in refusal_of(document, tmp_path)
-    document["checksums"] |= {"e.onnx": 64 * "0", "d.onnx": 64 * "0"}
-    graphs = Manifest.from_document(document, "").graphs
-    assert (graphs.plain, graphs.files) == (old.plain, (*old.plain, "e.onnx", "d.onnx"))
+    document["checksums"] |= {"d.onnx": 64 * "0"}
+    assert Manifest.from_document(document, "").graphs.files == ("encoder.onnx", "d.onnx")
 
 
 def test_fields_of_later_versions_are_ignored(document: Any, tiny_bundle: Path, tmp_path: Path) -> None:

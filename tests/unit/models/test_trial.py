@@ -94,12 +94,12 @@ def test_a_process_that_can_not_be_started(found: FoundBundle) -> None:
 
 def test_the_order_says_what_the_server_would_do(found: FoundBundle, tmp_path: Path) -> None:
     copy = tmp_path / "order"
-    session = SessionConfig(intra_op_threads=3, shared_weights=tmp_path)
+    session = SessionConfig(intra_op_threads=3)
     text = f"{READ}json.dump(order, open({str(copy)!r}, 'w')); print(json.dumps({{'problem': ''}}))"
     try_out(found, ENGINE, session, command=program(text))
     order = json.loads(copy.read_text(encoding="utf-8"))
     assert order["engine"] == dataclasses.asdict(ENGINE)
-    assert order["session"] == dataclasses.asdict(session) | {"shared_weights": None}
+    assert order["session"] == dataclasses.asdict(session)
 
 
 def test_limits_follow_the_sizes_of_files() -> None:

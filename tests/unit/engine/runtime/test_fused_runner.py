@@ -1,5 +1,6 @@
 """The runner of fused graphs, on sessions that note what they are given."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,10 +12,9 @@ import pytest
 from service.bundle import fused_io
 from service.engine.batch import Batch
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
-from service.engine.runtime.fused_runner import FusedRunner, FusedShape
+from service.engine.runtime.fused_runner import FusedGraphs, FusedRunner
 from tests.unit.engine.recorder import new_sequence
 
-SHAPE = FusedShape(num_layers=2, num_heads=3, padded_head_size=16, self_blocks=2, cross_blocks=4)
 SPEC = RunnerSpec(4, 32, 64, eos_id=2, decoder_start_id=1, bytes_per_slot=1, max_steps=32, searches=True)
 
 
@@ -45,10 +45,15 @@ class NotingSession:
         self.is_terminated = False
 
 
+def graphs(encoder: NotingSession, decoder: NotingSession, **sizes: int) -> FusedGraphs:
+    given = {"num_layers": 2, "num_heads": 3, "head_size": 16, **sizes}
+    return FusedGraphs(encoder, decoder, **given, spec=SPEC)  # type: ignore[arg-type]
+
+
 class Setup:
     def __init__(self) -> None:
         self.encoder, self.decoder = NotingSession(), NotingSession()
-        self.runner = FusedRunner(self.encoder, self.decoder, SHAPE, SPEC)  # type: ignore[arg-type]
+        self.runner = FusedRunner(graphs(self.encoder, self.decoder), SPEC)
         self.runner.reset()
         self.batch = Batch(SPEC.max_slots, SPEC.kv_capacity)
         self.runner.attach(self.batch.state)
@@ -167,16 +172,16 @@ def test_an_interrupt_stays_until_it_is_cleared_and_termination_until_a_reset() 
 
 def test_slots_take_memory_only_as_far_as_their_rows_are_long() -> None:
     decoder = NotingSession()
-    shape = FusedShape(num_layers=4, num_heads=8, padded_head_size=64, self_blocks=8, cross_blocks=8)
-    runner = FusedRunner(NotingSession(), decoder, shape, SPEC)  # type: ignore[arg-type]
-    runner.resize(16)
-    runner.attach(Batch(16, SPEC.kv_capacity).state)
+    spec = dataclasses.replace(SPEC, max_slots=16, kv_capacity=128, max_source_tokens=128)
+    made = dataclasses.replace(graphs(NotingSession(), decoder, num_layers=4, num_heads=8, head_size=64), spec=spec)
+    runner = FusedRunner(made, spec)
+    runner.attach(Batch(16, spec.kv_capacity).state)
     before = _resident_bytes()
     runner.search(1, RunLimits(1))
     for name in ("self_cache", "cross_cache"):
         assert not decoder.bound[name][:, :, 0].any()
         decoder.bound[name][:, :, 0] = 1.0
-    assert _resident_bytes() - before < 16 * shape.bytes_per_slot / 4, "more than one block of each eight"
+    assert _resident_bytes() - before < 16 * made.shape(128).bytes_per_slot / 4, "more than one block of each eight"
 
 
 def _resident_bytes() -> int:
