@@ -105,13 +105,11 @@ def test_weights_in_a_file_with_a_checksum(model: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "models").glob("*/*/*.onnx")), ids=str)
 def test_what_is_shipped_is_taken(path: Path) -> None:
-    """Only fused graphs have weights elsewhere: in the plain ones."""
-    operators = {"encoder.fused.onnx": fused_io.ENCODE, "decoder.fused.onnx": fused_io.DECODE}
-    fused = operators.get(path.name, "")
-    check_graph(path, ("encoder.onnx", "decoder_step.onnx") if fused else (), fused)
-    for other in {"", fused_io.ENCODE, fused_io.DECODE} - {fused}:
+    operators = {"encoder.onnx": fused_io.ENCODE, "decoder.onnx": fused_io.DECODE}
+    check_graph(path, ("weights.bin",), operators[path.name])
+    for other in {"", fused_io.ENCODE, fused_io.DECODE} - {operators[path.name]}:
         with pytest.raises(BundleError, match=r"is not what a bundle may hold: .*operator '"):
-            check_graph(path, ("encoder.onnx", "decoder_step.onnx"), other)
+            check_graph(path, ("weights.bin",), other)
 
 
 def test_the_domain_is_that_of_the_fused_graphs() -> None:

@@ -124,7 +124,7 @@ def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     shapes = {name: here.decoder.bound[name].shape for name in fused_io.DECODE_INPUTS}
     assert shapes == {
         "control": (16,), "rows": (4, 208), "output_ids": (4, 32), "history": (4, 32), "hypotheses": (8, 16),
-        "hypothesis_ids": (8, 32), "self_cache": (4, 2, 2, 3, 2, 256), "cross_cache": (4, 2, 4, 3, 2, 256),
+        "hypothesis_ids": (8, 32), "self_cache": (4, 2, 2, 3, 2, 256), "cross_cache": (4, 2, 4, 3, 2, 256), "attention": (0, 0, 0),
     }  # fmt: skip
     for name in ("self_cache", "cross_cache"):
         assert here.decoder.bound[name].ctypes.data % 64 == 0
