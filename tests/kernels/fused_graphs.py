@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 from numpy import typing as npt
 
-from export.fusing.interface import NAMES, declared
+from export.quantization.interface import NAMES, declared
+from export.quantization.weights import pack
 from service.bundle import fused_io
 
 Array = npt.NDArray[Any]
@@ -35,6 +36,8 @@ class Shape:
     output_projection: bool = True
     renormalizes: bool = False
     suppressed: tuple[int, ...] = (1, 3, 40)
+    recorded_layer: int = -1
+    recorded_heads: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
@@ -42,13 +45,14 @@ class Shape:
 
 
 SHAPES: Mapping[str, Shape] = {
-    "as shipped": Shape(num_heads=4, head_size=8, d_ff=64),
+    "as shipped": Shape(num_heads=4, head_size=8, d_ff=64, recorded_layer=1, recorded_heads=(3, 1)),
     "post-norm": Shape(pre_norm=False, final_norm=False, activation="gelu", num_decoder_layers=3),
     "by hand": Shape(pre_norm=False, scalar_norm=True, output_projection=False, activation="identity",
-                     renormalizes=True),
+                     renormalizes=True, recorded_layer=0, recorded_heads=(0, 1, 2)),
     "scalar": Shape(num_layers=1, final_norm=False, scalar_norm=True, activation="silu", suppressed=()),
     "wide heads": Shape(num_heads=2, head_size=70, d_ff=30, num_layers=1, num_decoder_layers=1),
-    "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=5, suppressed=(3,)),
+    "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=5, suppressed=(3,), recorded_layer=1,
+                    recorded_heads=(0,)),
 }  # fmt: skip
 
 
@@ -86,12 +90,12 @@ def encode_graph(shape: Shape, seed: int = 0) -> Graph:
     made.embedding()
     for _ in range(shape.num_layers):
         made.norm()
-        made.side_by_side(3)
+        made.dense(shape.width, 3 * shape.width)
         made.output()
         made.feed_forward()
     made.final_norm()
     for _ in range(shape.num_decoder_layers):
-        made.side_by_side(2)
+        made.dense(shape.width, 2 * shape.width)
     attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": shape.num_decoder_layers}
     return Graph(fused_io.ENCODE, attributes, made.constants, shape)
 
@@ -110,9 +114,12 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
         made.feed_forward()
     made.final_norm()
     made.dense(shape.width, shape.num_tokens, gain=3.0)
-    made.constants[-3][EOS_ID] += 3.0  # so that rows end at different steps
-    made.constants.append(np.array(shape.suppressed, np.int64))
-    attributes = _attributes(shape, shape.num_decoder_layers) | {"renormalizes": int(shape.renormalizes)}
+    made.constants[-1][EOS_ID] += 3.0  # so that rows end at different steps
+    made.constants += [np.array(ids, np.int64) for ids in (shape.suppressed, shape.recorded_heads)]
+    attributes = _attributes(shape, shape.num_decoder_layers) | {
+        "renormalizes": int(shape.renormalizes),
+        "recorded_layer": shape.recorded_layer,
+    }
     return Graph(fused_io.DECODE, attributes, made.constants, shape)
 
 
@@ -137,8 +144,8 @@ class _Constants:
     def embedding(self) -> None:
         own = self._shape
         tokens = self._rng.integers(-127, 128, (own.num_tokens, own.width)).astype(np.int8)
-        scales = self._floats(own.num_tokens, 1) * 0.001 + 0.02
-        self.constants += [tokens, scales.astype(np.float32), self._floats(own.num_positions, own.width)]
+        scales = self._floats(own.num_tokens) * 0.001 + 0.02
+        self.constants += [scales.astype(np.float32), pack(tokens), self._floats(own.num_positions, own.width)]
 
     def norm(self) -> None:
         size = 1 if self._shape.scalar_norm else self._shape.width
@@ -157,22 +164,11 @@ class _Constants:
         self.dense(self._shape.width, self._shape.d_ff)
         self.dense(self._shape.d_ff, self._shape.width)
 
-    def side_by_side(self, count: int) -> None:
-        quantization = self._quantization()
-        for _ in range(count):
-            self.dense(self._shape.width, self._shape.width, quantization=quantization)
-
-    def dense(self, num_inputs: int, num_outputs: int, gain: float = 1.0,
-              quantization: tuple[Array, Array] | None = None) -> None:  # fmt: skip
+    def dense(self, num_inputs: int, num_outputs: int, gain: float = 1.0) -> None:
         weight = self._rng.integers(-127, 128, (num_outputs, num_inputs)).astype(np.int8)
         spread = gain / 73 / np.sqrt(num_inputs)
         scales = (spread * self._rng.uniform(0.5, 1.5, num_outputs)).astype(np.float32)
-        self.constants += [weight, scales, 0.3 * self._floats(num_outputs), *(quantization or self._quantization())]
-
-    def _quantization(self) -> tuple[Array, Array]:
-        """Return levels that hold most values; the others are clamped."""
-        scale, zero_point = self._rng.uniform(0.015, 0.03), self._rng.integers(100, 156)
-        return np.array(scale, np.float32), np.array(zero_point, np.uint8)
+        self.constants += [scales, pack(weight), 0.3 * self._floats(num_outputs)]
 
     def _floats(self, *shape: int) -> npt.NDArray[np.float32]:
         return self._rng.normal(size=shape).astype(np.float32)
