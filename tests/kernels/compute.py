@@ -156,9 +156,7 @@ class Compute:
         self._table.quantize(full.ctypes.data, full.shape[1], rows, width, zero_point, to.fields)
         return to.found()
 
-    def norm(
-        self, x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar: bool
-    ) -> tuple[Floats, Quantized]:
+    def norm(self, x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar: bool) -> tuple[Floats, Quantized]:
         """Return what (M, width) is normalized to, and its levels: the same if only one of them is asked for."""
         rows, width = x.shape
         full = padded(x, 16, 1e30)

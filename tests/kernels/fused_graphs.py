@@ -48,10 +48,10 @@ SHAPES: Mapping[str, Shape] = {
     "as shipped": Shape(num_heads=4, head_size=8, d_ff=64, recorded_layer=1, recorded_heads=(3, 1)),
     "post-norm": Shape(pre_norm=False, final_norm=False, activation="gelu", num_decoder_layers=3),
     "by hand": Shape(pre_norm=False, scalar_norm=True, output_projection=False, activation="identity",
-                     renormalizes=True, recorded_layer=0, recorded_heads=(0, 1, 2)),
+                     renormalizes=True, recorded_layer=0, recorded_heads=(1, 0)),
     "scalar": Shape(num_layers=1, final_norm=False, scalar_norm=True, activation="silu", suppressed=()),
     "wide heads": Shape(num_heads=2, head_size=70, d_ff=30, num_layers=1, num_decoder_layers=1),
-    "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=5, suppressed=(3,), recorded_layer=1,
+    "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=7, suppressed=(3,), recorded_layer=1,
                     recorded_heads=(0,)),
 }  # fmt: skip
 

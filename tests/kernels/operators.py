@@ -20,12 +20,16 @@ Floats = npt.NDArray[np.float32]
 
 def open_encoder(library: Path, path: Path) -> GraphSession:
     """Open the graph of an `Encode`."""
-    return GraphSession(path, SessionConfig(intra_op_threads=1), fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS, operators=library)
+    return GraphSession(
+        path, SessionConfig(intra_op_threads=1), fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS, operators=library
+    )
 
 
 def open_decoder(library: Path, path: Path) -> GraphSession:
     """Open the graph of a `Decode`."""
-    return GraphSession(path, SessionConfig(intra_op_threads=1), fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS, operators=library)
+    return GraphSession(
+        path, SessionConfig(intra_op_threads=1), fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS, operators=library
+    )
 
 
 class Operators:
