@@ -88,16 +88,17 @@ void measure_product(const Compute &compute, int32_t inputs, int32_t outputs, in
   Array<int32_t> offsets(outputs);
   Array<uint16_t> order(order_size(dense.num_blocks, dense.num_groups));
   Array<uint8_t> levels(rows * inputs);
-  dense.zero_point = 128;
+  Array<float> row_scales(rows);
+  dense.zero_point = kZero;
   uint32_t state = 1;
   for (int64_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(bell(state, 84));
-  for (int64_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<uint8_t>(128 + bell(state, 56));
+  for (int64_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<uint8_t>(kZero + bell(state, 84));
   dense.weights = weights.data();
   dense.scales = scales.data();
   dense.biases = biases.data();
   compute.prepare(dense, offsets.data(), order.data());
-  const double seconds =
-      best(rounds, [&] { compute.dense(dense, levels.data(), inputs, rows, false, y.data(), outputs); });
+  const Levels x = {levels.data(), inputs, row_scales.data()};
+  const double seconds = best(rounds, [&] { compute.dense(dense, x, rows, false, y.data(), outputs); });
   std::printf("product %d %d %ld %.9f %ld\n", inputs, outputs, static_cast<long>(rows), seconds,
               static_cast<long>(weights.size() * rows));
 }

@@ -221,15 +221,16 @@ class Compute:
         shape = _CacheShape(cache.shape[2], query.shape[1], cache.shape[4] // 16)
         heads = np.append(query, np.full(64, 77, np.float32)).astype(np.float32)  # in place
         begin, size = _weights_begin(shape.num_heads), -(-num_tokens // 16) * 16
-        scratch = np.full(begin + shape.num_heads * size, np.nan, np.float32)
+        scratch: Floats = np.full(begin + shape.num_heads * size, np.nan, np.float32)
         slots = None if history is None else history.ctypes.data
         self._table.attend(
             shape, heads.ctypes.data, scale, cache.ctypes.data, num_tokens, slots, cache[0].size, heads.ctypes.data,
             scratch.ctypes.data,
         )  # fmt: skip
         assert np.all(heads[query.size :] == 77)
-        weights = scratch[begin:].reshape(shape.num_heads, size)[:, :num_tokens] / scratch[: shape.num_heads, None]
-        return heads[: query.size].reshape(query.shape), weights
+        weights = scratch[begin:].reshape(shape.num_heads, size)[:, :num_tokens]
+        shares: Floats = (weights / scratch[: shape.num_heads, None]).astype(np.float32)
+        return heads[: query.size].reshape(query.shape), shares
 
     def embed(self, packed: Weights, token: int, scale: float, position: Floats) -> Floats:
         """Return a token's embedding."""

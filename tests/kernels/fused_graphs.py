@@ -1,5 +1,6 @@
 """Small fused graphs of random weights, of any architecture, whole or with some part replaced."""
 
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,8 +67,12 @@ class Graph:
     shape: Shape
     extra: list[onnx.TensorProto] = field(default_factory=list)  # constants after those
 
-    def save(self, path: Path, *, has_shapes: bool = True) -> Path:
-        """Write it, with or without the shapes of inputs and outputs, which ONNX Runtime checks."""
+    def save(self, path: Path, *, has_shapes: bool = True, beside: tuple[int, int] | None = None) -> Path:
+        """Write it, with or without the shapes of inputs and outputs, which ONNX Runtime checks.
+
+        With `beside`, constants are in a file beside it: weights and all others begin so many bytes after pages of
+        their own.
+        """
         inputs, outputs = NAMES[self.operator]
         own = self.shape
         values = declared(self.operator, own.num_decoder_layers, own.num_heads, own.head_size)
@@ -75,6 +80,8 @@ class Graph:
             for value in values:
                 value.type.tensor_type.ClearField("shape")
         tensors = [onnx.numpy_helper.from_array(array, f"c{place}") for place, array in enumerate(self.constants)]
+        if beside is not None:
+            _move(tensors, path.with_suffix(".bin"), *beside)
         tensors += self.extra
         names = [*inputs, *(tensor.name for tensor in tensors)]
         node = onnx.helper.make_node(self.operator, names, outputs, domain=fused_io.DOMAIN, **self.attributes)
@@ -82,6 +89,21 @@ class Graph:
         opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(fused_io.DOMAIN, 1)]
         path.write_bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
         return path
+
+
+def _move(tensors: list[onnx.TensorProto], path: Path, weights_shift: int, others_shift: int) -> None:
+    """Move the data of tensors to a file."""
+    with path.open("wb") as file:
+        for tensor in tensors:
+            if not tensor.raw_data:
+                continue
+            shift = weights_shift if tensor.data_type == onnx.TensorProto.INT8 else others_shift
+            file.write(bytes(-file.tell() % mmap.PAGESIZE + shift))
+            for key, value in (("location", path.name), ("offset", file.tell()), ("length", len(tensor.raw_data))):
+                tensor.external_data.add(key=key, value=str(value))
+            file.write(tensor.raw_data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
 
 
 def encode_graph(shape: Shape, seed: int = 0) -> Graph:

@@ -188,10 +188,15 @@ class FusedEncoder(_Part):
         for layer in self._layers:
             x = self._layer(x, *layer)
         memory = x if self._final_norm is None else self._final_norm(x)
-        return [tuple(np.split(both(memory), 2, axis=1)) for both in self._cross]
+        halves = (np.split(both(memory), 2, axis=1) for both in self._cross)
+        return [(keys, values) for keys, values in halves]
 
     def _layer(self, x: Floats, norm: Norm, projection: Dense, output: Dense | None, *rest: Any) -> Floats:
-        x = self._residual(x, norm, lambda y: self._attend(*np.split(projection(y), 3, axis=1), output))
+        def attend(y: Floats) -> Floats:
+            queries, keys, values = np.split(projection(y), 3, axis=1)
+            return self._attend(queries, keys, values, output)
+
+        x = self._residual(x, norm, attend)
         return self._feed_forward(x, *rest)
 
 

@@ -105,7 +105,7 @@ struct Compute {
   void (*dense_activated)(const Dense &dense, const Levels &x, int64_t num_rows, Activation activation, float *y,
                           int64_t y_stride);
 
-  // The arg-max of x W^T + b and its value, per row; the lowest column among equals, or column 0 for a row whose scale
+  // The arg-max of x W^T + b and its value, per row; the lowest column among equals, or some column for a row whose scale
   // is not finite. Biases are finite or minus infinity.
   void (*dense_arg_max)(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value);
 
