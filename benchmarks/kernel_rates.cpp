@@ -1,7 +1,7 @@
 // Measures the arithmetic of `kernels/src/compute` on one thread: products by shape and rows, beside what registers
 // alone and memory alone can do. Prints one line per measurement: kind, K, N, rows, best seconds of a call, operations.
 //
-//     kernel_rates LIBRARY ROUNDS
+//     kernel_rates LIBRARY INSTRUCTION_SET ROUNDS
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -119,8 +119,8 @@ void measure_memory(int64_t bytes, int rounds) {
 } // namespace
 
 int main(int count, char **arguments) {
-  if (count != 3) {
-    std::fprintf(stderr, "usage: kernel_rates LIBRARY ROUNDS\n");
+  if (count != 4) {
+    std::fprintf(stderr, "usage: kernel_rates LIBRARY INSTRUCTION_SET ROUNDS\n");
     return 2;
   }
   void *library = dlopen(arguments[1], RTLD_NOW);
@@ -129,10 +129,9 @@ int main(int count, char **arguments) {
     return 1;
   }
   const auto find = reinterpret_cast<const Compute *(*)(const char *)>(dlsym(library, "dragoman_compute"));
-  const Compute &compute = *find("");
-  const int rounds = std::atoi(arguments[2]);
-  std::printf("name %s\n", compute.name);
-  for (int64_t bytes : {int64_t{256} << 10, int64_t{2} << 20, int64_t{16} << 20, int64_t{128} << 20})
+  const Compute &compute = *find(arguments[2]);
+  const int rounds = std::atoi(arguments[3]);
+    for (int64_t bytes : {int64_t{256} << 10, int64_t{2} << 20, int64_t{16} << 20, int64_t{128} << 20})
     measure_memory(bytes, rounds);
   if (has_vnni()) {
     int64_t products = 0;
