@@ -1,7 +1,7 @@
 // Measures the arithmetic of `kernels/src/compute` on one thread: products by shape and rows, beside what registers
 // alone and memory alone can do. Prints one line per measurement: kind, K, N, rows, best seconds of a call, operations.
 //
-//     kernel_rates LIBRARY ROUNDS
+//     kernel_rates LIBRARY INSTRUCTION_SET ROUNDS
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -88,16 +88,17 @@ void measure_product(const Compute &compute, int32_t inputs, int32_t outputs, in
   Array<int32_t> offsets(outputs);
   Array<uint16_t> order(order_size(dense.num_blocks, dense.num_groups));
   Array<uint8_t> levels(rows * inputs);
-  dense.zero_point = 128;
+  Array<float> row_scales(rows);
+  dense.zero_point = kZero;
   uint32_t state = 1;
   for (int64_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(bell(state, 84));
-  for (int64_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<uint8_t>(128 + bell(state, 56));
+  for (int64_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<uint8_t>(kZero + bell(state, 84));
   dense.weights = weights.data();
   dense.scales = scales.data();
   dense.biases = biases.data();
   compute.prepare(dense, offsets.data(), order.data());
-  const double seconds =
-      best(rounds, [&] { compute.dense(dense, levels.data(), inputs, rows, false, y.data(), outputs); });
+  const Levels x = {levels.data(), inputs, row_scales.data()};
+  const double seconds = best(rounds, [&] { compute.dense(dense, x, rows, false, y.data(), outputs); });
   std::printf("product %d %d %ld %.9f %ld\n", inputs, outputs, static_cast<long>(rows), seconds,
               static_cast<long>(weights.size() * rows));
 }
@@ -118,8 +119,8 @@ void measure_memory(int64_t bytes, int rounds) {
 } // namespace
 
 int main(int count, char **arguments) {
-  if (count != 3) {
-    std::fprintf(stderr, "usage: kernel_rates LIBRARY ROUNDS\n");
+  if (count != 4) {
+    std::fprintf(stderr, "usage: kernel_rates LIBRARY INSTRUCTION_SET ROUNDS\n");
     return 2;
   }
   void *library = dlopen(arguments[1], RTLD_NOW);
@@ -128,10 +129,9 @@ int main(int count, char **arguments) {
     return 1;
   }
   const auto find = reinterpret_cast<const Compute *(*)(const char *)>(dlsym(library, "dragoman_compute"));
-  const Compute &compute = *find("");
-  const int rounds = std::atoi(arguments[2]);
-  std::printf("name %s\n", compute.name);
-  for (int64_t bytes : {int64_t{256} << 10, int64_t{2} << 20, int64_t{16} << 20, int64_t{128} << 20})
+  const Compute &compute = *find(arguments[2]);
+  const int rounds = std::atoi(arguments[3]);
+    for (int64_t bytes : {int64_t{256} << 10, int64_t{2} << 20, int64_t{16} << 20, int64_t{128} << 20})
     measure_memory(bytes, rounds);
   if (has_vnni()) {
     int64_t products = 0;

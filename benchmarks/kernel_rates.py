@@ -20,15 +20,15 @@ _CACHES = {18: "256 KiB", 21: "2 MiB", 24: "16 MiB", 27: "128 MiB"}  # by the lo
 @click.option("--compiler", default="g++", show_default=True)
 def main(rounds: int, compiler: str) -> None:
     """Measure, print and write build/bench/kernel_rates.json."""
-    library = find_kernels().path
+    kernels = find_kernels()
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "kernel_rates"
         flags = ("-std=c++17", "-O3", f"-I{_KERNELS / 'src'}", str(_SOURCE), "-o", str(program), "-ldl")
         subprocess.run([compiler, *flags], check=True)
-        done = subprocess.run([program, library, str(rounds)], check=True, stdout=subprocess.PIPE, text=True)
-    first, *lines = done.stdout.splitlines()
-    name = first.removeprefix("name ")
-    rows = [line.split() for line in lines]
+        done = subprocess.run(
+            [program, kernels.path, kernels.instruction_set, str(rounds)], check=True, stdout=subprocess.PIPE, text=True
+        )
+    name, rows = kernels.instruction_set, [line.split() for line in done.stdout.splitlines()]
     peak = max((float(work) / float(seconds) for kind, *_, seconds, work in rows if kind == "registers"), default=0.0)
     records: list[dict[str, Any]] = []
     for kind, inputs, outputs, num_rows, seconds, work in rows:

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from export.quantization.weights import pack
+
 INSTRUCTION_SETS = ("avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable")
 ACTIVATIONS = ("identity", "relu", "gelu", "silu")
+ZERO = 128  # `kZero`
 
 Floats = NDArray[np.float32]
 Levels = NDArray[np.uint8]
@@ -28,15 +31,12 @@ class _Dense(Structure):
         ("order", c_void_p),
         ("scales", c_void_p),
         ("biases", c_void_p),
-        ("input_scale", c_float),
         ("zero_point", c_int32),
     ]
 
 
-class Quantization(Structure):
-    """How a float row becomes 8 bits."""
-
-    _fields_ = [("inverse_scale", c_float), ("zero_point", c_int32)]
+class _Levels(Structure):
+    _fields_ = [("levels", c_void_p), ("stride", c_int64), ("scales", c_void_p)]
 
 
 class _Norm(Structure):
@@ -63,21 +63,21 @@ _Rows = (c_void_p, c_int64, c_int64)
 class _Table(Structure):
     _fields_ = [
         ("name", c_char_p),
-        ("quantize", _function(None, *_Rows, c_int64, Quantization, c_void_p, c_int64)),
-        ("norm", _function(None, POINTER(_Norm), *_Rows, Quantization, c_void_p, c_int64, c_void_p, c_int64)),
+        ("quantize", _function(None, *_Rows, c_int64, c_int32, POINTER(_Levels))),
+        ("norm", _function(None, POINTER(_Norm), *_Rows, c_void_p, c_int64, POINTER(_Levels))),
         ("prepare", _function(None, POINTER(_Dense), c_void_p, c_void_p)),
-        ("dense", _function(None, POINTER(_Dense), *_Rows, c_bool, c_void_p, c_int64)),
-        ("dense_activated", _function(None, POINTER(_Dense), *_Rows, c_int32, Quantization, c_void_p, c_int64)),
-        ("dense_arg_max", _function(None, POINTER(_Dense), *_Rows, c_void_p, c_void_p)),
+        ("dense", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_bool, c_void_p, c_int64)),
+        ("dense_activated", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_int32, c_void_p, c_int64)),
+        ("dense_arg_max", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_void_p, c_void_p)),
         ("append", _function(None, POINTER(_CacheShape), c_void_p, c_void_p, c_int64, c_void_p)),
         (
             "attend",
             _function(
-                None, POINTER(_CacheShape), c_void_p, c_float, c_void_p, c_int64, c_void_p, c_int64, Quantization,
-                c_void_p, c_void_p, c_void_p,
+                None, POINTER(_CacheShape), c_void_p, c_float, c_void_p, c_int64, c_void_p, c_int64, c_void_p,
+                c_void_p,
             ),
         ),
-        ("embed", _function(None, c_void_p, c_float, c_void_p, c_int64, c_void_p)),
+        ("embed", _function(None, c_void_p, c_int64, c_float, c_void_p, c_int64, c_void_p)),
         ("is_finite", _function(c_bool, c_void_p, c_int64)),
         ("log_sum", _function(None, c_void_p, c_int64, c_void_p, c_void_p)),
         ("top", _function(c_int, c_void_p, c_int64, c_int, c_void_p, c_void_p)),
@@ -91,6 +91,29 @@ def padded(values: NDArray[Any], multiple: int, fill: float = 0) -> NDArray[Any]
 
 
 @dataclass
+class Quantized:
+    """Rows in 8 bits: levels (M, K), and the scale of each row (M,)."""
+
+    levels: Levels
+    scales: Floats
+
+    def rows(self, first: int, end: int) -> "Quantized":
+        """Return some of the rows."""
+        return Quantized(self.levels[first:end], self.scales[first:end])
+
+
+def quantized(x: Floats, zero_point: int) -> Quantized:
+    """Return what `Compute.quantize` must make of (M, K), operation by operation in float32."""
+    most = np.float32(255 - zero_point)
+    largest = np.where(np.isnan(x), np.float32(0), np.abs(x)).max(1, keepdims=True)
+    with np.errstate(all="ignore"):
+        inverse = np.where(largest >= np.float32(1e-30), most / largest, np.float32(0))
+        steps = np.rint(np.clip(x * inverse, np.float32(-zero_point), most))
+        levels = np.where(np.isnan(steps), 0, steps + zero_point).astype(np.uint8)
+    return Quantized(levels, (largest / most)[:, 0])
+
+
+@dataclass
 class DenseLayer:
     """x W^T + b for 8-bit x: weights (N, K), scales and biases (N,)."""
 
@@ -99,22 +122,16 @@ class DenseLayer:
     biases: Floats
     zero_point: int
 
-    def values(self, levels: Levels) -> Floats:
-        """Return the exact result for levels (M, K), with one rounding for each operation on floats."""
-        sums = (levels.astype(np.int64) - self.zero_point) @ self.weights.astype(np.int64).T
-        value: Floats = sums.astype(np.int32).astype(np.float32) * self.scales + self.biases
+    def values(self, x: Quantized) -> Floats:
+        """Return the exact result for rows (M, K), with one rounding for each operation on floats."""
+        sums = (x.levels.astype(np.int64) - self.zero_point) @ self.weights.astype(np.int64).T
+        value: Floats = sums.astype(np.int32).astype(np.float32) * x.scales[:, None] * self.scales + self.biases
         return value
 
-    def packed(self) -> Weights:
-        """Return the weights as (blocks, groups, 64, 4)."""
-        n, k = self.weights.shape
-        full = np.pad(self.weights, [(0, -n % 64), (0, -k % 4)])
-        return np.ascontiguousarray(full.reshape(-1, 64, full.shape[1] // 4, 4).swapaxes(1, 2))
 
-
-def _scratch_size(num_heads: int, num_tokens: int) -> int:
-    """Return `CacheShape::scratch_size`."""
-    return -(-num_heads // 16) * 16 * 17 + num_heads * -(-num_tokens // 16) * 16
+def _weights_begin(num_heads: int) -> int:
+    """Return `CacheShape::weights_begin` of the first head."""
+    return -(-num_heads // 16) * 16 * 17
 
 
 class Compute:
@@ -132,57 +149,60 @@ class Compute:
         table = library.dragoman_compute(name.encode())
         return cls(table.contents) if table else None
 
-    def quantize(self, x: Floats, to: Quantization) -> Levels:
-        """Return the levels of (M, width)."""
+    def quantize(self, x: Floats, zero_point: int = ZERO) -> Quantized:
+        """Return the levels of (M, width). What is beyond a row's width must not matter."""
         rows, width = x.shape
-        full, levels = padded(x, 16, np.nan), padded(np.zeros(x.shape, np.uint8), 64)
-        self._table.quantize(full.ctypes.data, full.shape[1], rows, width, to, levels.ctypes.data, levels.shape[1])
-        return levels[:, :width]
+        full, to = padded(x, 16, 1e30), _Room(rows, width)
+        self._table.quantize(full.ctypes.data, full.shape[1], rows, width, zero_point, to.fields)
+        return to.found()
 
-    def norm(
-        self, x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar: bool, to: Quantization
-    ) -> tuple[Floats, Levels]:
-        """Return what (M, width) is normalized to, and its levels."""
+    def norm(self, x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar: bool) -> tuple[Floats, Quantized]:
+        """Return what (M, width) is normalized to, and its levels: the same if only one of them is asked for."""
         rows, width = x.shape
-        full, normed = padded(x, 16, 1e30), padded(np.zeros_like(x), 16)
-        levels = padded(np.zeros(x.shape, np.uint8), 64)
+        full = padded(x, 16, 1e30)
         gain, bias = padded(gain, 16), padded(bias, 16)
         norm = _Norm(gain.ctypes.data, bias.ctypes.data, width, epsilon, is_scalar)
-        self._table.norm(
-            norm, full.ctypes.data, full.shape[1], rows, to,
-            normed.ctypes.data, normed.shape[1], levels.ctypes.data, levels.shape[1],
-        )  # fmt: skip
-        return normed[:, :width], levels[:, :width]
 
-    def dense(self, layer: DenseLayer, levels: Levels, residual: Floats | None = None) -> Floats:
+        def run(normed: Floats | None, to: _Room | None) -> None:
+            address, stride = (None, 0) if normed is None else (normed.ctypes.data, normed.shape[1])
+            fields = _Levels() if to is None else to.fields
+            self._table.norm(norm, full.ctypes.data, full.shape[1], rows, address, stride, fields)
+
+        normed, to, only = padded(np.zeros_like(x), 16), _Room(rows, width), _Room(rows, width)
+        run(normed, to)
+        run(None, only)
+        run(full, None)  # in place
+        np.testing.assert_array_equal(full[:, :width], normed[:, :width])
+        np.testing.assert_array_equal(only.found().levels, to.found().levels)
+        np.testing.assert_array_equal(only.found().scales, to.found().scales)
+        return normed[:, :width], to.found()
+
+    def dense(self, layer: DenseLayer, x: Quantized, residual: Floats | None = None) -> Floats:
         """Return the layer's result for (M, K), added to `residual` if there is one."""
-        dense, inputs, alive = self._dense(layer, levels)
-        rows, outputs = len(levels), len(layer.weights)
+        dense, inputs, alive = self._dense(layer, x)
+        rows, outputs = len(x.levels), len(layer.weights)
         y = padded(np.full((rows, outputs), np.nan, np.float32) if residual is None else residual, 64)
         adds = residual is not None
-        self._table.dense(dense, inputs.ctypes.data, inputs.shape[1], rows, adds, y.ctypes.data, y.shape[1])
+        self._table.dense(dense, inputs, rows, adds, y.ctypes.data, y.shape[1])
         del alive
         return y[:, :outputs]
 
-    def dense_activated(self, layer: DenseLayer, levels: Levels, activation: str, to: Quantization) -> Levels:
-        """Return the levels of the layer's activated result for (M, K)."""
-        dense, inputs, alive = self._dense(layer, levels)
-        rows, outputs = len(levels), len(layer.weights)
-        out = padded(np.zeros((rows, outputs), np.uint8), 64)
-        self._table.dense_activated(
-            dense, inputs.ctypes.data, inputs.shape[1], rows, ACTIVATIONS.index(activation), to,
-            out.ctypes.data, out.shape[1],
-        )  # fmt: skip
+    def dense_activated(self, layer: DenseLayer, x: Quantized, activation: str) -> Floats:
+        """Return the layer's activated result for (M, K)."""
+        dense, inputs, alive = self._dense(layer, x)
+        rows, outputs = len(x.levels), len(layer.weights)
+        y = padded(np.full((rows, outputs), np.nan, np.float32), 64)
+        kind = ACTIVATIONS.index(activation)
+        self._table.dense_activated(dense, inputs, rows, kind, y.ctypes.data, y.shape[1])
         del alive
-        return out[:, :outputs]
+        return y[:, :outputs]
 
-    def dense_arg_max(self, layer: DenseLayer, levels: Levels) -> tuple[Indices, Floats]:
+    def dense_arg_max(self, layer: DenseLayer, x: Quantized) -> tuple[Indices, Floats]:
         """Return the column of each row's largest result, and that result."""
-        dense, inputs, alive = self._dense(layer, levels)
-        best, value = np.full(len(levels), -1, np.int32), np.zeros(len(levels), np.float32)
-        self._table.dense_arg_max(
-            dense, inputs.ctypes.data, inputs.shape[1], len(levels), best.ctypes.data, value.ctypes.data
-        )
+        dense, inputs, alive = self._dense(layer, x)
+        rows = len(x.levels)
+        best, value = np.full(rows, -1, np.int32), np.zeros(rows, np.float32)
+        self._table.dense_arg_max(dense, inputs, rows, best.ctypes.data, value.ctypes.data)
         del alive
         return best, value
 
@@ -192,31 +212,33 @@ class Compute:
         self._table.append(shape, keys.ctypes.data, values.ctypes.data, position, layer.ctypes.data)
 
     def attend(
-        self, query: Floats, scale: float, cache: Floats, num_tokens: int, history: Indices | None, to: Quantization
-    ) -> tuple[Floats, Levels]:
-        """Return the attention (H, D) of a query (H, D), and its levels, to (rows, blocks, H, 2, 16 * padded D).
+        self, query: Floats, scale: float, cache: Floats, num_tokens: int, history: Indices | None
+    ) -> tuple[Floats, Floats]:
+        """Return the attention (H, D) of a query (H, D) to (rows, blocks, H, 2, 16 * padded D), and weights (H, T).
 
         Without `history`, the tokens are those of the first row.
         """
         shape = _CacheShape(cache.shape[2], query.shape[1], cache.shape[4] // 16)
-        levels = np.full(query.size + 64, 77, np.uint8)
         heads = np.append(query, np.full(64, 77, np.float32)).astype(np.float32)  # in place
-        scratch = np.full(_scratch_size(shape.num_heads, num_tokens), np.nan, np.float32)
+        begin, size = _weights_begin(shape.num_heads), -(-num_tokens // 16) * 16
+        scratch: Floats = np.full(begin + shape.num_heads * size, np.nan, np.float32)
         slots = None if history is None else history.ctypes.data
-        for to_levels in (levels.ctypes.data, None):  # levels first, or there is no query any more
-            self._table.attend(
-                shape, heads.ctypes.data, scale, cache.ctypes.data, num_tokens, slots, cache[0].size, to,
-                to_levels, heads.ctypes.data, scratch.ctypes.data,
-            )  # fmt: skip
-        assert np.all(levels[query.size :] == 77)
+        self._table.attend(
+            shape, heads.ctypes.data, scale, cache.ctypes.data, num_tokens, slots, cache[0].size, heads.ctypes.data,
+            scratch.ctypes.data,
+        )  # fmt: skip
         assert np.all(heads[query.size :] == 77)
-        return heads[: query.size].reshape(query.shape), levels[: query.size].reshape(query.shape)
+        weights = scratch[begin:].reshape(shape.num_heads, size)[:, :num_tokens]
+        shares: Floats = (weights / scratch[: shape.num_heads, None]).astype(np.float32)
+        return heads[: query.size].reshape(query.shape), shares
 
-    def embed(self, token: Weights, scale: float, position: Floats) -> Floats:
+    def embed(self, packed: Weights, token: int, scale: float, position: Floats) -> Floats:
         """Return a token's embedding."""
-        x = np.zeros(len(position), np.float32)
-        self._table.embed(token.ctypes.data, scale, position.ctypes.data, len(position), x.ctypes.data)
-        return x
+        x = np.full(len(position) + 16, 77, np.float32)
+        width = len(position)
+        self._table.embed(packed.ctypes.data, token, scale, position.ctypes.data, width, x.ctypes.data)
+        assert np.all(x[width:] == 77)
+        return x[:width]
 
     def is_finite(self, x: Floats) -> bool:
         """Return whether all are finite."""
@@ -235,18 +257,33 @@ class Compute:
         assert np.all(indices[found:] == -1)
         return indices[:found], values[:found]
 
-    def _dense(self, layer: DenseLayer, levels: Levels) -> tuple[_Dense, Levels, Any]:
-        (outputs, inputs), packed = layer.weights.shape, aligned(layer.packed())
+    def _dense(self, layer: DenseLayer, x: Quantized) -> tuple[_Dense, _Levels, Any]:
+        (outputs, inputs), packed = layer.weights.shape, aligned(pack(layer.weights))
         scales, biases = padded(layer.scales, 64), padded(layer.biases, 64)
         offsets = np.zeros(len(scales), np.int32)
         order = np.zeros((packed.shape[0], 4, 1 + packed.shape[1] // 2), np.uint16)
         dense = _Dense(
             inputs, outputs, packed.shape[1], packed.shape[0], packed.ctypes.data, None, None, scales.ctypes.data,
-            biases.ctypes.data, 1.0, layer.zero_point,
+            biases.ctypes.data, layer.zero_point,
         )  # fmt: skip
         self._table.prepare(dense, offsets.ctypes.data, order.ctypes.data)
         assert dense.offsets == offsets.ctypes.data
-        return dense, padded(levels, 64, 255), (packed, scales, biases, offsets, order)
+        room = _Room(*x.levels.shape)
+        room.levels[...] = padded(x.levels, 64, 255)
+        room.scales[...] = x.scales
+        return dense, room.fields, (packed, scales, biases, offsets, order, room)
+
+
+class _Room:
+    """Memory for rows in 8 bits."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        self.levels, self.scales = padded(np.zeros((rows, width), np.uint8), 64), np.full(rows, np.nan, np.float32)
+        self.fields = _Levels(self.levels.ctypes.data, self.levels.shape[1], self.scales.ctypes.data)
+        self._width = width
+
+    def found(self) -> Quantized:
+        return Quantized(self.levels[:, : self._width], self.scales)
 
 
 def aligned(values: NDArray[Any]) -> NDArray[Any]:

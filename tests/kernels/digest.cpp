@@ -43,7 +43,8 @@ void add_products(const Compute &compute, Digest &digest) {
   Memory<float> scales(kWidth), biases(kWidth), y(kRows * kWidth);
   Memory<int32_t> offsets(kWidth);
   Memory<uint16_t> order(order_size(kBlocks, kGroups));
-  Memory<uint8_t> levels(kRows * 320), out(kRows * kWidth);
+  Memory<uint8_t> levels(kRows * 320);
+  Memory<float> row_scales(kRows);
   for (int n = 0; n < kOutputs; ++n) {
     for (int k = 0; k < kInputs; ++k)
       weights[((n / 64 * kGroups + k / 4) * 64 + n % 64) * 4 + k % 4] = static_cast<int8_t>(next() % 255 - 127);
@@ -51,23 +52,26 @@ void add_products(const Compute &compute, Digest &digest) {
     biases[n] = real();
   }
   for (int i = 0; i < kRows * 320; ++i) levels[i] = static_cast<uint8_t>(next());
-  Dense dense = {kInputs, kOutputs, kGroups, kBlocks, weights, nullptr, nullptr, scales, biases, 1.0f, 113};
-  compute.prepare(dense, offsets, order);
-  for (int rows : {1, 2, 3, 7, kRows}) {
-    for (bool adds : {false, true}) {
-      compute.dense(dense, levels, 320, rows, adds, y, kWidth);
-      for (int row = 0; row < rows; ++row) digest.add(y + row * kWidth, kOutputs);
+  for (int i = 0; i < kRows; ++i) row_scales[i] = i == 5 ? 0.0f : 1e-3f * static_cast<float>(1 + next() % 1000);
+  const Levels x = {levels, 320, row_scales};
+  for (int32_t zero_point : {0, kZero}) {
+    Dense dense = {kInputs, kOutputs, kGroups, kBlocks, weights, nullptr, nullptr, scales, biases, zero_point};
+    compute.prepare(dense, offsets, order);
+    for (int rows : {1, 2, 3, 7, kRows}) {
+      for (bool adds : {false, true}) {
+        compute.dense(dense, x, rows, adds, y, kWidth);
+        for (int row = 0; row < rows; ++row) digest.add(y + row * kWidth, kOutputs);
+      }
+      for (int activation = 0; activation < 4; ++activation) {
+        compute.dense_activated(dense, x, rows, static_cast<Activation>(activation), y, kWidth);
+        for (int row = 0; row < rows; ++row) digest.add(y + row * kWidth, kOutputs);
+      }
+      int32_t best[kRows];
+      float values[kRows];
+      compute.dense_arg_max(dense, x, rows, best, values);
+      digest.add(best, rows);
+      digest.add(values, rows);
     }
-    for (int activation = 0; activation < 4; ++activation) {
-      const Quantization to = {20.0f, 99};
-      compute.dense_activated(dense, levels, 320, rows, static_cast<Activation>(activation), to, out, kWidth);
-      for (int row = 0; row < rows; ++row) digest.add(out + row * kWidth, kOutputs);
-    }
-    int32_t best[kRows];
-    float values[kRows];
-    compute.dense_arg_max(dense, levels, 320, rows, best, values);
-    digest.add(best, rows);
-    digest.add(values, rows);
   }
 }
 
@@ -84,32 +88,48 @@ void add_attention(const Compute &compute, Digest &digest) {
       history[token] = token < 40 ? token / 30 : static_cast<int32_t>(next() % kSlots);
       compute.append(shape, query, heads, token, cache + history[token] * row_size);
     }
-    compute.attend(shape, query, 0.2f, cache, kTokens, history, row_size, {}, nullptr, heads, scratch);
-    digest.add<float>(heads, kHeads * size);
-    uint8_t levels[kHeads * 80];
-    compute.attend(shape, query, 0.2f, cache, 30, nullptr, 0, {50.0f, 128}, levels, nullptr, scratch);
-    digest.add(levels, kHeads * size);
+    for (const int32_t *slots : {static_cast<const int32_t *>(history), static_cast<const int32_t *>(nullptr)}) {
+      const int64_t tokens = slots == nullptr ? 30 : kTokens;
+      compute.attend(shape, query, 0.2f, cache, tokens, slots, row_size, heads, scratch);
+      digest.add<float>(heads, kHeads * size);
+      digest.add<float>(scratch, kHeads);
+      for (int head = 0; head < kHeads; ++head) digest.add(scratch + shape.weights_begin(head, tokens), tokens);
+    }
   }
 }
 
 void add_rows(const Compute &compute, Digest &digest) {
   constexpr int kWidth = 1000;
-  Memory<float> x(1008), gain(1008), bias(1008), normed(1008);
+  Memory<float> x(1008), gain(1008), bias(1008), normed(1008), scale(1);
   Memory<uint8_t> levels(1024);
-  Memory<int8_t> token(1008);
-  for (int i = 0; i < kWidth; ++i) {
-    x[i] = real(), gain[i] = real(), bias[i] = real();
-    token[i] = static_cast<int8_t>(next());
-  }
+  Memory<int8_t> tokens(kWidth * kBlockColumns);
+  for (int i = 0; i < kWidth; ++i) x[i] = real(), gain[i] = real(), bias[i] = real();
+  for (int i = 0; i < kWidth * kBlockColumns; ++i) tokens[i] = static_cast<int8_t>(next());
+  const Levels to = {levels, 1024, scale};
+  const auto add_levels = [&](int64_t width) {
+    digest.add<uint8_t>(levels, width);
+    digest.add<float>(scale, 1);
+  };
   for (bool is_scalar : {false, true}) {
     const Norm norm = {gain, bias, kWidth, 1e-5f, is_scalar};
-    compute.norm(norm, x, 1008, 1, {30.0f, 120}, normed, 1008, levels, 1024);
+    compute.norm(norm, x, 1008, 1, normed, 1008, to);
     digest.add<float>(normed, kWidth);
-    digest.add<uint8_t>(levels, kWidth);
+    add_levels(kWidth);
+    compute.norm(norm, x, 1008, 1, nullptr, 0, to);
+    add_levels(kWidth);
   }
-  compute.quantize(x, 1008, 1, kWidth, {50.0f, 77}, levels, 1024);
-  digest.add<uint8_t>(levels, kWidth);
-  compute.embed(token, 0.01f, x, kWidth, normed);
+  for (int32_t zero_point : {0, kZero})
+    for (int64_t width : {1, 17, 40, kWidth}) {
+      compute.quantize(x, 1008, 1, width, zero_point, to);
+      add_levels(width);
+    }
+  constexpr float kOdd[] = {__builtin_nanf(""), __builtin_inff(), 1e-45f, 1e-31f, 0.0f};
+  for (float odd : kOdd) {
+    for (int i = 0; i < 40; ++i) normed[i] = i % 3 == 0 ? odd : odd < 1 ? 0.0f : x[i];
+    compute.quantize(normed, 1008, 1, 40, kZero, to);
+    add_levels(40);
+  }
+  compute.embed(tokens, 37, 0.01f, x, kWidth, normed);
   digest.add<float>(normed, kWidth);
   const bool is_finite = compute.is_finite(x, kWidth);
   digest.add(&is_finite, 1);

@@ -1,5 +1,6 @@
 """Small fused graphs of random weights, of any architecture, whole or with some part replaced."""
 
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from export.fusing.interface import NAMES, declared
 from numpy import typing as npt
 
+from export.quantization.interface import NAMES, declared
+from export.quantization.weights import pack
 from service.bundle import fused_io
 
 Array = npt.NDArray[Any]
@@ -35,6 +37,8 @@ class Shape:
     output_projection: bool = True
     renormalizes: bool = False
     suppressed: tuple[int, ...] = (1, 3, 40)
+    recorded_layer: int = -1
+    recorded_heads: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
@@ -42,13 +46,14 @@ class Shape:
 
 
 SHAPES: Mapping[str, Shape] = {
-    "as shipped": Shape(num_heads=4, head_size=8, d_ff=64),
+    "as shipped": Shape(num_heads=4, head_size=8, d_ff=64, recorded_layer=1, recorded_heads=(3, 1)),
     "post-norm": Shape(pre_norm=False, final_norm=False, activation="gelu", num_decoder_layers=3),
     "by hand": Shape(pre_norm=False, scalar_norm=True, output_projection=False, activation="identity",
-                     renormalizes=True),
+                     renormalizes=True, recorded_layer=0, recorded_heads=(1, 0)),
     "scalar": Shape(num_layers=1, final_norm=False, scalar_norm=True, activation="silu", suppressed=()),
     "wide heads": Shape(num_heads=2, head_size=70, d_ff=30, num_layers=1, num_decoder_layers=1),
-    "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=5, suppressed=(3,)),
+    "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=7, suppressed=(3,), recorded_layer=1,
+                    recorded_heads=(0,)),
 }  # fmt: skip
 
 
@@ -62,8 +67,12 @@ class Graph:
     shape: Shape
     extra: list[onnx.TensorProto] = field(default_factory=list)  # constants after those
 
-    def save(self, path: Path, *, has_shapes: bool = True) -> Path:
-        """Write it, with or without the shapes of inputs and outputs, which ONNX Runtime checks."""
+    def save(self, path: Path, *, has_shapes: bool = True, beside: tuple[int, int] | None = None) -> Path:
+        """Write it, with or without the shapes of inputs and outputs, which ONNX Runtime checks.
+
+        With `beside`, constants are in a file beside it: weights and all others begin so many bytes after pages of
+        their own.
+        """
         inputs, outputs = NAMES[self.operator]
         own = self.shape
         values = declared(self.operator, own.num_decoder_layers, own.num_heads, own.head_size)
@@ -71,6 +80,8 @@ class Graph:
             for value in values:
                 value.type.tensor_type.ClearField("shape")
         tensors = [onnx.numpy_helper.from_array(array, f"c{place}") for place, array in enumerate(self.constants)]
+        if beside is not None:
+            _move(tensors, path.with_suffix(".bin"), *beside)
         tensors += self.extra
         names = [*inputs, *(tensor.name for tensor in tensors)]
         node = onnx.helper.make_node(self.operator, names, outputs, domain=fused_io.DOMAIN, **self.attributes)
@@ -80,18 +91,33 @@ class Graph:
         return path
 
 
+def _move(tensors: list[onnx.TensorProto], path: Path, weights_shift: int, others_shift: int) -> None:
+    """Move the data of tensors to a file."""
+    with path.open("wb") as file:
+        for tensor in tensors:
+            if not tensor.raw_data:
+                continue
+            shift = weights_shift if tensor.data_type == onnx.TensorProto.INT8 else others_shift
+            file.write(bytes(-file.tell() % mmap.PAGESIZE + shift))
+            for key, value in (("location", path.name), ("offset", file.tell()), ("length", len(tensor.raw_data))):
+                tensor.external_data.add(key=key, value=str(value))
+            file.write(tensor.raw_data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+
+
 def encode_graph(shape: Shape, seed: int = 0) -> Graph:
     """Return an encoder."""
     made = _Constants(shape, seed)
     made.embedding()
     for _ in range(shape.num_layers):
         made.norm()
-        made.side_by_side(3)
+        made.dense(shape.width, 3 * shape.width)
         made.output()
         made.feed_forward()
     made.final_norm()
     for _ in range(shape.num_decoder_layers):
-        made.side_by_side(2)
+        made.dense(shape.width, 2 * shape.width)
     attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": shape.num_decoder_layers}
     return Graph(fused_io.ENCODE, attributes, made.constants, shape)
 
@@ -110,9 +136,12 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
         made.feed_forward()
     made.final_norm()
     made.dense(shape.width, shape.num_tokens, gain=3.0)
-    made.constants[-3][EOS_ID] += 3.0  # so that rows end at different steps
-    made.constants.append(np.array(shape.suppressed, np.int64))
-    attributes = _attributes(shape, shape.num_decoder_layers) | {"renormalizes": int(shape.renormalizes)}
+    made.constants[-1][EOS_ID] += 3.0  # so that rows end at different steps
+    made.constants += [np.array(ids, np.int64) for ids in (shape.suppressed, shape.recorded_heads)]
+    attributes = _attributes(shape, shape.num_decoder_layers) | {
+        "renormalizes": int(shape.renormalizes),
+        "recorded_layer": shape.recorded_layer,
+    }
     return Graph(fused_io.DECODE, attributes, made.constants, shape)
 
 
@@ -137,8 +166,8 @@ class _Constants:
     def embedding(self) -> None:
         own = self._shape
         tokens = self._rng.integers(-127, 128, (own.num_tokens, own.width)).astype(np.int8)
-        scales = self._floats(own.num_tokens, 1) * 0.001 + 0.02
-        self.constants += [tokens, scales.astype(np.float32), self._floats(own.num_positions, own.width)]
+        scales = self._floats(own.num_tokens) * 0.001 + 0.02
+        self.constants += [scales.astype(np.float32), pack(tokens), self._floats(own.num_positions, own.width)]
 
     def norm(self) -> None:
         size = 1 if self._shape.scalar_norm else self._shape.width
@@ -157,22 +186,11 @@ class _Constants:
         self.dense(self._shape.width, self._shape.d_ff)
         self.dense(self._shape.d_ff, self._shape.width)
 
-    def side_by_side(self, count: int) -> None:
-        quantization = self._quantization()
-        for _ in range(count):
-            self.dense(self._shape.width, self._shape.width, quantization=quantization)
-
-    def dense(self, num_inputs: int, num_outputs: int, gain: float = 1.0,
-              quantization: tuple[Array, Array] | None = None) -> None:  # fmt: skip
+    def dense(self, num_inputs: int, num_outputs: int, gain: float = 1.0) -> None:
         weight = self._rng.integers(-127, 128, (num_outputs, num_inputs)).astype(np.int8)
         spread = gain / 73 / np.sqrt(num_inputs)
         scales = (spread * self._rng.uniform(0.5, 1.5, num_outputs)).astype(np.float32)
-        self.constants += [weight, scales, 0.3 * self._floats(num_outputs), *(quantization or self._quantization())]
-
-    def _quantization(self) -> tuple[Array, Array]:
-        """Return levels that hold most values; the others are clamped."""
-        scale, zero_point = self._rng.uniform(0.015, 0.03), self._rng.integers(100, 156)
-        return np.array(scale, np.float32), np.array(zero_point, np.uint8)
+        self.constants += [scales, pack(weight), 0.3 * self._floats(num_outputs)]
 
     def _floats(self, *shape: int) -> npt.NDArray[np.float32]:
         return self._rng.normal(size=shape).astype(np.float32)

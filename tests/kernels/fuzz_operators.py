@@ -92,7 +92,8 @@ def fuzz_inputs(library: Path, folder: Path, num_cases: int, seed: int) -> Count
     paths = encode_graph(SHAPE).save(folder / "e.onnx", has_shapes=False), folder / "d.onnx"
     decode_graph(SHAPE).save(paths[1], has_shapes=False)
     encoder, decoder = open_encoder(library, paths[0]), open_decoder(library, paths[1])
-    operators = Operators.tiny(library, folder, SHAPE, num_slots=20, capacity=33, source_tokens=20)
+    operators = Operators.tiny(library, folder, SHAPE, num_slots=20, capacity=33, source_tokens=20,
+                               records=True)  # fmt: skip
     sequences = mixed_sequences(SHAPE, [(5, 6, 7, 2), (9, 2)] * 4)
     answers = decode(operators, sequences)
     told: Counter[str] = Counter()

@@ -64,6 +64,8 @@ def _attributes(make: Callable[..., Graph]) -> Iterator[Case]:
             wrong = ["text", 3, [0.5], *_BAD_FLOATS, -1.0, 1e30]
         else:
             wrong = ["1", 0.5, [1], -1, 2**31, 2**63 - 1, -(2**63), 1_000_000_000]
+        if name == "recorded_layer":
+            wrong.remove(-1)  # none
         for each in (None, *wrong):
             changed = make(SHAPE)
             if each is None:
@@ -89,7 +91,10 @@ def _attributes(make: Callable[..., Graph]) -> Iterator[Case]:
 def _constants(make: Callable[..., Graph]) -> Iterator[Case]:
     graph = make(SHAPE)
     last = len(graph.constants) - 1
-    ids = last if graph.operator == "Decode" else -1  # the suppressed ids may be any number of them
+    is_decoder = graph.operator == "Decode"
+    ids = (last - 1, last) if is_decoder else ()  # suppressed ids and recorded heads may be any number of them
+    # So may tokens, if the table has room for them, and positions.
+    free = {0: ("longer",) if is_decoder else ("shorter", "longer"), 2: ("shorter", "longer")}
     for place, array in enumerate(graph.constants):
         others: dict[str, np.ndarray] = {
             "of float64": array.astype(np.float64),
@@ -98,16 +103,19 @@ def _constants(make: Callable[..., Graph]) -> Iterator[Case]:
             "empty": np.zeros((0, *array.shape[1:]), array.dtype),
             "empty rows": np.zeros((*array.shape[:-1], 0), array.dtype),
         }
-        if array.ndim:
-            others["shorter"], others["longer"] = array[:-1], np.concatenate([array, array[:1]])
-            others["flat"] = array.reshape(-1)[:1].reshape(())
+        others["shorter"], others["longer"] = array[:-1], np.concatenate([array, array[:1]])
+        others["flat"] = array.reshape(-1)[:1].reshape(())
+        if array.dtype == np.int8:
+            others["of fewer groups"] = array[:, :-1]
+            others["of more groups"] = np.concatenate([array, array[:, :1]], axis=1)
+            others["of smaller blocks"] = array.reshape(2 * len(array), array.shape[1], 32, 4)
+            others["not packed"] = array.reshape(len(array) * 64, -1)
         for what, other in others.items():
-            if place == ids and what in ("empty", "empty rows", "shorter", "longer"):
+            if place in ids and what in ("empty", "empty rows", "shorter", "longer"):
                 continue
             changed = make(SHAPE)
             changed.constants[place] = other
-            free = what in ("shorter", "longer") and place in (2,)  # any number of positions will do
-            if not free and not (array.ndim == 0 and what.startswith("empty") and other.shape == ()):
+            if what not in free.get(place, ()):
                 yield Case(f"{graph.operator} constant {place} {what}", changed, "")
         changed = make(SHAPE)
         del changed.constants[place]
@@ -124,28 +132,24 @@ def _values(make: Callable[..., Graph]) -> Iterator[Case]:
     graph = make(SHAPE)
     for place, array in enumerate(graph.constants):
         if array.dtype == np.float32:
-            is_bias = array.ndim == 1 and graph.constants[place - 2].dtype == np.int8
+            is_bias = array.ndim == 1 and graph.constants[place - 1].dtype == np.int8
             for value in _BAD_FLOATS[: 2 if is_bias else 3]:
                 changed = make(SHAPE)
                 changed.constants[place] = array.copy()
                 changed.constants[place].reshape(-1)[-1] = value
                 yield Case(f"{graph.operator} constant {place} with {value}", changed, "finite")
-        if array.dtype == np.int8 and place > 0:
-            changed = make(SHAPE)
-            changed.constants[place] = array.copy()
-            changed.constants[place][-1, -1] = -128
-            yield Case(f"{graph.operator} constant {place} with -128", changed, "weight -128")
-        if array.dtype == np.float32 and array.ndim == 0:
-            for value in (0.0, -1.0, 1e-40, 1e31):
+        if array.dtype == np.int8:
+            for index in (0, -1):
                 changed = make(SHAPE)
-                changed.constants[place] = np.array(value, np.float32)
-                yield Case(f"{graph.operator} input scale {place} of {value}", changed, "not positive")
+                changed.constants[place] = array.copy()
+                changed.constants[place].reshape(-1)[index] = -128
+                yield Case(f"{graph.operator} constant {place} with -128 at {index}", changed, "weight -128")
 
 
 def _files(make: Callable[..., Graph]) -> Iterator[Case]:
     """Declared sizes that are not there."""
     for what, dims, external in (
-        ("huge", (10_000_000, 32), {}),
+        ("huge", (156_250, 8, 64, 4), {}),
         ("beyond all", (2**40, 2**40), {}),
         ("negative", (-1, 32), {}),
         ("huge and external", (10_000_000, 32), {"location": "graph.onnx"}),
@@ -169,8 +173,12 @@ def _files(make: Callable[..., Graph]) -> Iterator[Case]:
 def _vocabulary() -> Iterator[Case]:
     for ids in ([-1], [SHAPE.num_tokens], [2**40], [-(2**63)]):
         changed = decode_graph(SHAPE)
-        changed.constants[-1] = np.array(ids, np.int64)
+        changed.constants[-2] = np.array(ids, np.int64)
         yield Case(f"suppressed {ids}", changed, "not in the vocabulary")
+    for heads in ([-1], [0, SHAPE.num_heads], [2**40], [-(2**63)]):
+        changed = decode_graph(SHAPE)
+        changed.constants[-1] = np.array(heads, np.int64)
+        yield Case(f"recorded {heads}", changed, "does not exist")
     changed = decode_graph(SHAPE)
-    changed.constants[:2] = [changed.constants[0][:-1], changed.constants[1][:-1]]
+    changed.constants[0] = changed.constants[0][:-1]
     yield Case("a projection of more tokens than can be read", changed, "have an embedding")

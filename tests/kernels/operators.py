@@ -18,16 +18,18 @@ Ids = tuple[int, ...]
 Floats = npt.NDArray[np.float32]
 
 
-def open_encoder(library: Path, path: Path, shared_weights: Path | None = None) -> GraphSession:
+def open_encoder(library: Path, path: Path) -> GraphSession:
     """Open the graph of an `Encode`."""
-    config = SessionConfig(intra_op_threads=1, shared_weights=shared_weights)
-    return GraphSession(path, config, fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS, operators=library)
+    return GraphSession(
+        path, SessionConfig(intra_op_threads=1), fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS, operators=library
+    )
 
 
-def open_decoder(library: Path, path: Path, shared_weights: Path | None = None) -> GraphSession:
+def open_decoder(library: Path, path: Path) -> GraphSession:
     """Open the graph of a `Decode`."""
-    config = SessionConfig(intra_op_threads=1, shared_weights=shared_weights)
-    return GraphSession(path, config, fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS, operators=library)
+    return GraphSession(
+        path, SessionConfig(intra_op_threads=1), fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS, operators=library
+    )
 
 
 class Operators:
@@ -35,14 +37,16 @@ class Operators:
 
     def __init__(self, library: Path, encoder: Path, decoder: Path, sizes: tuple[int, int, int],
                  num_slots: int = 20, capacity: int = 40, source_tokens: int = 64,
-                 start_id: int = START_ID, shared_weights: Path | None = None) -> None:  # fmt: skip
+                 start_id: int = START_ID, records: bool = False) -> None:  # fmt: skip
         """`sizes` are the decoder's layers, heads, and the size of a head."""
-        self._encoder = open_encoder(library, encoder, shared_weights)
-        self._decoder = open_decoder(library, decoder, shared_weights)
+        self._encoder = open_encoder(library, encoder)
+        self._decoder = open_decoder(library, decoder)
         num_layers, num_heads, head_size = sizes
         block = (num_heads, 2, 16 * (-(-head_size // 16) * 16))
         self.self_cache = np.full((num_slots, num_layers, -(-capacity // 16), *block), np.nan, np.float32)
         self.cross_cache = np.full((num_slots, num_layers, -(-source_tokens // 16), *block), np.nan, np.float32)
+        recorded = (num_slots, capacity, source_tokens) if records else (0, 0, 0)
+        self.attention = np.full(recorded, np.nan, np.float32)
         self.state = State(num_slots, capacity)
         self.state.rows["status"] = fused_io.STOPPED
         self.spec = RunnerSpec(num_slots, capacity, source_tokens, EOS_ID, start_id, 1, has_logits=True)
@@ -110,6 +114,7 @@ class Operators:
             state.hypothesis_ids,
             self.self_cache,
             self.cross_cache,
+            self.attention,
         )
         return dict(zip(fused_io.DECODE_INPUTS, arrays, strict=True))
 

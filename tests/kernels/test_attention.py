@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.kernels.compute import Compute, Floats, Indices, Quantization
+from tests.kernels.compute import Compute, Floats, Indices
 
 HEAD_SIZES = [1, 3, 8, 16, 24, 64, 80, 130]
-TO = Quantization(40.0, 120)
 
 
 class Tokens:
@@ -30,13 +29,12 @@ class Tokens:
             compute.append(self.keys[token], self.values[token], token, cache[slot])
         return cache
 
-    def attended(self, scale: float) -> NDArray[np.float64]:
-        """Return softmax(scale q k) v in float64."""
+    def attended(self, scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return softmax(scale q k) v (H, D) in float64, and the softmax (H, T)."""
         scores = np.einsum("hd,thd->ht", self.query.astype(np.float64), self.keys) * scale
         weights = np.exp(scores - scores.max(1, keepdims=True))
         weights /= weights.sum(1, keepdims=True)
-        result: NDArray[np.float64] = np.einsum("ht,thd->hd", weights, self.values.astype(np.float64))
-        return result
+        return np.einsum("ht,thd->hd", weights, self.values.astype(np.float64)), weights
 
 
 @pytest.mark.parametrize("head_size", HEAD_SIZES)
@@ -47,12 +45,13 @@ def test_attend(computes: list[Compute], head_size: int, num_tokens: int) -> Non
     results = []
     for compute in computes:
         cache = tokens.cached(compute, np.zeros(num_tokens, np.int32), 1)
-        heads, levels = compute.attend(tokens.query, scale, cache, num_tokens, None, TO)
-        np.testing.assert_allclose(heads, tokens.attended(scale), rtol=1e-5, atol=3e-6)
-        np.testing.assert_array_equal(levels, compute.quantize(heads, TO), compute.name)
-        results.append(heads)
+        heads, weights = compute.attend(tokens.query, scale, cache, num_tokens, None)
+        for own, expected in zip((heads, weights), tokens.attended(scale), strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-5, atol=3e-6)
+        results.append((heads, weights))
     for result in results[1:]:
-        np.testing.assert_array_equal(result, results[0])
+        np.testing.assert_array_equal(result[0], results[0][0])
+        np.testing.assert_array_equal(result[1], results[0][1])
 
 
 @settings(max_examples=60, deadline=None)
@@ -70,10 +69,10 @@ def test_where_tokens_are_does_not_matter(
     for compute in computes:
         together = tokens.cached(compute, np.zeros(num_tokens, np.int32), 1)
         spread = tokens.cached(compute, slots, num_rows)
-        heads, levels = compute.attend(tokens.query, 0.3, together, num_tokens, None, TO)
-        again, levels_again = compute.attend(tokens.query, 0.3, spread, num_tokens, slots, TO)
+        heads, weights = compute.attend(tokens.query, 0.3, together, num_tokens, None)
+        again, weights_again = compute.attend(tokens.query, 0.3, spread, num_tokens, slots)
         np.testing.assert_array_equal(again, heads, compute.name)
-        np.testing.assert_array_equal(levels_again, levels, compute.name)
+        np.testing.assert_array_equal(weights_again, weights, compute.name)
 
 
 def test_one_token_takes_all(computes: list[Compute]) -> None:
@@ -84,7 +83,7 @@ def test_one_token_takes_all(computes: list[Compute]) -> None:
     tokens.query[:] = 50
     for compute in computes:
         cache = tokens.cached(compute, np.zeros(40, np.int32), 1)
-        heads, _ = compute.attend(tokens.query, 1.0, cache, 40, None, TO)
+        heads, _ = compute.attend(tokens.query, 1.0, cache, 40, None)
         np.testing.assert_array_equal(heads, tokens.values[23])
 
 

@@ -120,7 +120,7 @@ def test_many_short_sources_share_a_run(kernels_library: Path, tmp_path: Path) -
 def test_a_source_that_becomes_infinite_is_told(kernels_library: Path, tmp_path: Path) -> None:
     shape = SHAPES["post-norm"]
     encoder = encode_graph(shape)
-    encoder.constants[1][7] = 3e38  # the scale of token 7
+    encoder.constants[0][7] = 3e38  # the scale of token 7
     operators = Operators.of(kernels_library, tmp_path, encoder, decode_graph(shape))
     assert operators.encode([(5, 6), (8, 9)], [0, 1])[0] == [1, 1]
     alone = operators.cross_cache.copy()

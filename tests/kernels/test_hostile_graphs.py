@@ -48,7 +48,7 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     library = build(tmp_path, wanted=compiler, sanitize=True)
     environment = {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     fuzz(library, tmp_path, graphs=(3, 7), numbers=(20_000, 20_000, 3), seconds=1500, **environment)
-    files = [f"tests/kernels/test_{name}.py" for name in ("encode", "decode", "shared_weights")]
+    files = [f"tests/kernels/test_{name}.py" for name in ("encode", "decode", "shared_memory")]
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
         env=os.environ | environment | {GIVEN: str(library)}, cwd=REPOSITORY, check=True, timeout=patient(500),

@@ -5,25 +5,58 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.compute import Compute, Floats, Quantization
+from export.quantization.weights import pack
+from tests.kernels.compute import Compute, Floats, Quantized, quantized
 
 SEEDS = st.integers(0, 2**32)
 
 
-@settings(max_examples=60, deadline=None)
-@given(rows=st.integers(1, 4), width=st.integers(1, 200), zero_point=st.integers(0, 255), seed=SEEDS)
+def assert_same(own: Quantized, expected: Quantized, name: str) -> None:
+    np.testing.assert_array_equal(own.levels, expected.levels, name)
+    np.testing.assert_array_equal(own.scales, expected.scales, name)
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=st.integers(1, 4), width=st.integers(1, 200), zero_point=st.sampled_from((0, 128)), seed=SEEDS)
 def test_quantize(computes: list[Compute], rows: int, width: int, zero_point: int, seed: int) -> None:
+    """Each row by its own largest magnitude; what is beyond its width does not matter."""
     random = np.random.default_rng(seed)
-    x = (random.integers(-600, 600, (rows, width)) / 2).astype(np.float32)  # many in the middle of two integers
-    x.flat[:1] = random.choice(np.array([np.inf, -np.inf, 1e30, -1e30], np.float32))
-    expected = np.clip(np.rint(x) + zero_point, 0, 255)
+    x = (random.normal(size=(rows, width)) * np.exp(random.normal(0, 8, (rows, 1)))).astype(np.float32)
+    if zero_point == 0:
+        x = np.abs(x)
+    expected = quantized(x, zero_point)
+    assert (np.abs(expected.levels - np.float64(zero_point)).max(1) == 255 - zero_point).all()
     for compute in computes:
-        np.testing.assert_array_equal(compute.quantize(x, Quantization(1.0, zero_point)), expected, compute.name)
+        assert_same(compute.quantize(x, zero_point), expected, compute.name)
 
 
-def test_nan_is_level_0(computes: list[Compute]) -> None:
+@pytest.mark.parametrize("zero_point", [0, 128])
+def test_in_the_middle_of_two_levels_the_even_one_counts(computes: list[Compute], zero_point: int) -> None:
+    largest = 255 - zero_point
+    x = np.arange(0, largest + 0.5, 0.5, dtype=np.float32)[None]
     for compute in computes:
-        assert np.all(compute.quantize(np.full((1, 20), np.nan, np.float32), Quantization(1.0, 100)) == 0)
+        own = compute.quantize(x, zero_point)
+        assert own.scales.tolist() == [1.0]
+        np.testing.assert_array_equal(own.levels, np.rint(x) + zero_point, compute.name)
+
+
+@pytest.mark.parametrize("zero_point", [0, 128])
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 33, 64, 90])
+@pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 1e-38, 1e-31, 1e-30, 2e-30, 3.4e38])
+def test_quantize_odd_values(computes: list[Compute], value: float, place: int, width: int, zero_point: int) -> None:
+    """One such value among ordinary ones, or among zeros, and a row of nothing else."""
+    x = np.zeros((3, width), np.float32)
+    x[0] = np.linspace(0.1, 2, width)
+    x[:2, place], x[2] = value, value
+    expected = quantized(x, zero_point)
+    for compute in computes:
+        assert_same(compute.quantize(x, zero_point), expected, compute.name)
+    if np.isnan(value):
+        assert np.isfinite(expected.scales).all()
+        assert (expected.levels[:, place] == 0).all()
+    if abs(value) < 1e-30:
+        assert (expected.levels[1:] == zero_point).all()
 
 
 def normalized(x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar: bool) -> Floats:
@@ -43,33 +76,40 @@ def test_norm(computes: list[Compute], rows: int, width: int, is_scalar: bool, s
     random = np.random.default_rng(seed)
     x = (random.normal(size=(rows, width)) * 3 + random.normal()).astype(np.float32)
     gain, bias = random.normal(size=(2, width)).astype(np.float32)
-    to = Quantization(30.0, 128)
-    results = [compute.norm(x, gain, bias, 1e-5, is_scalar, to) for compute in computes]
+    results = [compute.norm(x, gain, bias, 1e-5, is_scalar) for compute in computes]
     expected = normalized(x, gain, bias, 1e-5, is_scalar)
     # The mean of a row is rounded, which counts for as much more as the row is close to its mean.
     magnified = np.abs(x).max(1, keepdims=True) / x.std(1, keepdims=True) * np.abs(gain)
     assert (np.abs(results[0][0] - expected) <= 1e-5 + 3e-6 * np.abs(expected) + 5e-7 * magnified).all()
     for compute, (normed, levels) in zip(computes, results, strict=True):
         np.testing.assert_array_equal(normed, results[0][0], compute.name)
-        np.testing.assert_array_equal(levels, compute.quantize(normed, to), compute.name)
+        assert_same(levels, quantized(normed, 128), compute.name)
 
 
 def test_rows_do_not_depend_on_each_other(computes: list[Compute]) -> None:
     x = np.random.default_rng(0).normal(size=(9, 77)).astype(np.float32)
-    ones, to = np.ones(77, np.float32), Quantization(30.0, 128)
+    x[3], x[5], x[7] = 0, np.inf, np.nan
+    ones = np.ones(77, np.float32)
     for compute in computes:
-        together = compute.norm(x, ones, ones, 1e-5, False, to)[0]
-        alone = [compute.norm(row[None], ones, ones, 1e-5, False, to)[0][0] for row in x]
-        np.testing.assert_array_equal(together, alone)
+        normed, levels = compute.norm(x, ones, ones, 1e-5, False)
+        plain = compute.quantize(x)
+        for row in range(len(x)):
+            alone, own_levels = compute.norm(x[row : row + 1], ones, ones, 1e-5, False)
+            np.testing.assert_array_equal(alone[0], normed[row])
+            assert_same(own_levels, levels.rows(row, row + 1), compute.name)
+            assert_same(compute.quantize(x[row : row + 1]), plain.rows(row, row + 1), compute.name)
 
 
-@pytest.mark.parametrize("width", [1, 16, 80, 513])
+@pytest.mark.parametrize("width", [1, 16, 30, 80, 513])
 def test_embed(computes: list[Compute], width: int) -> None:
+    """A token is a column of the packed table."""
     random = np.random.default_rng(width)
-    token, position = random.integers(-127, 128, width).astype(np.int8), random.normal(size=width).astype(np.float32)
-    for compute in computes:
-        expected = token.astype(np.float32) * np.float32(0.3) + position
-        np.testing.assert_array_equal(compute.embed(token, 0.3, position), expected, compute.name)
+    tokens = random.integers(-127, 128, (150, width)).astype(np.int8)
+    packed, position = pack(tokens), random.normal(size=width).astype(np.float32)
+    for token in (0, 1, 63, 64, 127, 128, 149):
+        expected = tokens[token].astype(np.float32) * np.float32(0.3) + position
+        for compute in computes:
+            np.testing.assert_array_equal(compute.embed(packed, token, 0.3, position), expected, compute.name)
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 100])

@@ -52,7 +52,7 @@ def check(session: GraphSession, arrays: Arrays, results: tuple[str, ...]) -> No
 
 
 def test_decode(kernels_library: Path, tmp_path: Path) -> None:
-    operators = Operators.tiny(kernels_library, tmp_path, SHAPE, num_slots=2, capacity=8)
+    operators = Operators.tiny(kernels_library, tmp_path, SHAPE, num_slots=2, capacity=8, records=True)
     session = open_decoder(kernels_library, decode_graph(SHAPE).save(tmp_path / "d.onnx", has_shapes=False))
     operators.encode([(5, 6, 2)], [0])
     operators.run()

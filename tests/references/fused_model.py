@@ -14,6 +14,7 @@ import onnx
 from numpy import typing as npt
 from onnx import numpy_helper
 
+from export.quantization.weights import unpack
 from service.bundle import fused_io
 
 Floats = npt.NDArray[np.float32]
@@ -23,24 +24,25 @@ _ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """x W^T + b for x in 8 bits."""
+    """x W^T + b for rows x in 8 bits, each with a scale of its own."""
 
     weight: npt.NDArray[np.float64]  # (out, in): sums of such integers are exact, and faster than in an integer type
     scales: Floats
     bias: Floats
-    input_scale: np.float32
-    zero_point: int
+    largest: int = 127  # the level of a row's largest magnitude
 
     def __call__(self, x: Floats) -> Floats:
         """Map (..., in) to (..., out)."""
-        products = self.quantized(x).astype(np.float64) @ self.weight.T
-        return products.astype(np.float32) * (self.scales * self.input_scale) + self.bias
+        levels, scale = self.quantized(x)
+        products = levels.astype(np.float64) @ self.weight.T
+        return products.astype(np.float32) * scale * self.scales + self.bias
 
-    def quantized(self, x: Floats) -> Ints:
-        """Return the levels of (..., in) above the zero point."""
-        levels = np.rint(x * (np.float32(1.0) / self.input_scale)) + np.float32(self.zero_point)
-        result: Ints = np.clip(levels, 0, 255).astype(np.int32) - self.zero_point
-        return result
+    def quantized(self, x: Floats) -> tuple[Ints, Floats]:
+        """Return the levels of (..., in) and each row's scale (..., 1)."""
+        magnitude, most = np.abs(x).max(axis=-1, keepdims=True), np.float32(self.largest)
+        inverse = most / np.maximum(magnitude, np.float32(1e-30))
+        levels: Ints = np.rint(x * inverse).astype(np.int32)
+        return levels, magnitude / most
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +82,32 @@ class Node:
     def __getitem__(self, attribute: str) -> int:
         return int(self.attributes[attribute])
 
+    @property
+    def width(self) -> int:
+        return self["num_heads"] * self["head_size"]
+
     def array(self) -> npt.NDArray[Any]:
         """Return the next constant."""
         return self._constants.pop(0)
 
-    def dense(self) -> Dense:
-        weight, scales, bias, input_scale, zero_point = (self.array() for _ in range(5))
-        assert weight.dtype == np.int8
-        assert zero_point.dtype == np.uint8
-        assert scales.dtype == bias.dtype == input_scale.dtype == np.float32
-        assert weight.shape[:1] == scales.shape == bias.shape
-        assert input_scale.shape == zero_point.shape == ()
-        return Dense(weight.astype(np.float64), scales, bias, np.float32(input_scale), int(zero_point))
+    def dense(self, num_inputs: int, largest: int = 127) -> Dense:
+        scales, packed, bias = self.array(), self.array(), self.array()
+        assert packed.dtype == np.int8
+        assert scales.dtype == bias.dtype == np.float32
+        assert scales.shape == bias.shape
+        return Dense(unpack(packed, len(scales), num_inputs).astype(np.float64), scales, bias, largest)
+
+    def feed_forward(self) -> tuple["Norm", Dense, Dense]:
+        norm, inner = self.norm(), self.dense(self.width)
+        # What ReLU leaves is not negative: all 255 levels above zero are its own.
+        is_relu = self.attributes["activation"] == b"relu"
+        return norm, inner, self.dense(len(inner.scales), largest=255 if is_relu else 127)
 
     def norm(self) -> Norm:
         return Norm(self.array(), self.array(), np.float32(self.attributes["epsilon"]), bool(self["scalar_norm"]))
 
     def output(self) -> Dense | None:
-        return self.dense() if self["output_projection"] else None
+        return self.dense(self.width) if self["output_projection"] else None
 
     def final_norm(self) -> Norm | None:
         return self.norm() if self["final_norm"] else None
@@ -114,22 +124,29 @@ class _Part:
         self._num_heads, self._head_size, self._pre_norm = node["num_heads"], node["head_size"], node["pre_norm"]
         self._scale = np.float32(node.attributes["scale"])
         self._activation = node.attributes["activation"].decode()
-        self._tokens, self._scales, self._positions = node.array(), node.array(), node.array()
+        self._scales, packed, self._positions = node.array(), node.array(), node.array()
+        self._tokens = unpack(packed, len(self._scales), node.width)
 
     def _embed(self, token_ids: Sequence[int], position: int) -> Floats:
         ids = np.array(token_ids)
-        rows = self._tokens[ids].astype(np.float32) * self._scales[ids]
+        rows = self._tokens[ids].astype(np.float32) * self._scales[ids, None]
         result: Floats = rows + self._positions[position : position + len(ids)]
         return result
 
     def _attend(self, queries: Floats, keys: Floats, values: Floats, output: Dense | None) -> Floats:
         """Attend from (Q, H D) to (S, H D), from each query to all keys."""
-        q, k, v = (x.reshape(len(x), self._num_heads, self._head_size) for x in (queries, keys, values))
-        scores = np.einsum("qhd,shd->hqs", q, k) * self._scale
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        weights /= weights.sum(axis=-1, keepdims=True)
-        heads = np.einsum("hqs,shd->qhd", weights, v).reshape(len(queries), -1)
+        heads = np.einsum("hqs,shd->qhd", self._weights(queries, keys), self._heads(values)).reshape(len(queries), -1)
         return heads if output is None else output(heads)
+
+    def _weights(self, queries: Floats, keys: Floats) -> Floats:
+        """Return how much each head attends from (Q, H D) to (S, H D): (H, Q, S)."""
+        scores = np.einsum("qhd,shd->hqs", self._heads(queries), self._heads(keys)) * self._scale
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        result: Floats = weights / weights.sum(axis=-1, keepdims=True)
+        return result
+
+    def _heads(self, x: Floats) -> Floats:
+        return x.reshape(len(x), self._num_heads, self._head_size)
 
     def _activated(self, x: Floats) -> Floats:
         if self._activation == "relu":
@@ -158,20 +175,11 @@ class FusedEncoder(_Part):
         super().__init__(path, fused_io.ENCODE, fused_io.ENCODE_INPUTS)
         node = self.node
         self._layers = [
-            (
-                node.norm(),
-                node.dense(),
-                node.dense(),
-                node.dense(),
-                node.output(),
-                node.norm(),
-                node.dense(),
-                node.dense(),
-            )
+            (node.norm(), node.dense(node.width), node.output(), *node.feed_forward())
             for _ in range(node["num_layers"])
         ]
         self._final_norm = node.final_norm()
-        self._cross = [(node.dense(), node.dense()) for _ in range(node["num_decoder_layers"])]
+        self._cross = [node.dense(node.width) for _ in range(node["num_decoder_layers"])]
         node.end()
 
     def encode(self, source_ids: Sequence[int]) -> list[tuple[Floats, Floats]]:
@@ -180,12 +188,15 @@ class FusedEncoder(_Part):
         for layer in self._layers:
             x = self._layer(x, *layer)
         memory = x if self._final_norm is None else self._final_norm(x)
-        return [(key(memory), value(memory)) for key, value in self._cross]
+        halves = (np.split(both(memory), 2, axis=1) for both in self._cross)
+        return [(keys, values) for keys, values in halves]
 
-    def _layer(
-        self, x: Floats, norm: Norm, query: Dense, key: Dense, value: Dense, output: Dense | None, *rest: Any
-    ) -> Floats:
-        x = self._residual(x, norm, lambda y: self._attend(query(y), key(y), value(y), output))
+    def _layer(self, x: Floats, norm: Norm, projection: Dense, output: Dense | None, *rest: Any) -> Floats:
+        def attend(y: Floats) -> Floats:
+            queries, keys, values = np.split(projection(y), 3, axis=1)
+            return self._attend(queries, keys, values, output)
+
+        x = self._residual(x, norm, attend)
         return self._feed_forward(x, *rest)
 
 
@@ -197,15 +208,16 @@ class FusedDecoder(_Part):
         node = self.node
         self._layers = [
             (
-                *(node.norm(), node.dense(), node.output()),
-                *(node.norm(), node.dense(), node.output()),
-                *(node.norm(), node.dense(), node.dense()),
+                *(node.norm(), node.dense(node.width), node.output()),
+                *(node.norm(), node.dense(node.width), node.output()),
+                *node.feed_forward(),
             )
             for _ in range(node["num_layers"])
         ]
         self._final_norm = node.final_norm()
-        self._projection = node.dense()
+        self._projection = node.dense(node.width)
         self._suppressed_ids = node.array()
+        self._recorded_layer, self._recorded_heads = node["recorded_layer"], node.array()
         self._renormalizes = bool(node["renormalizes"])
         node.end()
 
@@ -236,7 +248,7 @@ class FusedDecoder(_Part):
         *rest: Any,
     ) -> Floats:
         x = self._residual(x, norm, lambda y: self._attend_to_self(packed(y), state, index, output))
-        x = self._residual(x, cross_norm, lambda y: self._attend(query(y), *state.cross[index], cross_output))
+        x = self._residual(x, cross_norm, lambda y: self._attend_to_source(query(y), state, index, cross_output))
         return self._feed_forward(x, *rest)
 
     def log_probs(self, logits: Floats) -> Floats:
@@ -248,6 +260,12 @@ class FusedDecoder(_Part):
         result: Floats = allowed - (largest + np.log(np.exp(counted - largest).sum()))
         return result
 
+    def _attend_to_source(self, query: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
+        keys, values = state.cross[index]
+        if index == self._recorded_layer:
+            state.attention.append(self._weights(query, keys)[self._recorded_heads, 0].mean(axis=0))
+        return self._attend(query, keys, values, output)
+
     def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
         query, key, value = np.split(packed, 3, axis=1)
         keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
@@ -256,10 +274,14 @@ class FusedDecoder(_Part):
 
 
 class Decoding:
-    """One row: the source's keys and values, and those of the tokens so far."""
+    """One row: the source's keys and values, and those of the tokens so far.
+
+    `attention` has how much each token attends to those of the source (S,), by the heads that the node records.
+    """
 
     def __init__(self, decoder: FusedDecoder, cross: list[tuple[Floats, Floats]]) -> None:
         self._decoder, self.cross, self.length = decoder, cross, 0
+        self.attention: list[Floats] = []
         empty = np.zeros((0, cross[0][0].shape[1]), np.float32)
         self.cache = [(empty, empty)] * len(cross)
 

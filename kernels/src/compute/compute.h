@@ -42,8 +42,8 @@ struct Dense {
 
 constexpr int32_t kZero = 128;
 
-// Rows in 8 bits: x = (level - zero_point) * scale. A row's largest magnitude is the 127th level above or below `kZero`,
-// or the 255th above 0: so a row's levels depend on nothing but the row.
+// Rows in 8 bits: x = (level - zero_point) * scale. A row's largest magnitude is the 127th level above or below
+// `kZero`, or the 255th above 0: so a row's levels depend on nothing but the row.
 struct Levels {
   uint8_t *levels; // (rows, stride)
   int64_t stride;
@@ -105,16 +105,16 @@ struct Compute {
   void (*dense_activated)(const Dense &dense, const Levels &x, int64_t num_rows, Activation activation, float *y,
                           int64_t y_stride);
 
-  // The arg-max of x W^T + b and its value, per row; the lowest column among equals, or column 0 for a row whose scale
-  // is not finite. Biases are finite or minus infinity.
+  // The arg-max of x W^T + b and its value, per row; the lowest column among equals, or some column for a row whose
+  // scale is not finite. Biases are finite or minus infinity.
   void (*dense_arg_max)(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value);
 
   // Append one token's keys and values, each (H * head_size,), at `position` of a cached row's layer.
   void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position, float *layer);
 
   // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
-  // softmax(scale q k) v, in `heads` (H * head_size,), which may be `query`. With `history` (num_tokens,), token t is in
-  // the row that starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`. `scratch`
+  // softmax(scale q k) v, in `heads` (H * head_size,), which may be `query`. With `history` (num_tokens,), token t is
+  // in the row that starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`. `scratch`
   // (`shape.scratch_size(num_tokens)`) is a workspace.
   void (*attend)(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
                  const int32_t *history, int64_t row_stride, float *heads, float *scratch);

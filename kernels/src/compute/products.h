@@ -115,7 +115,8 @@ DRAGOMAN_INLINE void store_results(const Dense &dense, const Levels &x, int64_t 
 
 void dense(const Dense &dense, const Levels &x, int64_t num_rows, bool adds, float *y, int64_t y_stride) {
   if (adds)
-    return store_results(dense, x, num_rows, y, y_stride, [](const float *to, Floats value) { return load(to) + value; });
+    return store_results(dense, x, num_rows, y, y_stride,
+                         [](const float *to, Floats value) { return load(to) + value; });
   store_results(dense, x, num_rows, y, y_stride, [](const float *, Floats value) { return value; });
 }
 

@@ -18,7 +18,7 @@ namespace dragoman {
 struct Architecture {
   int32_t num_layers;
   int32_t num_heads;
-  int32_t head_size; // of the model; the projections' heads may be padded
+  int32_t head_size;
   int32_t width;     // d
   bool pre_norm;
   bool scalar_norm;
@@ -76,7 +76,7 @@ private:
   NodeInfo &node_;
   const Compute *compute_;
   Architecture architecture_;
-  std::vector<Memory> in_place_; // constants that runs read, by address
+  std::vector<Memory> in_place_; // constants that runs read where they are
   std::deque<Array<float>> floats_;
   std::deque<Array<int32_t>> integers_;
   std::deque<Array<uint16_t>> orders_;

@@ -1,0 +1,164 @@
+"""`Decode` records how much each token that it reads attends to the source, and changes nothing by that."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.export.tiny_models import random_sources
+from tests.kernels.compute import Compute
+from tests.kernels.fused_graphs import SHAPES, START_ID, Shape
+from tests.kernels.mixed_batch import decode, mixed_sequences
+from tests.kernels.operators import Floats, Ids, Operators
+from tests.references.fused_model import FusedDecoder, FusedEncoder
+from tests.unit.engine.recorder import new_sequence
+
+RECORDING = [name for name, shape in SHAPES.items() if shape.recorded_heads]
+LENGTHS = (17, 1, 9, 16, 33, 15, 3, 22, 48)
+
+
+@pytest.fixture(scope="module", params=RECORDING)
+def shape(request: pytest.FixtureRequest) -> Shape:
+    return SHAPES[request.param]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recorded")
+
+
+@pytest.fixture(scope="module")
+def operators(kernels_library: Path, folder: Path, shape: Shape) -> Operators:
+    return Operators.tiny(kernels_library, folder, shape, records=True)
+
+
+@pytest.fixture(scope="module")
+def sources(shape: Shape) -> list[Ids]:
+    return random_sources(shape.num_tokens, list(LENGTHS))
+
+
+def recorded(operators: Operators, sequences: list[Any], places: list[int], num_threads: int = 1) -> list[Floats]:
+    """Decode sequences in rows that are not their slots; return the attention (T, S) of each one's tokens."""
+    operators.attention[...] = np.nan
+    operators.num_threads = num_threads
+    decode(operators, sequences, places)
+    operators.num_threads = 1
+    found = []
+    for sequence, place in zip(sequences, places, strict=False):
+        length, slot = operators.state.rows["length"][place], operators.state.rows["slot"][place]
+        own = operators.attention[slot]
+        found.append(own[:length, : len(sequence.source_ids)].copy())
+        assert not np.isnan(found[-1]).any()
+        assert np.isnan(own).sum() == own.size - found[-1].size, "nothing is written beyond the tokens"
+    return found
+
+
+def test_it_is_the_mean_of_the_heads(operators: Operators, folder: Path, shape: Shape, sources: list[Ids]) -> None:
+    """Of tokens that are chosen, and of those that are forced."""
+    encoder, decoder = FusedEncoder(folder / "encoder.onnx"), FusedDecoder(folder / "decoder.onnx")
+    forced = random_sources(shape.num_tokens, [12])[0]
+    sequences = [
+        new_sequence(source, max_output_tokens=20, target_prefix_ids=forced if number % 2 else ())
+        for number, source in enumerate(sources)
+    ]
+    places = list(range(len(sequences)))[::-1]
+    errors = []
+    for place, source, own in zip(places, sources, recorded(operators, sequences, places), strict=True):
+        state = decoder.start(encoder.encode(source))
+        tokens = operators.output(place)
+        for token in (START_ID, *tokens[:-1]):
+            state.log_probs(token)
+        np.testing.assert_allclose(own.sum(1), 1.0, rtol=1e-5)
+        errors += np.abs(own - np.stack(state.attention)).max(1).tolist()
+    assert len(errors) > 30
+    assert np.median(errors) < 1e-5
+    assert max(errors) < 0.1
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 4])
+def test_a_sequence_among_others_gets_the_same_bits(operators: Operators, sources: list[Ids], num_threads: int) -> None:
+    sequences = [new_sequence(source, max_output_tokens=20) for source in sources]
+    alone = [recorded(operators, [sequence], [0])[0] for sequence in sequences]
+    places = np.random.default_rng(num_threads).permutation(operators.state.num_slots).tolist()
+    for own, other in zip(recorded(operators, sequences, places, num_threads), alone, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+def test_instruction_sets_change_no_bit(
+    kernels_library: Path, computes: list[Compute], tmp_path: Path, shape: Shape, operators: Operators,
+    sources: list[Ids], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    sequences, places = [new_sequence(source, max_output_tokens=20) for source in sources], list(range(len(sources)))
+    expected = recorded(operators, sequences, places)
+    for compute in computes:
+        monkeypatch.setenv("DRAGOMAN_KERNELS", compute.name)
+        own = Operators.tiny(kernels_library, tmp_path / compute.name, shape, records=True)
+        for one, other in zip(recorded(own, sequences, places), expected, strict=True):
+            np.testing.assert_array_equal(one, other, compute.name)
+
+
+def test_recording_changes_no_answer(
+    kernels_library: Path, tmp_path: Path, shape: Shape, operators: Operators, sources: list[Ids]
+) -> None:
+    """Beams included, whose attention may be recorded too."""
+    silent = Operators.tiny(kernels_library, tmp_path, shape)
+    assert decode(operators, mixed_sequences(shape, sources)) == decode(silent, mixed_sequences(shape, sources))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"shape": (19, 40, 64)}, "attention has 19 rows, and there are 20"),
+        ({"shape": (21, 40, 64)}, "attention has 21 rows, and there are 20"),
+        ({"shape": (20, 11, 64)}, "row 0 has a limit out of range"),
+        ({"shape": (20, 40, 2)}, "row 0 has a source_length out of range"),
+        ({"shape": (20, 40 * 64)}, "rank"),
+        ({"dtype": np.float64}, "data type"),
+        ({"shift": 1}, "attention is at an address that is not a multiple of 4"),
+    ],
+)
+def test_attention_of_another_shape_is_refused(
+    kernels_library: Path, tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    operators = small(kernels_library, tmp_path, SHAPES["as shipped"], change)
+    with pytest.raises(Exception, match=says):
+        operators.run()
+    assert np.isnan(operators.attention).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((20, 12, 3), 20), ((0, 0, 0), 0), ((7, 0, 3), 0), ((20, 12, 0), 0), ((0, 12, 3), 0)]
+)
+def test_attention_that_fits_or_is_empty(
+    kernels_library: Path, tmp_path: Path, shape: tuple[int, ...], rows: int
+) -> None:
+    operators = small(kernels_library, tmp_path, SHAPES["as shipped"], {"shape": shape})
+    assert operators.run() > 0
+    assert np.isnan(operators.attention).all() == (rows == 0)
+
+
+@pytest.mark.parametrize("change", [{"recorded_layer": -1}, {"recorded_heads": ()}])
+def test_a_graph_that_names_no_heads_records_nothing(
+    kernels_library: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    shape = dataclasses.replace(SHAPES["as shipped"], **change)
+    operators = small(kernels_library, tmp_path, shape, {})
+    with pytest.raises(Exception, match="no heads are to be recorded"):
+        operators.run()
+
+
+def small(library: Path, folder: Path, shape: Shape, change: dict[str, Any]) -> Operators:
+    """Return operators in which one row of three tokens and a limit of 12 waits, with some array for the attention."""
+    operators = Operators.tiny(library, folder, shape, records=True)
+    own = np.full(change.get("shape", operators.attention.shape), np.nan, change.get("dtype", np.float32))
+    if "shift" in change:
+        memory = np.empty(own.nbytes + change["shift"], np.uint8)
+        shifted = memory[change["shift"] :].view(own.dtype).reshape(own.shape)
+        shifted[...] = own
+        own = shifted
+    operators.attention = own
+    operators.encode([(5, 6, 2)], [0])
+    operators.join(new_sequence((5, 6, 2), max_output_tokens=12), [0], [0], 0)
+    return operators

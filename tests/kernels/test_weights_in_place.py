@@ -1,0 +1,91 @@
+"""Weights are read where their file is mapped: at multiples of 64 bytes, and never written by a run."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy import typing as npt
+
+from service.bundle import fused_io
+from service.bundle.errors import BundleError
+from service.engine.runtime.session import Buffer, GraphSession
+from tests.kernels.fused_graphs import SHAPES, Graph, decode_graph, encode_graph
+from tests.kernels.mixed_batch import Answer, decode, mixed_sequences
+from tests.kernels.operators import Operators, open_decoder, open_encoder
+
+SHAPE = SHAPES["as shipped"]
+SOURCES = [(5, 6, 2), (7, 8, 9, 2), (10, 2), (11, 12, 13, 14, 2)]
+
+
+def mappings(path: Path) -> dict[int, int]:
+    """Return where this process maps parts of a file, by their offsets in it."""
+    lines = map(str.split, Path("/proc/self/maps").read_text(encoding="utf-8").splitlines())
+    return {int(fields[2], 16): int(fields[0].split("-")[0], 16) for fields in lines if fields[-1] == str(path)}
+
+
+def answers(library: Path, encoder: Path, decoder: Path) -> list[Answer]:
+    """Return what the graphs make of a few sequences of different kinds."""
+    operators = Operators(library, encoder, decoder, (SHAPE.num_decoder_layers, SHAPE.num_heads, SHAPE.head_size))
+    return decode(operators, mixed_sequences(SHAPE, SOURCES))
+
+
+def saved(folder: Path, beside: tuple[int, int] | None) -> tuple[Path, Path]:
+    """Write both graphs."""
+    graphs = (("encoder.onnx", encode_graph(SHAPE)), ("decoder.onnx", decode_graph(SHAPE)))
+    encoder, decoder = (graph.save(folder / name, has_shapes=False, beside=beside) for name, graph in graphs)
+    return encoder, decoder
+
+
+@pytest.mark.parametrize("shift_of_floats", [0, 1, 4, 62])
+def test_only_weights_need_to_be_aligned(kernels_library: Path, tmp_path: Path, shift_of_floats: int) -> None:
+    expected = answers(kernels_library, *saved(tmp_path, None))
+    assert answers(kernels_library, *saved(tmp_path, (0, shift_of_floats))) == expected
+
+
+@pytest.mark.parametrize("shift", [1, 16, 32])
+@pytest.mark.parametrize("is_encoder", [True, False])
+def test_weights_that_are_not_aligned_are_refused(
+    kernels_library: Path, tmp_path: Path, is_encoder: bool, shift: int
+) -> None:
+    path = saved(tmp_path, (shift, 0))[0 if is_encoder else 1]
+    with pytest.raises(BundleError, match="the token embedding is at an address that is not a multiple of 64"):
+        (open_encoder if is_encoder else open_decoder)(kernels_library, path)
+
+
+def check_apart(session: GraphSession, graph: Graph, path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """Bind each input and output to the memory of each table of weights."""
+    outputs = fused_io.ENCODE_OUTPUTS if graph.operator == fused_io.ENCODE else fused_io.DECODE_OUTPUTS
+    begins = mappings(path.with_suffix(".bin"))
+    places = [
+        (int(entry.value), int(np.prod(tensor.dims)))
+        for tensor in onnx.load(path, load_external_data=False).graph.initializer
+        if tensor.data_type == onnx.TensorProto.INT8
+        for entry in tensor.external_data
+        if entry.key == "offset"
+    ]
+    assert len(places) == sum(array.dtype == np.int8 for array in graph.constants)
+    for offset, size in places:
+        begin = begins[offset]  # each tensor has a page of its own, and is mapped by itself
+        for name, array in arrays.items():
+            # The array ends with the table's first bytes, or begins with its last: both are out of its own memory, but
+            # the run must be refused before it reads or writes there.
+            for address in (begin - array.nbytes + 8, begin + size - 8):
+                memory = {each: Buffer.of(other) for each, other in arrays.items()}
+                memory[name] = memory[name]._replace(address=address)
+                results = {each: memory.pop(each) for each in outputs}
+                with pytest.raises(Exception, match="share memory"):
+                    session.run(session.bind(memory, results))
+
+
+def test_nothing_that_a_run_writes_is_a_weight(kernels_library: Path, tmp_path: Path) -> None:
+    operators = Operators.tiny(
+        kernels_library, tmp_path / "other", SHAPE, num_slots=2, capacity=8, source_tokens=16, records=True
+    )
+    paths = saved(tmp_path, (0, 0))
+    results: dict[str, npt.NDArray[Any]] = {name: np.zeros(2, np.int32) for name in fused_io.ENCODE_OUTPUTS}
+    arrays = operators.encoder_inputs([(5, 6, 2), (7, 2)], [0, 1]) | results
+    check_apart(open_encoder(kernels_library, paths[0]), encode_graph(SHAPE), paths[0], arrays)
+    arrays = operators.decoder_inputs() | {"num_steps": np.zeros(1, np.int32)}
+    check_apart(open_decoder(kernels_library, paths[1]), decode_graph(SHAPE), paths[1], arrays)
