@@ -30,7 +30,7 @@ class _Prepared:
     opened: Runners
     pairs: LanguagePairs
     aligner: Aligner | None
-    full_turn_seconds: float
+    step_seconds: dict[int, float]  # by rows
 
 
 def load_model(
@@ -52,7 +52,7 @@ def load_model(
     with _told_of(bundle, session_config.device):
         made = _prepared(bundle, engine_config, session_config)
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels
-        engine = Engine(runners, engine_config, listener, full_turn_seconds=made.full_turn_seconds)
+        engine = Engine(runners, engine_config, listener, step_seconds=made.step_seconds)
         engine.start()
         return LoadedModel(bundle, made.tokenizer, engine, pairs, statistics, made.aligner, kernels=kernels)
 
@@ -75,8 +75,8 @@ def _prepared(bundle: FoundBundle, engine_config: EngineConfig, session_config: 
     if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
         check_aligner(bundle, pairs, aligner)
     self_test(bundle, pairs, tokenizer, opened.runners, engine_config)
-    full_turn_seconds = warm_up(bundle, opened.runners, engine_config)
-    return _Prepared(tokenizer, opened, pairs, aligner, full_turn_seconds)
+    step_seconds = warm_up(bundle, opened.runners, engine_config)
+    return _Prepared(tokenizer, opened, pairs, aligner, step_seconds)
 
 
 @contextlib.contextmanager
