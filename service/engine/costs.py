@@ -9,7 +9,7 @@ from service.engine.sequence import Sequence
 _KEEP = 0.98  # weight of what was measured so far, at each measurement
 _MOST_SLOWER = 4.0  # than the average so far: a machine's momentary stall predicts nothing
 _LEAST_SECONDS = 1e-6  # of a step: some clocks stand still meanwhile
-_FIXED = 0.5  # share of a full step's time that does not depend on its rows, where no shape was measured
+_FIXED = 0.25  # share of a full step's time that does not depend on its rows, where no shape was measured
 
 # `excess` follows the multiple of its estimate that three of four sequences need at most. Of those that are accepted
 # just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
@@ -60,14 +60,19 @@ class Costs:
         self._shape: list[float] = np.interp(range(max_rows + 1), rows, longest_so_far).tolist()
         self._slowness = Average(1.0, self._shape[max_rows]) if step_seconds else Average()  # of a step, by its shape
         self._live_share = Average(1.0, 1.0)  # of rows times steps; rows that end within a run make no more steps
+        self._other_seconds = Average()  # of a turn, per step: what is done before and after its runs
         self._source_seconds = Average()
         self._token_seconds = Average()
         self._output_tokens = Average()  # of a sequence
         self._output_share = Average()  # output tokens per source token
         self.excess = 1.0  # what multiple of their estimates most sequences need at most
 
-    def stepped(self, num_rows: int, num_steps: int, num_row_steps: int, seconds: float) -> None:
-        """Record the duration of `num_steps` steps that began with `num_rows` rows, without encoding."""
+    def stepped(
+        self, num_rows: int, num_steps: int, num_row_steps: int, seconds: float, other_seconds: float = 0.0
+    ) -> None:
+        """Record the duration of a run of `num_steps` steps that began with `num_rows` rows, and `other_seconds` that
+        its turn took besides it and encoding."""
+        self._other_seconds.add(other_seconds, num_steps)
         self._slowness.add(max(seconds, num_steps * _LEAST_SECONDS), num_steps * self._shape[num_rows])
         self._live_share.add(num_row_steps, num_rows * num_steps)
 
@@ -126,13 +131,14 @@ class Costs:
         return self._slowness.mean * self._shape[min(num_rows, self.max_rows)]
 
     def turn_seconds(self, num_rows: int) -> float:
-        """Estimate a worker's step and what is encoded for it, where each sequence that ends is followed by a new one;
-        0 while unknown."""
+        """Estimate a worker's step with its share of the turn: of what is encoded, where each sequence that ends is
+        followed by a new one, and of all else. 0 while unknown."""
         num_rows = min(num_rows, self.max_rows)
         seconds = self.step_seconds(num_rows)
-        if seconds and self._output_tokens.mean:
-            seconds += self.source_seconds * num_rows / self._output_tokens.mean
-        return seconds
+        if not seconds:
+            return 0.0
+        encode_seconds = self.source_seconds * num_rows / self._output_tokens.mean if self._output_tokens.mean else 0.0
+        return seconds + self._other_seconds.mean + encode_seconds
 
     @property
     def full_turn_seconds(self) -> float:

@@ -444,13 +444,13 @@ class Engine:
     def _learn(self, worker: Worker, turn: Turn, now_seconds: float) -> float:
         """Record what a turn took; returns its duration so far."""
         assert worker.turn_began is not None
-        busy_seconds, encode_seconds = now_seconds - worker.turn_began, turn.encoded - turn.began
+        busy_seconds, run_seconds = now_seconds - worker.turn_began, turn.stepped - turn.encoded
         plan, result = turn.plan, turn.result
         if plan.admitted:
-            self.costs.encoded(len(plan.admitted), plan.num_padded_tokens, encode_seconds)
+            self.costs.encoded(len(plan.admitted), plan.num_padded_tokens, turn.encoded - turn.began)
         if result.num_steps and not result.has_run_failed:
-            step_seconds = busy_seconds - encode_seconds
-            self.costs.stepped(turn.num_rows, result.num_steps, result.num_row_steps, step_seconds)
+            other_seconds = busy_seconds - (turn.stepped - turn.began)
+            self.costs.stepped(turn.num_rows, result.num_steps, result.num_row_steps, run_seconds, other_seconds)
         return busy_seconds
 
     def _explained(self, error: EngineFailure) -> ServiceError:

@@ -119,6 +119,13 @@ def test_encoding_is_known_by_source_and_by_token_and_adds_to_turns() -> None:
     assert costs.full_turn_seconds == costs.turn_seconds(8) <= 2 * costs.turn_seconds(4)
 
 
+def test_what_else_a_turn_takes_is_no_part_of_its_steps() -> None:
+    costs = Costs(1, 8, {8: 0.01})
+    costs.stepped(8, 10, 80, 0.1, other_seconds=0.02)
+    assert costs.step_seconds(8) == pytest.approx(0.01)
+    assert costs.turn_seconds(8) == pytest.approx(0.012)
+
+
 def test_outputs_are_as_long_as_their_sources_make_them() -> None:
     costs = Costs(1, 8)
     costs.ended(new_sequence(source(10)), 20, 0.0)
