@@ -74,8 +74,8 @@ class Turn:
 
 
 class Worker:
-    """Owned by its thread; other threads read its sizes, and change `assigned` and `abandoned` under the engine's lock,
-    which is also that of `costs`, and which whoever calls `schedule` and `limits` holds."""
+    """Owned by its thread. Other threads read its sizes, and change `assigned` and `abandoned` under the engine's lock;
+    `schedule`, `limits` and `release` are called with that lock held."""
 
     def __init__(
         self,
