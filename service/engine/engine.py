@@ -59,7 +59,7 @@ class Engine:
         self.listener = listener
         self._clock = clock
         self._runners = runners
-        self.costs = Costs(len(runners), runners[0].spec.max_slots, step_seconds)
+        self.costs = Costs(len(runners), max(runner.spec.max_slots for runner in runners), step_seconds)
         self._lock = threading.RLock()  # entered in C, unlike a condition
         self._changed = threading.Condition(self._lock)
         self._failure: BaseException | None = None
