@@ -5,10 +5,10 @@ from collections.abc import Sequence as Sequence_
 from service.domain.call import Origin
 from service.domain.errors import InvalidRequest, Overloaded, Path, TooLate, TooLong, TooMany
 from service.domain.translation import Priority
-from service.engine.requests import Requests
+from service.engine.costs import Costs
+from service.engine.request_queue import RequestQueue
 from service.engine.runner import RunnerSpec
 from service.engine.sequence import Sequence, SequenceStatus
-from service.engine.throughput import Throughput
 
 # The default target delay of a standing queue: a fraction of a sequence's time in a full batch, so that admitted
 # sequences finish not much later than without a queue.
@@ -138,19 +138,19 @@ class Admission:
     Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
     """
 
-    def __init__(self, requests: Requests, throughput: Throughput, max_waiting: int, max_queue_seconds: float) -> None:
+    def __init__(self, queue: RequestQueue, costs: Costs, max_waiting: int, max_queue_seconds: float) -> None:
         """Allow at most `max_waiting` waiting sequences, and reject calls that would wait longer than
         `max_queue_seconds` for a first slot; 0 means the limit given by `ControlledDelay`, whose target is a quarter of
         a sequence's time in a full batch, at least a quarter of a second."""
-        self._requests = requests
-        self._throughput = throughput
+        self._queue = queue
+        self._costs = costs
         self._max_waiting = max_waiting
         self._max_queue_seconds = max_queue_seconds
         self._delays = {priority: ControlledDelay() for priority in Priority}
 
     def wait_seconds(self, num_free_slots: int, priority: Priority = Priority.NORMAL) -> float:
         """Return the length of the queue: the wait for a first slot if all calls took turns, regardless of caller."""
-        return self._seconds_for(self._requests.waiting.num_calls_ahead(priority), num_free_slots)
+        return self._seconds_for(self._queue.waiting.num_calls_ahead(priority), num_free_slots)
 
     def check_queue(self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float) -> None:
         """Reject a call based only on its priority and origin, before anything else is known about it.
@@ -161,7 +161,7 @@ class Admission:
         if self._has_room(num_free_slots):
             self._delays[priority].is_short(now_seconds)
             return
-        wait = self._seconds_for(self._requests.waiting.num_ahead(priority, origin), num_free_slots)
+        wait = self._seconds_for(self._queue.waiting.num_ahead(priority, origin), num_free_slots)
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
         if wait > limit:
             raise Overloaded(
@@ -184,15 +184,15 @@ class Admission:
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
-        waiting = self._requests.waiting
-        room = waiting.room(origin) if waiting.num_sequences else self._max_waiting
+        waiting = self._queue.waiting
+        room = waiting.room(origin) if self._queue.num_waiting else self._max_waiting
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
                 "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
                 "{room}",
                 _hint(self._seconds_for(excess, 0)),
                 number=len(sequences),
-                num_waiting=self._requests.waiting.num_sequences,
+                num_waiting=self._queue.num_waiting,
                 most=self._max_waiting,
                 room=room,
                 advice=_LATER,
@@ -207,11 +207,11 @@ class Admission:
     ) -> None:
         first = sequences[0]
         if len(sequences) == 1 and self._has_room(num_free_slots):
-            longest_seconds = first.max_tokens * self._throughput.full_turn_seconds
+            longest_seconds = first.max_tokens * self._costs.full_turn_seconds
             if left_seconds > _AMPLE * longest_seconds > 0.0:  # as for most calls, which need no estimate
                 return
         num_slots = first.num_slots
-        tokens = [self._throughput.expected_tokens(sequence) for sequence in sequences]
+        tokens = [self._costs.expected_tokens(sequence) for sequence in sequences]
         work = (num_slots * sum(tokens), max(tokens))
         alone = self._decode_seconds(*work, num_slots)
         if _BENEFIT_OF_DOUBT * alone > left_seconds:
@@ -223,13 +223,13 @@ class Admission:
             )
         wait = 0.0
         if not self._has_room(num_free_slots):
-            num_ahead = self._requests.waiting.num_ahead(first.priority, first.origin, len(sequences))
+            num_ahead = self._queue.waiting.num_ahead(first.priority, first.origin, len(sequences))
             wait = self._seconds_for(num_ahead, num_free_slots)
-        num_joining = self._requests.waiting.num_sequences // self._throughput.num_workers
+        num_joining = self._queue.num_waiting // self._costs.num_workers
         seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
         slowdown = seconds / alone if alone else 1.0
         share = min((slowdown - 1.0) / (_BUSY - 1.0), 1.0)
-        fraction = _BENEFIT_OF_DOUBT + share * (self._throughput.excess - _BENEFIT_OF_DOUBT)
+        fraction = _BENEFIT_OF_DOUBT + share * (self._costs.excess - _BENEFIT_OF_DOUBT)
         if fraction * seconds > left_seconds:
             raise Overloaded(
                 "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
@@ -247,32 +247,32 @@ class Admission:
         """Return the longest acceptable wait for a first slot."""
         if self._max_queue_seconds:
             return self._max_queue_seconds
-        typical = self._throughput.typical_tokens * self._throughput.full_turn_seconds
+        typical = self._costs.typical_tokens * self._costs.full_turn_seconds
         target = max(_QUEUE_SHARE * typical, _LEAST_QUEUE_SECONDS)
         return self._delays[priority].limit_seconds(now_seconds, self.wait_seconds(num_free_slots, priority), target)
 
     def _decode_seconds(self, rows: float, longest: float, num_rows: int) -> float:
         """Estimate how long `rows` row-steps take once they have slots, with `num_rows` rows in use in each worker;
         `longest` is the number of steps of the longest sequence."""
-        throughput = self._throughput
-        return max(rows * throughput.seconds_per_row, longest * throughput.turn_seconds(num_rows))
+        costs = self._costs
+        return max(rows * costs.seconds_per_row, longest * costs.turn_seconds(num_rows))
 
     def _has_room(self, num_free_slots: int) -> bool:
         """Return whether a call would not wait, whosever turn comes first: `_seconds_for` is 0 even behind all others.
         Most calls are answered by this."""
-        requests = self._requests
-        num_waiting = requests.waiting.num_sequences
+        queue = self._queue
+        num_waiting = queue.num_waiting
         if not num_waiting:
             return num_free_slots > 0
-        places = num_waiting * num_free_slots * self._throughput.typical_tokens
-        return (num_waiting + 1) * requests.coalescing.waiting_rows <= places
+        places = num_waiting * num_free_slots * self._costs.typical_tokens
+        return (num_waiting + 1) * queue.coalescing.waiting_rows <= places
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """Estimate the time until `num_ahead` waiting sequences and one more have slots."""
-        num_waiting, typical = self._requests.waiting.num_sequences, self._throughput.typical_tokens
-        rows = self._requests.coalescing.waiting_rows / num_waiting if num_waiting else typical
+        num_waiting, typical = self._queue.num_waiting, self._costs.typical_tokens
+        rows = self._queue.coalescing.waiting_rows / num_waiting if num_waiting else typical
         total = (num_ahead + 1) * rows - num_free_slots * typical
-        return max(total, 0.0) * self._throughput.seconds_per_row
+        return max(total, 0.0) * self._costs.seconds_per_row
 
 
 def _hint(seconds: float) -> float:

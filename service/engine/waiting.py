@@ -47,10 +47,6 @@ class WaitingQueue:
     def __contains__(self, sequence: Sequence) -> bool:
         return sequence in self._classes[sequence.priority].round
 
-    def can_admit(self, num_sequences: int) -> bool:
-        """Return whether `admit` would take `num_sequences` more."""
-        return self.num_sequences + num_sequences <= self._max_waiting
-
     def room(self, origin: Origin) -> int:
         """Return how many more sequences of this origin should be admitted, never more than `admit` would take.
 
@@ -70,9 +66,9 @@ class WaitingQueue:
         return max(min(room, free // per_newcomer), 0)
 
     def admit(self, sequences: Iterable[Sequence]) -> None:
-        """Append sequences. Requires `room` or `can_admit`, and that none of them already waits."""
+        """Append sequences. Requires `room`, and that none of them already waits."""
         for sequence in sequences:
-            assert self.num_sequences < self._max_waiting, "admit without can_admit"
+            assert self.num_sequences < self._max_waiting, "admit without room"
             class_ = self._classes[sequence.priority]
             if not class_.round.size:  # time without waiting sequences is not saved up
                 class_.next_turn = max(class_.next_turn, self._clock)

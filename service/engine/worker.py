@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from service.domain.errors import EngineFailure, Public
 from service.engine.batch import Batch
+from service.engine.costs import Costs
 from service.engine.integrity import expect
 from service.engine.reports import TurnStats
-from service.engine.run_length import RunLength
 from service.engine.runner import ONE_STEP, EncodeJob, RunLimits, Runner, RunTerminated
-from service.engine.scheduler import StepPlan, schedule
+from service.engine.scheduler import StepPlan, encode_budget, run_limits, schedule
 from service.engine.search.search import new_search
 from service.engine.sequence import DecodedHypothesis, Sequence
-from service.engine.throughput import Pace
 
 _log = logging.getLogger(__name__)
 
@@ -47,22 +46,56 @@ class Turn:
     refused: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
     result: StepResult = field(default_factory=StepResult)
 
+    def stats(
+        self,
+        busy_seconds: float,
+        num_followers: int,
+        queue_seconds: Sequence_[float],
+        first_token_seconds: Sequence_[float],
+    ) -> TurnStats:
+        """Return the turn's statistics, with what the engine knows of it."""
+        has_encoded, result = bool(self.plan.admitted), self.result
+        return TurnStats(
+            ended_seconds=self.stepped,
+            busy_seconds=busy_seconds,
+            encode_seconds=self.encoded - self.began if has_encoded else 0.0,
+            num_encoded=len(self.plan.admitted),
+            num_followers=num_followers,
+            encoded_tokens=self.plan.num_tokens if has_encoded else 0,
+            padded_tokens=self.plan.num_padded_tokens if has_encoded else 0,
+            run_seconds=self.stepped - self.encoded if self.num_rows else 0.0,
+            num_steps=result.num_steps,
+            num_row_steps=result.num_row_steps,
+            batch_size=self.num_rows,
+            num_generated=result.num_generated,
+            queue_seconds=queue_seconds,
+            first_token_seconds=first_token_seconds,
+        )
+
 
 class Worker:
-    """Owned by its thread; other threads read its sizes, and add to `abandoned` under the engine's lock."""
+    """Owned by its thread. Other threads read its sizes, and change `assigned` and `abandoned` under the engine's lock;
+    `schedule`, `limits` and `release` are called with that lock held."""
 
     def __init__(
-        self, runner: Runner, max_encode_tokens: int, clock: Callable[[], float], *, checks_integrity: bool
+        self,
+        runner: Runner,
+        costs: Costs,
+        max_encode_tokens: int,
+        clock: Callable[[], float],
+        *,
+        checks_integrity: bool,
     ) -> None:
         self.runner = runner
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
         self.search = new_search(runner, self.batch)
+        self.assigned: set[Sequence] = set()  # joining or running, and wanted
         self.abandoned: list[Sequence] = []  # running, but no longer wanted: to be removed before the next turn
         self.turn_began: float | None = None  # `None` between turns
         self.unreported: list[TurnStats] = []
+        self._costs = costs
+        self._max_encode_tokens = max_encode_tokens
         self._clock = clock
-        self._pace = Pace(max_encode_tokens)
-        self._run_length = RunLength()
         self._num_failed_turns = 0
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
@@ -73,10 +106,18 @@ class Worker:
             self.remove(sequence)
         self.abandoned.clear()
 
+    def release(self, leader: Sequence) -> bool:
+        """Record that a sequence has left its rows; returns false if it was given up meanwhile and needs no update."""
+        if leader in self.abandoned:
+            self.abandoned.remove(leader)
+            return False
+        self.assigned.remove(leader)
+        return True
+
     def schedule(self, candidates: Iterable[Sequence], max_sequences: int) -> StepPlan:
         """Choose the sequences that join in the next turn, at most `max_sequences`."""
         batch = self.batch
-        budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
+        budget = encode_budget(self._costs, batch.num_rows, batch.num_free, self._max_encode_tokens)
         return schedule(candidates, batch.num_free, budget, max_sequences, pads=self.runner.spec.pads_sources)
 
     def limits(
@@ -100,10 +141,10 @@ class Worker:
             unseen = [each for each in (*self._without_token, *joining) if each in watched]
             steps_to_first_token = min(map(self._steps_to_first_token, unseen), default=None)
         needs_row = are_waiting and num_rows >= self.batch.max_slots
-        return self._run_length.limits(
+        return run_limits(
+            self._costs,
             num_rows,
             self.batch.num_sequences + len(joining),
-            self._pace.awaited_seconds,
             is_awaited=(are_waiting and not needs_row) or len(watched) > 0,
             needs_row=needs_row,
             seconds_left=seconds_left,
@@ -117,23 +158,17 @@ class Worker:
         encoded = self._clock()
         num_rows = self.batch.num_rows
         result = self.step(plan.limits) if num_rows else StepResult()
-        turn = Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
-        if plan.admitted:
-            self._pace.encoded(len(plan.admitted), plan.num_padded_tokens, encoded - began)
-        if num_rows:
-            self._pace.stepped(turn.stepped - encoded)
-            self._run_length.measured(num_rows, result.num_steps, turn.stepped - encoded)
-        return turn
+        return Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
 
-    def check_integrity(self, at_home: Collection[Sequence], joining: Collection[Sequence] = ()) -> None:
+    def check_integrity(self, joining: Collection[Sequence] = ()) -> None:
         """Check that the batch's sequences and those `joining` it are the ones assigned to this worker, or abandoned.
 
         Raises:
             IntegrityError: the state is inconsistent; says how.
         """
         expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
-        expect(not set(self.abandoned).intersection(at_home), "an abandoned sequence is assigned to a worker")
-        expected, found = {*at_home, *self.abandoned}, {*self.batch.sequences, *joining}
+        expect(self.assigned.isdisjoint(self.abandoned), "an abandoned sequence is assigned to a worker")
+        expected, found = {*self.assigned, *self.abandoned}, {*self.batch.sequences, *joining}
         lost, strange = len(expected - found), len(found - expected)
         expect(not lost, f"{lost} of {len(expected)} sequences assigned to a worker have no rows there")
         expect(not strange, f"{strange} of {len(found)} sequences have rows in a worker that they are not assigned to")

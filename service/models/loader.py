@@ -28,7 +28,7 @@ class _Prepared:
     tokenizer: Tokenizer
     opened: Runners
     pairs: LanguagePairs
-    full_turn_seconds: float
+    step_seconds: dict[int, float]  # by rows
 
 
 def load_model(
@@ -50,7 +50,7 @@ def load_model(
     with _told_of(bundle, session_config.device):
         made = _prepared(bundle, engine_config, session_config)
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels
-        engine = Engine(runners, engine_config, listener, full_turn_seconds=made.full_turn_seconds)
+        engine = Engine(runners, engine_config, listener, step_seconds=made.step_seconds)
         engine.start()
         return LoadedModel(bundle, made.tokenizer, engine, pairs, statistics, made.opened.aligner, kernels=kernels)
 
@@ -73,8 +73,8 @@ def _prepared(bundle: FoundBundle, engine_config: EngineConfig, session_config: 
     if opened.aligner is not None:
         check_aligner(bundle, pairs, opened.aligner)
     self_test(bundle, pairs, tokenizer, opened.runners, engine_config)
-    full_turn_seconds = warm_up(bundle, opened.runners, engine_config)
-    return _Prepared(tokenizer, opened, pairs, full_turn_seconds)
+    step_seconds = warm_up(bundle, opened.runners, engine_config)
+    return _Prepared(tokenizer, opened, pairs, step_seconds)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ _LEAST_PER_WORKER = 8  # of which a beam needs as many as it is wide
 # with 64, 96 callers got an eighth more than with 32 of the shipped model, and a quarter more of the base shape.
 _LEAST_FUSED = 64
 _NUM_ROUNDS = 2
+_PART = 4  # of a worker's slots, one part is measured, too
 _ENOUGH = 0.8  # of the highest number of rows per second
 _LONGEST_STEP_SECONDS = 0.1  # every sequence waits that long for each token
 _LEAST_STEPS = 4  # the first one touches memory for the first time
@@ -36,11 +37,11 @@ _MEASURED_SECONDS = 0.03
 _BEAM_SIZE = 4
 
 
-def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> float:
+def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> dict[int, float]:
     """Run full batches, a beam and changed scores for a few steps; if the number of slots was left open, choose it.
 
     On return each worker's runner has its slots, and an engine can start on them. Returns the seconds of the slowest
-    worker's step with all of its slots in use.
+    worker's step by its number of rows: one, some, and all of its slots.
 
     Raises:
         BundleError: a run failed.
@@ -49,26 +50,30 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
     slot_counts = worthwhile_counts(len(runners), searches=runners[0].spec.searches)
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
 
-    def lanes_step_seconds() -> float:
+    def lanes_step_seconds(num_rows: Sequence_[int]) -> dict[int, float]:
         """Measure the workers' steps concurrently, as they will run, since they share memory bandwidth and caches."""
         with ThreadPoolExecutor(len(runners)) as pool:
             filling = [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]
             filled = [each.result() for each in filling]
-            workers = [pool.submit(fastest_step, runner, batch) for runner, batch in zip(runners, filled, strict=True)]
-            seconds = max(worker.result() for worker in workers)
+            seconds = {}
+            for number in num_rows:
+                pairs = zip(runners, filled, strict=True)
+                workers = [pool.submit(fastest_step, runner, batch, number) for runner, batch in pairs]
+                seconds[number] = max(worker.result() for worker in workers)
         for runner in runners:
             runner.idle()
         return seconds
 
     def step_seconds(num_slots: int) -> float | None:
+        per_worker = num_slots // len(runners)
         try:
             for runner in runners:
-                runner.resize(num_slots // len(runners))
+                runner.resize(per_worker)
         except DeviceUnavailable:
             if num_slots == slot_counts[0]:
                 raise
             return None
-        return lanes_step_seconds()
+        return lanes_step_seconds([per_worker])[per_worker]
 
     try:
         if engine_config.max_slots is None:
@@ -76,7 +81,8 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
             for runner in runners:
                 runner.resize(chosen // len(runners))
             _LOG.info("%s: %d slots, divided among batches: %d", bundle.directory, chosen, len(runners))
-        seconds = lanes_step_seconds()
+        max_slots = runners[0].spec.max_slots
+        seconds = lanes_step_seconds(sorted({1, -(-max_slots // _PART), max_slots}))
     except DeviceUnavailable:
         raise
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
@@ -131,17 +137,18 @@ def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) ->
     return batch
 
 
-def fastest_step(runner: Runner, batch: Batch) -> float:
-    """Return the seconds of the fastest of a few steps with all slots, previously filled, in use."""
+def fastest_step(runner: Runner, batch: Batch, num_rows: int) -> float:
+    """Return the seconds of the fastest of a few steps with so many of the slots, all previously filled, in use."""
     rows = batch.state.rows
     seconds = []
     for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
         rows["token_id"], rows["length"], rows["status"] = runner.spec.decoder_start_id, length, fused_io.RUNNING
         began = time.perf_counter()
         if runner.spec.searches:
-            cast(SearchRunner, runner).search(len(rows), ONE_STEP)
+            cast(SearchRunner, runner).search(num_rows, ONE_STEP)
         else:
-            live = Rows(batch.token_ids, batch.lengths, batch.source_lengths, batch.limits)
+            part = slice(num_rows)
+            live = Rows(batch.token_ids[part], batch.lengths[part], batch.source_lengths[part], batch.limits[part])
             cast(StepRunner, runner).run(live, Fetch(True, False, 0), 1)
         seconds.append(time.perf_counter() - began)
         if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:

@@ -1,7 +1,7 @@
 """A real engine on fake runners, its workers stepped in any order, checked against a model of what it promises.
 
-No thread is started: rules perform what a worker's thread does in a turn (`Turns.begin`, `Worker.run`, `Turns.end`), so
-that any order of several workers' turns, and everything that may happen in between, can be played and replayed.
+No thread is started: rules perform what a worker's thread does in a turn (`Engine.begin`, `Worker.run`, `Engine.end`),
+so that any order of several workers' turns, and everything that may happen in between, can be played and replayed.
 """
 
 import itertools
@@ -34,7 +34,7 @@ from service.engine.worker import Turn, Worker
 from tests.clock import Clock
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
 from tests.unit.engine.fake_search_runner import FakeSearchRunner
-from tests.unit.engine.recorder import Recorder, new_sequence
+from tests.unit.engine.recorder import Recorder, held, new_sequence
 
 MAX_WAITING = 16
 KV_CAPACITY = 16
@@ -65,7 +65,7 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     engine.submit([sequence])
     (worker,) = engine.workers
     while not recorder.updates:
-        assert engine.turns.run(worker)
+        assert engine.run_turn(worker)
     (update,) = recorder.updates
     assert update.error is None or isinstance(update.error, EngineFailure)
     return update.hypotheses if update.error is None else None
@@ -245,14 +245,14 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self, number: int) -> None:
         worker = self.workers[number % len(self.workers)]
         is_idle = worker not in self.plans and worker not in self.turns
-        if is_idle and not self.has_ended and self.engine.turns.has_work(worker):
+        if is_idle and not self.has_ended and self.engine.has_work(worker):
             self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
         expected = self._receive()
         has_cause = bool(expected or worker.abandoned or self.aborted or worker.batch.num_rows)
         self.aborted.clear()
-        plan = self.engine.turns.begin(worker)
+        plan = self.engine.begin(worker)
         assert plan is not None
         for leader in plan.admitted:
             assert leader in self.waiting, "who joins did not wait"
@@ -343,7 +343,7 @@ class EngineMachine(RuleBasedStateMachine):
             del self.worker_of[leader]
         if self.has_ended:  # all results are delivered
             expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
-        self.engine.turns.end(worker, turn)
+        self.engine.end(worker, turn)
         self._told(expected)
         try:
             worker.count_failures(turn)
@@ -358,7 +358,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _turn(self, worker: Worker) -> None:
         if worker not in self.plans and worker not in self.turns:
-            if not self.engine.turns.has_work(worker):
+            if not self.engine.has_work(worker):
                 return
             if self.has_ended:
                 self._leave_loop(worker)
@@ -384,7 +384,7 @@ class EngineMachine(RuleBasedStateMachine):
     def _die(self, worker: Worker, error: BaseException) -> None:
         """End a worker's loop by an error, which is not reported if the engine had been stopped before."""
         tells = not self.has_ended
-        with patch.object(self.engine.turns, "begin", side_effect=error):
+        with patch.object(self.engine, "begin", side_effect=error):
             self.engine.run(worker)
         self._all_are_told()
         assert not tells or self.recorder.failures[-1] is error
@@ -418,9 +418,7 @@ class EngineMachine(RuleBasedStateMachine):
     @invariant()
     def somebody_looks_after_who_is_left(self) -> None:
         if self.live and not self.plans and not self.turns:
-            assert any(self.engine.turns.has_work(worker) for worker in self.workers), (
-                "all workers sleep and somebody waits"
-            )
+            assert any(self.engine.has_work(worker) for worker in self.workers), "all workers sleep and somebody waits"
 
     @invariant()
     def the_queue_is_as_long_as_it_should_be(self) -> None:
@@ -428,7 +426,7 @@ class EngineMachine(RuleBasedStateMachine):
             snapshot = self.engine.snapshot()
             assert snapshot.num_waiting == len(self.waiting)
             assert snapshot.num_waiting_tokens == sum(len(each.source_ids) for each in self.waiting)
-            assert all(sequence in self.engine.turns.requests for sequence in self.live)
+            assert all(sequence in self.engine.queue for sequence in self.live)
 
     def teardown(self) -> None:
         if not hasattr(self, "engine"):
@@ -445,8 +443,8 @@ class EngineMachine(RuleBasedStateMachine):
         told = Counter(update.sequence for update in self.recorder.updates)
         assert told == Counter(self.accepted), "each is told once"
         if not self.has_ended:
-            assert not any(self.engine.held().values()), "something is left over"
-            self.engine.turns.check_integrity(self.workers[0])
+            assert not any(held(self.engine).values()), "something is left over"
+            self.engine.check_integrity(self.workers[0])
         self._progress_was_true()
 
     def _drain(self) -> None:
@@ -460,11 +458,7 @@ class EngineMachine(RuleBasedStateMachine):
         raise AssertionError(f"{len(self.live)} are left after {most} rounds")
 
     def _is_busy(self, worker: Worker) -> bool:
-        return (
-            worker in self.plans
-            or worker in self.turns
-            or bool(not self.has_ended and self.engine.turns.has_work(worker))
-        )
+        return worker in self.plans or worker in self.turns or bool(not self.has_ended and self.engine.has_work(worker))
 
     def _besiege(self) -> None:
         """Refill the queue with newcomers of the highest priority; earlier sequences must still get their results."""

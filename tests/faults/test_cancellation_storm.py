@@ -29,6 +29,7 @@ from tests.servers import (
     eventually,
     read_line,
 )
+from tests.unit.engine.recorder import held
 
 IN_FLIGHT = 64
 SHARE_GIVEN_UP = 0.4
@@ -78,7 +79,7 @@ class Left:
             "waiting tokens": snapshot.num_waiting_tokens,
             "running": snapshot.num_running,
             "slots": snapshot.slots_used,
-            **engine.held(),
+            **held(engine),
             "pending calls": self._server.server.translator.num_pending,
             "leases": model.leases.num_held,
             "tasks": self._loop.run(_num_tasks()),

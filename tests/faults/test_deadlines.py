@@ -122,7 +122,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(
     server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
     engine = server.server.models[0].engine
     turns = Turns(engine, monkeypatch)
-    monkeypatch.setattr(engine.turns.requests.deadlines, "pop_expired", lambda now_seconds: [])
+    monkeypatch.setattr(engine.queue, "take_unwanted", lambda now_seconds: [])
     monkeypatch.setattr(engine, "abort", lambda sequences: None)  # otherwise the handler's cancellation would help it
     send_with_deadlines(server, 60, seed=2)
     eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)
@@ -139,7 +139,7 @@ def test_what_cannot_be_done_in_time_is_refused_at_the_door(
         client.translate(distinct_texts(20), "en", "de")
     admitted = server.metric("dragoman_admissions_total", model="tiny")
     texts = distinct_texts(900)
-    seconds = 0.4 * 900 * engine.throughput.typical_tokens * engine.throughput.seconds_per_row
+    seconds = 0.4 * 900 * engine.costs.typical_tokens * engine.costs.seconds_per_row
     request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
     with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
         pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=seconds)

@@ -11,14 +11,13 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
-from service.domain.translation import Priority
+from service.domain.translation import FinishReason, Priority
 from service.engine import waiting
 from service.engine.coalescing import Coalescing
-from service.engine.deadlines import Deadlines
+from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
-from service.engine.requests import Requests
+from service.engine.request_queue import RequestQueue, Unwanted
 from service.engine.sequence import Sequence
-from service.engine.turns import Turns
 from service.engine.waiting import WaitingQueue
 from service.engine.worker import Worker
 from tests.faults.engine_machine import EngineMachine
@@ -61,7 +60,12 @@ class Planted:
 
     @staticmethod
     def a_deadline_is_missed(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Deadlines, "pop_expired", lambda self, now: [])
+        take = RequestQueue.take_unwanted
+
+        def take_aborted(queue: RequestQueue, now: float) -> list[Unwanted]:
+            return [each for each in take(queue, now) if each[-1] is not FinishReason.DEADLINE]
+
+        patch.setattr(RequestQueue, "take_unwanted", take_aborted)
 
     @staticmethod
     def nobody_is_given_up(patch: pytest.MonkeyPatch) -> None:
@@ -74,13 +78,13 @@ class Planted:
 
     @staticmethod
     def somebody_is_told_twice(patch: pytest.MonkeyPatch) -> None:
-        take = Requests.take_updates
-        patch.setattr(Requests, "take_updates", lambda self: 2 * take(self))
+        take = RequestQueue.take_updates
+        patch.setattr(RequestQueue, "take_updates", lambda self: 2 * take(self))
 
     @staticmethod
     def somebody_is_forgotten_when_the_engine_dies(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(
-            Requests, "fail_all", lambda self, error: [self._end(each, error=error) for each in list(self.live)[1:]]
+            RequestQueue, "fail_all", lambda self, error: [self._end(each, error=error) for each in list(self.live)[1:]]
         )
 
     @staticmethod
@@ -104,7 +108,7 @@ class Planted:
 
     @staticmethod
     def a_wake_up_is_missed(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Turns, "has_work", lambda self, worker: bool(worker.batch.num_rows))
+        patch.setattr(Engine, "has_work", lambda self, worker: bool(worker.batch.num_rows))
 
 
 @pytest.mark.parametrize("fault", [name for name in vars(Planted) if not name.startswith("_")])
@@ -120,7 +124,7 @@ def test_a_servers_engine_compares_its_books(loop_thread: LoopThread, tiny_model
 
     def translate_with_wrong_books() -> None:
         with in_process(loop_thread, config) as server, server.client() as client:
-            server.server.models[0].engine.turns.requests.waiting.num_tokens += 1
+            server.server.models[0].engine.queue.waiting.num_tokens += 1
             with contextlib.suppress(ClientError):
                 client.translate(["Hello"], "en", "de")
 

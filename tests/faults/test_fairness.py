@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from service.calls.keys import Quotas, key_lines, new_key
-from service.engine.throughput import Throughput
+from service.engine.costs import Costs
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
@@ -95,7 +95,7 @@ def test_a_greedy_caller_gets_nobody_else_refused(
     serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
 ) -> None:
     # A pace that a busy machine does not change: 30 to 40 ms per text, so more than two seconds for 60.
-    monkeypatch.setattr(Throughput, "seconds_per_row", property(lambda _: 0.001))
+    monkeypatch.setattr(Costs, "seconds_per_row", property(lambda _: 0.001))
     server = serve(max_slots=2, max_queue_seconds=0.5)
     codes = loop_thread.run(greedy_and_small(server.address), timeout_seconds=patient(60))
     assert codes["small"] == {"OK": NUM_SMALL}

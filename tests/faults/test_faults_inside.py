@@ -279,14 +279,14 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
     monkeypatch.undo()
     ids = tuple(tokenizer.encode(bad))
     poisoned: list[tuple[int, ...]] = []
-    finish = here.engine.turns.requests.finish
+    finish = here.engine.queue.finish
 
     def watched(leader: Any, hypotheses: Any) -> None:
         if tuple(leader.source_ids[: len(ids)]) == ids:
             poisoned.append(tuple(hypotheses[0].token_ids))
         finish(leader, hypotheses)
 
-    monkeypatch.setattr(here.engine.turns.requests, "finish", watched)
+    monkeypatch.setattr(here.engine.queue, "finish", watched)
     is_poisoned = lambda token_ids: bool(token_ids) and tuple(token_ids) in poisoned  # noqa: E731
     decode = Fault(tokenizer.decode, RuntimeError("broken piece"), ALWAYS, is_poisoned)
     monkeypatch.setattr(tokenizer, "decode", decode)
@@ -351,10 +351,10 @@ def test_a_cache_that_can_not_grow_fails_its_calls_only(
 THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
     "scheduler": lambda site: (site.worker, "schedule"),
     "worker": lambda site: (site.worker, "run"),
-    "requests, coming": lambda site: (site.engine.turns.requests, "admit"),
-    "requests, starting": lambda site: (site.engine.turns.requests, "start"),
-    "requests, going": lambda site: (site.engine.turns.requests, "finish"),
-    "books": lambda site: (site.engine.turns.requests, "take_updates"),
+    "requests, coming": lambda site: (site.engine.queue, "admit"),
+    "requests, starting": lambda site: (site.engine.queue, "start"),
+    "requests, going": lambda site: (site.engine.queue, "finish"),
+    "books": lambda site: (site.engine.queue, "take_updates"),
     "listener, updates": lambda site: (site.engine.listener, "on_updates"),
     "listener, statistics": lambda site: (site.engine.listener, "on_turn"),
     "search": lambda site: (site.worker, "step"),

@@ -9,10 +9,10 @@ import pytest
 
 from service.domain.errors import Overloaded, TooLate
 from service.engine.config import EngineConfig
+from service.engine.costs import Costs
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.engine.throughput import Throughput
 from tests.clock import Clock
 from tests.unit.engine.recorder import new_sequence
 from tests.unit.engine.timed_runner import TimedRunner
@@ -53,15 +53,15 @@ class Load:
             lambda num_rows: step_seconds(num_rows) * chance.lognormvariate(0.0, 0.1),
             self._arrive,
         )
-        full_turn_seconds = step_seconds(NUM_SLOTS)
-        self._engine = Engine([runner], EngineConfig(), self, clock=self.clock, full_turn_seconds=full_turn_seconds)
+        measured = {number: step_seconds(number) for number in (1, NUM_SLOTS)}
+        self._engine = Engine([runner], EngineConfig(), self, clock=self.clock, step_seconds=measured)
 
     def play(self) -> None:
         self._engine.open()
         (worker,) = self._engine.workers
-        while self._coming or self._engine.turns.has_work(worker):
-            if self._engine.turns.has_work(worker):
-                self._engine.turns.run(worker)
+        while self._coming or self._engine.has_work(worker):
+            if self._engine.has_work(worker):
+                self._engine.run_turn(worker)
             else:
                 self.clock.now = max(self.clock.now, self._coming[-1])
                 self._arrive()
@@ -120,8 +120,8 @@ def test_what_is_accepted_is_in_time(objective: int) -> None:
 
 
 def test_estimates_that_are_too_low_are_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn_seconds = Throughput.turn_seconds
-    monkeypatch.setattr(Throughput, "turn_seconds", lambda self, num_rows: 0.6 * turn_seconds(self, num_rows))
+    turn_seconds = Costs.turn_seconds
+    monkeypatch.setattr(Costs, "turn_seconds", lambda self, num_rows: 0.6 * turn_seconds(self, num_rows))
     calls = Load(2.0 * CAPACITY, TIGHT * ALONE_SECONDS, seed=1)
     calls.play()
     assert calls.num_good > 0.8 * played(2.0, TIGHT).num_good
@@ -129,14 +129,13 @@ def test_estimates_that_are_too_low_are_corrected(monkeypatch: pytest.MonkeyPatc
 
 def test_estimates_that_were_too_low_for_a_while_are_trusted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """`excess` is as high as it can be when the load begins, so nobody is accepted who would correct it."""
-    begin = Throughput.__init__
+    begin = Costs.__init__
 
-    def begun(self: Throughput, *args: Any) -> None:
+    def begun(self: Costs, *args: Any) -> None:
         begin(self, *args)
-        for _ in range(200):
-            self.took(0.01, 10.0)
+        self.excess = 4.0
 
-    monkeypatch.setattr(Throughput, "__init__", begun)
+    monkeypatch.setattr(Costs, "__init__", begun)
     calls = Load(2.0 * CAPACITY, TIGHT * ALONE_SECONDS, seed=1)
     calls.play()
     assert calls.num_good > 0.95 * played(2.0, TIGHT).num_good
@@ -144,7 +143,7 @@ def test_estimates_that_were_too_low_for_a_while_are_trusted_again(monkeypatch: 
 
 def test_with_the_benefit_of_the_doubt_for_everybody_nearly_all_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The positive control."""
-    monkeypatch.setattr(Throughput, "excess", 0.75)
+    monkeypatch.setattr(Costs, "excess", property(lambda _: 0.75, lambda *_: None), raising=False)
     calls = Load(2.0 * CAPACITY, TIGHT * ALONE_SECONDS, seed=1)
     calls.play()
     assert calls.num_good < 0.5 * played(2.0, TIGHT).num_good

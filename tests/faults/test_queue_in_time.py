@@ -11,10 +11,10 @@ import pytest
 from service.domain.errors import Overloaded
 from service.domain.translation import FinishReason
 from service.engine.admission import BURST_SECONDS, INTERVAL_SECONDS, Admission
-from service.engine.requests import Requests
+from service.engine.costs import Costs
+from service.engine.request_queue import RequestQueue
 from service.engine.scheduler import schedule
 from service.engine.sequence import DecodedHypothesis, Sequence
-from service.engine.throughput import Throughput
 from tests.clock import Clock
 from tests.unit.engine.recorder import new_sequence
 
@@ -60,18 +60,18 @@ def poisson(rate: float, caller: str, chance: random.Random) -> Iterable[tuple[f
 def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -> dict[str, Outcome]:
     """Simulate calls on one worker; return the outcomes by caller."""
     chance, clock = random.Random(7), Clock()
-    throughput = Throughput(1, NUM_SLOTS, turn_seconds(NUM_SLOTS))
-    throughput.ended(round(MEAN_TOKENS), round(MEAN_TOKENS))
-    requests = Requests(100_000, clock, throughput.expected_rows)
-    admission = Admission(requests, throughput, 100_000, max_queue_seconds)
+    costs = Costs(1, NUM_SLOTS, {number: turn_seconds(number) for number in (1, NUM_SLOTS)})
+    costs.ended(new_sequence((7,) * round(MEAN_TOKENS)), round(MEAN_TOKENS), 0.0)
+    requests = RequestQueue(100_000, clock, costs.expected_rows)
+    admission = Admission(requests, costs, 100_000, max_queue_seconds)
     coming = sorted(calls, reverse=True)
     outcomes = {caller: Outcome() for _, caller in coming}
     owners: dict[Sequence, str] = {}
     steps: dict[Sequence, int] = {}
     left: dict[Sequence, int] = {}  # of running sequences
     clock.now = 0.0
-    while coming or left or requests.waiting.num_sequences:
-        if not left and not requests.waiting.num_sequences:
+    while coming or left or requests.num_waiting:
+        if not left and not requests.num_waiting:
             clock.now = max(clock.now, coming[-1][0])
         while coming and coming[-1][0] <= clock.now:
             came, caller = coming.pop()
@@ -94,13 +94,13 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
             left[each] = steps[each] = max(2, int(len(each.source_ids) * chance.uniform(0.7, 1.2)))
         seconds = turn_seconds(len(left))
         clock.now += seconds
-        throughput.turned(len(left), seconds)
+        costs.stepped(len(left), 1, len(left), seconds)
         for sequence in list(left):
             left[sequence] -= 1
             if not left[sequence]:
                 del left[sequence]
                 requests.finish(sequence, (DecodedHypothesis((), 0.0, FinishReason.STOP),))
-                throughput.ended(len(sequence.source_ids), steps[sequence])
+                costs.ended(sequence, steps[sequence], clock.now)
                 came = sequence.arrived_seconds
                 outcomes[owners[sequence]].accepted.append((came, clock.now - came))
     return outcomes

@@ -6,9 +6,9 @@ from service.domain.call import Origin
 from service.domain.errors import Overloaded, TooLate
 from service.domain.translation import Priority
 from service.engine.admission import BURST_SECONDS, INTERVAL_SECONDS, STANDING_SECONDS, Admission, ControlledDelay
-from service.engine.requests import Requests
+from service.engine.costs import Costs
+from service.engine.request_queue import RequestQueue
 from service.engine.sequence import Sequence
-from service.engine.throughput import Throughput
 from tests.unit.engine.recorder import new_sequence
 
 SECONDS_PER_ROW = 0.01
@@ -20,14 +20,12 @@ class Door:
     """Two workers of four rows; a step of a full worker takes 80 ms, and a sequence ten steps."""
 
     def __init__(self, max_waiting: int = 1000, max_queue_seconds: float = 1.0, is_measured: bool = True) -> None:
-        self.throughput = Throughput(2, 4, 0.08 if is_measured else 0.0)
+        self.costs = Costs(2, 4, {1: 0.04, 4: 0.08} if is_measured else None)
         if is_measured:
-            self.throughput.ended(TOKENS, TOKENS)
-            self.throughput.turned(1, 0.04)
-            self.throughput.turned(4, 0.08)
+            self.costs.ended(new_sequence((5,) * TOKENS), TOKENS, 0.0)
         self.now = NOW
-        self.requests = Requests(max_waiting, lambda: 0.0, self.throughput.expected_rows)
-        self.admission = Admission(self.requests, self.throughput, max_waiting, max_queue_seconds)
+        self.requests = RequestQueue(max_waiting, lambda: 0.0, self.costs.expected_rows)
+        self.admission = Admission(self.requests, self.costs, max_waiting, max_queue_seconds)
 
     def enter(self, *sequences: Sequence, num_free: int = 0, num_rows: int = 4) -> None:
         self.admission.check(sequences, num_free, num_rows, now_seconds=self.now)
@@ -157,8 +155,8 @@ def test_the_open_limit_of_a_standing_queue_follows_a_slow_model() -> None:
     door = Door(max_queue_seconds=0.0)
     for number in range(9):
         door.enter(sequence(number))
-    slow = Throughput(1, 4, 2.0)
-    slow.ended(10, 80)
+    slow = Costs(1, 4, {4: 2.0})
+    slow.ended(new_sequence((5,) * 10), 80, 0.0)
     admission = Admission(door.requests, slow, 1000, 0.0)
     for now in (0.0, INTERVAL_SECONDS):
         with pytest.raises(Overloaded, match=r"at most 40\.0 s is allowed"):  # a quarter of 160 s
@@ -203,7 +201,7 @@ def test_what_estimates_turn_out_to_leave_out_is_added() -> None:
     door.enter(busy)
     assert busy.expected_seconds == pytest.approx(2.9)
     for _ in range(20):
-        door.throughput.took(2.9, 3.5)
+        door.costs.ended(busy, TOKENS, busy.arrived_seconds + 3.5)
     with pytest.raises(Overloaded):
         door.enter(sequence(21, seconds=3.2))
     idle = sequence(22, seconds=0.31)

@@ -20,8 +20,8 @@ def test_a_batch_is_busy_for_as_long_as_it_is_worked_on() -> None:
     (worker,) = engine.workers
     for num_sequences in (1, 4):  # four together take as many steps as one
         engine.submit([new_sequence((3, 10 + n), arrived_seconds=clock.now) for n in range(num_sequences)])
-        while engine.turns.has_work(worker):
-            engine.turns.run(worker)
+        while engine.has_work(worker):
+            engine.run_turn(worker)
         clock.now += 100.0  # nothing to do
     busy = sum(turn.busy_seconds for turn in recorder.turns)
     assert busy == pytest.approx(5 * ENCODE_SECONDS + 2 * 3 * STEP_SECONDS)
@@ -33,8 +33,8 @@ def test_batches_side_by_side_are_busy_each_for_itself() -> None:
     engine = Engine(runners, EngineConfig(), recorder, clock=clock)
     engine.open()
     engine.submit([new_sequence((3, 10 + n), arrived_seconds=clock.now) for n in range(4)])
-    while any(map(engine.turns.has_work, engine.workers)):
-        for worker in filter(engine.turns.has_work, engine.workers):  # here one after the other
-            engine.turns.run(worker)
+    while any(map(engine.has_work, engine.workers)):
+        for worker in filter(engine.has_work, engine.workers):  # here one after the other
+            engine.run_turn(worker)
     busy = sum(turn.busy_seconds for turn in recorder.turns)
     assert busy == pytest.approx(4 * ENCODE_SECONDS + 2 * 3 * STEP_SECONDS)

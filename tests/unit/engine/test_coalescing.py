@@ -6,7 +6,7 @@ from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure
 from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceStatus
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, FakeRunner
-from tests.unit.engine.recorder import new_sequence
+from tests.unit.engine.recorder import held, new_sequence
 from tests.unit.engine.test_engine import Rig
 
 
@@ -126,4 +126,4 @@ def test_nothing_is_kept_of_those_who_left() -> None:
     with Rig() as rig:
         rig.engine.submit([twin(str(number), max_output_tokens=3) for number in range(4)])
         rig.recorder.wait(4)
-    assert not any(rig.engine.held().values())
+    assert not any(held(rig.engine).values())

@@ -272,7 +272,7 @@ def test_when_the_loop_dies_everyone_is_told(monkeypatch: pytest.MonkeyPatch) ->
     def break_the_loop(number: int) -> None:
         if number == 2:
             rig.engine.submit(waiting)
-            monkeypatch.setattr(rig.engine.turns.requests.deadlines, "pop_expired", lambda _: 1 / 0)
+            monkeypatch.setattr(rig.engine.queue, "take_unwanted", lambda _: 1 / 0)
 
     rig.runner.before_step = break_the_loop
     running = [endless(2), endless(3)]

@@ -12,7 +12,7 @@ from service.engine.coalescing import Coalescing, _Group, _key
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
-from service.engine.requests import Requests
+from service.engine.request_queue import RequestQueue
 from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
 from service.engine.waiting import _Class, _Round
 from service.engine.worker import Worker
@@ -34,8 +34,8 @@ class Scene(NamedTuple):
     waiting: Sequence
 
     @property
-    def requests(self) -> Requests:
-        return self.engine.turns.requests
+    def requests(self) -> RequestQueue:
+        return self.engine.queue
 
 
 def scene() -> Scene:
@@ -48,12 +48,12 @@ def scene() -> Scene:
     follower, waiting = replace(running, call=Call(request_id="follower"), slots=[]), endless(4, "waiting")
     engine.submit([running, beam, follower, waiting])
     for _ in range(3):
-        engine.turns.run(worker)
+        engine.run_turn(worker)
     return Scene(engine, worker, running, beam, follower, waiting)
 
 
 def check(a: Scene) -> None:
-    a.engine.turns.check_integrity(a.worker)
+    a.engine.check_integrity(a.worker)
     a.worker.check_rows()
 
 
@@ -83,7 +83,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a search is kept": ("a search is kept", lambda a: a.worker.search.join(a.waiting)),
     "a first token is awaited": ("first token", lambda a: a.worker._without_token.append(a.running)),
     "a sequence has no rows at home": ("have no rows there", lambda a: a.worker.batch.leave(a.beam)),
-    "a sequence has rows elsewhere": ("are assigned to workers", lambda a: a.engine.turns.worker_of.pop(a.beam)),
+    "a sequence has rows elsewhere": ("are assigned to workers", lambda a: a.worker.assigned.remove(a.beam)),
     "a stranger has rows": ("are not assigned to", lambda a: a.worker.batch._sequences.update({a.waiting: None})),
     "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.worker.abandoned.append(a.beam)),
     "a sequence is abandoned twice": ("abandoned twice", lambda a: a.worker.abandoned.extend([a.waiting] * 2)),
@@ -114,8 +114,8 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "who was told is still here": ("still here", lambda a: a.requests.live.remove(a.waiting)),
     "who was told goes on": ("continues", lambda a: a.requests.updates.append(_update(a.running))),
     "a sequence gets two updates": ("gets two updates", lambda a: a.requests.updates.extend([_update(endless())] * 2)),
-    "a deadline is forgotten": ("is not watched", lambda a: a.requests.deadlines._heap.clear()),
-    "a deadline is watched twice": ("watched twice", lambda a: a.requests.deadlines.add(a.beam)),
+    "a deadline is forgotten": ("is not watched", lambda a: a.requests._deadlines.clear()),
+    "a deadline is watched twice": ("watched twice", lambda a: a.requests._deadlines.extend(a.requests._deadlines)),
 }
 
 
@@ -146,14 +146,15 @@ def test_a_book_that_is_falsified_is_named(named: str, falsify: Falsify) -> None
 def test_rows_that_are_promised_must_be_free() -> None:
     a = scene()
     wide = new_sequence((9, 1), beam_size=3)
+    a.worker.assigned.add(wide)
     with pytest.raises(IntegrityError, match="3 rows are promised, 0 are free"):
-        a.worker.check_integrity([a.running, a.beam, wide], [wide])
+        a.worker.check_integrity([wide])
 
 
 def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
     """The loop itself checks: an inconsistency injected while it runs ends it."""
     rig = Rig()
-    rig.runner.before_step = lambda number: setattr(rig.engine.turns.requests.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.queue.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([endless()])
         failure = rig.recorder.wait_for_failure()
@@ -164,7 +165,7 @@ def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
 def test_nothing_is_compared_unless_asked_for() -> None:
     rig = Rig()
     rig.engine = Engine([rig.runner], EngineConfig(), rig.recorder)
-    rig.runner.before_step = lambda number: setattr(rig.engine.turns.requests.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.queue.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([sequence := endless()])
         assert rig.error(sequence) is None

@@ -9,7 +9,7 @@ from service.domain.errors import Cancelled, DeadlineExceeded, Unavailable
 from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from tests.unit.engine.fake_runner import FakeRunner
-from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
+from tests.unit.engine.recorder import WAIT_SECONDS, held, new_sequence
 from tests.unit.engine.test_engine import Rig
 from tests.unit.engine.test_engine_decoding import check_progress, decode
 from tests.unit.engine.test_workers import fake_runners, meet
@@ -97,7 +97,7 @@ def test_followers_are_told_when_the_leader_is_given_up() -> None:
     assert isinstance(rig.error(leader), Cancelled)
     assert sizes(rig, leader) == list(range(1, 6))
     assert sizes(rig, follower) == list(range(1, 20))
-    assert not rig.engine.held()["coalesced, watched"]
+    assert not held(rig.engine)["coalesced, watched"]
 
 
 def test_nobody_hears_of_progress_after_the_end() -> None:
@@ -125,7 +125,7 @@ def test_nobody_hears_of_progress_after_the_end() -> None:
     assert not rig.recorder.failures
     kinds = {type(rig.error(sequence)) for sequence in sequences}
     assert {Cancelled, DeadlineExceeded} <= kinds
-    assert not rig.engine.held()["coalesced, watched"]
+    assert not held(rig.engine)["coalesced, watched"]
 
 
 def test_progress_ends_when_everything_is_failed() -> None:

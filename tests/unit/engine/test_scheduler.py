@@ -1,9 +1,13 @@
 from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.engine.scheduler import schedule
+from service.engine.costs import Costs
+from service.engine.runner import RunLimits
+from service.engine.scheduler import awaited_seconds, encode_budget, run_limits, schedule
 from service.engine.sequence import Sequence
 from service.engine.waiting import WaitingQueue
 from tests.unit.engine.recorder import new_sequence
@@ -101,3 +105,108 @@ def test_everyone_gets_a_turn_and_every_plan_keeps_the_limits(
         queue.take(plan.admitted)
         turns += 1
     assert turns <= len(waiting)
+
+
+def costs_of(step_seconds: float, token_seconds: float = 0.0, max_rows: int = 64) -> Costs:
+    """Return what is known of steps that take as long with any number of rows, and of sources of ten tokens."""
+    costs = Costs(1, max_rows, {max_rows: step_seconds})
+    if token_seconds:
+        costs.encoded(20, 200, 200 * token_seconds)
+    return costs
+
+
+def budget(costs: Costs, num_rows: int, num_free: int) -> int:
+    return encode_budget(costs, num_rows, num_free, 1000)
+
+
+def limits(costs: Costs, num_rows: int = 8, num_sequences: int = 8, **given: Any) -> RunLimits:
+    asked: dict[str, Any] = {"is_awaited": False, "needs_row": False, **given}
+    return run_limits(costs, num_rows, num_sequences, **asked)
+
+
+def test_nobody_runs_so_nobody_is_held_up() -> None:
+    assert budget(costs_of(0.01, 0.0001), num_rows=0, num_free=64) == 1000
+
+
+def test_before_anything_was_encoded_only_the_bound_counts() -> None:
+    assert budget(costs_of(0.01), num_rows=3, num_free=1) == 1000
+
+
+def test_encoding_takes_as_long_as_a_run_when_half_of_the_slots_are_in_use() -> None:
+    costs = costs_of(0.01, 0.0001)
+    assert budget(costs, num_rows=32, num_free=32) == pytest.approx(100, abs=1)
+    assert budget(costs, num_rows=60, num_free=4) == pytest.approx(100, abs=1)
+
+
+def test_empty_slots_let_it_take_longer() -> None:
+    costs = costs_of(0.01, 0.0001)
+    assert budget(costs, num_rows=8, num_free=56) == pytest.approx(700, abs=7)
+    assert budget(costs, num_rows=1, num_free=63) == 1000
+
+
+@pytest.mark.parametrize(
+    ("token_seconds", "seconds", "num_tokens"),
+    [(0.00001, 0.006, 600), (0.0003, 0.012, 40), (0.001, 0.02, 20)],
+)
+def test_encoding_may_take_as_long_as_four_sources_though_steps_are_faster(
+    token_seconds: float, seconds: float, num_tokens: int
+) -> None:
+    costs = costs_of(0.001, token_seconds)
+    assert awaited_seconds(costs) == pytest.approx(seconds)
+    assert budget(costs, num_rows=32, num_free=32) == pytest.approx(num_tokens, abs=1)
+
+
+def test_there_is_always_room_for_one() -> None:
+    assert budget(costs_of(0.01, 1.0), num_rows=64, num_free=1) == 1
+
+
+def test_the_first_run_is_one_step_and_ends_with_the_first_row() -> None:
+    assert limits(Costs(1, 64)) == RunLimits(1, 0)
+    assert limits(Costs(1, 64), needs_row=True) == RunLimits(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "unhurried", "awaited"),
+    [(0.00001, 64, 64), (0.0005, 20, 12), (0.001, 10, 6), (0.004, 2, 1), (0.1, 1, 1)],
+)
+def test_runs_are_shorter_when_somebody_waits(step_seconds: float, unhurried: int, awaited: int) -> None:
+    costs = costs_of(step_seconds * 0.999)
+    assert limits(costs).max_steps == unhurried
+    assert limits(costs, is_awaited=True).max_steps == awaited
+
+
+def test_a_run_goes_on_for_the_time_of_an_awaited_one_whoever_comes() -> None:
+    run = limits(costs_of(0.000999))
+    assert (run.max_steps, run.least_steps) == (10, 6)
+
+
+def test_a_run_that_nobody_waits_for_is_never_shorter_than_an_awaited_one() -> None:
+    costs = costs_of(0.000999, 0.0003)
+    assert limits(costs).max_steps == limits(costs, is_awaited=True).max_steps == 12
+
+
+def test_runs_end_at_a_deadline_and_with_the_first_token_that_somebody_reads() -> None:
+    costs = costs_of(0.000999)
+    assert limits(costs, seconds_left=0.004).max_steps == 4
+    assert limits(costs, seconds_left=-1.0).max_steps == 1
+    assert limits(costs, steps_to_first_token=2).max_steps == 2
+    assert limits(costs, steps_to_first_token=50).max_steps == 10
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "num_rows", "num_sequences", "returns_after"),
+    [
+        (0.01, 8, 8, 1),
+        (0.00125, 8, 8, 2),
+        (0.0005, 16, 16, 6),
+        (0.0005, 16, 4, 4),
+        (0.00001, 8, 8, 8),
+        (0.0005, 1, 1, 1),
+    ],
+)
+def test_a_run_lets_others_join_once_enough_sequences_have_ended(
+    step_seconds: float, num_rows: int, num_sequences: int, returns_after: int
+) -> None:
+    costs = costs_of(step_seconds)
+    assert limits(costs, num_rows, num_sequences, needs_row=True).returns_after == returns_after
+    assert limits(costs, num_rows, num_sequences).returns_after == 0

@@ -83,8 +83,10 @@ def load(bundle: FoundBundle, config: EngineConfig) -> OnnxRunner:
 def test_the_runner_has_the_slots_that_were_asked_for(tiny_bundle: Path) -> None:
     bundle, config = found(tiny_bundle), EngineConfig(max_slots=5)
     runner = load(bundle, config)
-    warm_up(bundle, [runner], config)
+    step_seconds = warm_up(bundle, [runner], config)
     assert runner.spec.max_slots == 5
+    assert list(step_seconds) == [1, 2, 5]
+    assert min(step_seconds.values()) > 0.0
 
 
 def test_slots_that_were_left_open_are_chosen(tiny_bundle: Path) -> None:

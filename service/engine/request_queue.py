@@ -1,12 +1,12 @@
-"""The live sequences (accepted and not ended), wherever they are, and the one update that each gets."""
+"""The engine's queue: the live sequences (accepted and not ended), wherever they are, and the one update of each."""
 
+import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
-from service.domain.errors import ServiceError
+from service.domain.errors import Cancelled, DeadlineExceeded, ServiceError
 from service.domain.translation import FinishReason
 from service.engine.coalescing import Coalescing
-from service.engine.deadlines import Deadlines
 from service.engine.integrity import expect
 from service.engine.sequence import (
     DecodedHypothesis,
@@ -17,10 +17,14 @@ from service.engine.sequence import (
 )
 from service.engine.waiting import WaitingQueue
 
+_MIN_COMPACTED = 64
 
-class Requests:
-    """The accepted sequences: those in the queue (`waiting`), those that are decoded or share a decoding
-    (`coalescing`), and their `deadlines`. Each gets exactly one update, which `take_updates` returns.
+Unwanted = tuple[Sequence, ServiceError, FinishReason]  # who is to be dropped, and why
+
+
+class RequestQueue:
+    """The accepted sequences: those that wait for slots (`waiting`), and those that are decoded or share a decoding
+    (`coalescing`), with their deadlines and cancellations. Each gets exactly one update, which `take_updates` returns.
 
     Not thread-safe: the engine's threads use it under one lock. Query the parts directly, but make changes through this
     class only.
@@ -34,13 +38,21 @@ class Requests:
         self._rows_of = rows_of
         self.waiting = WaitingQueue(max_waiting)
         self.coalescing = Coalescing()
-        self.deadlines = Deadlines()
         self.live: set[Sequence] = set()
-        self._followers: list[Sequence] = []
+        self.aborted: list[Sequence] = []  # by their callers, to be dropped in the next turn
         self.updates: list[SequenceUpdate] = []
+        self._followers: list[Sequence] = []
+        self._deadlines: list[tuple[float, int, Sequence]] = []  # a heap; those of ended sequences are removed lazily
+        self._num_deadlines = 0  # so far; breaks ties in the heap
+        self._compact_at = _MIN_COMPACTED
 
     def __contains__(self, sequence: Sequence) -> bool:
         return sequence in self.live
+
+    @property
+    def num_waiting(self) -> int:
+        """Return the number of sequences that wait for slots."""
+        return self.waiting.num_sequences
 
     def candidates(self) -> Iterator[Sequence]:
         """Return the waiting sequences in the order in which they should run; of identical ones only the first."""
@@ -50,7 +62,8 @@ class Requests:
         """Accept sequences: each will get its update. They wait, or share a decoding under way."""
         for sequence in sequences:
             self.live.add(sequence)
-            self.deadlines.add(sequence)
+            if sequence.deadline_seconds is not None:
+                self._watch_deadline(sequence, sequence.deadline_seconds)
             if self.coalescing.join(sequence, self._rows_of(sequence)):
                 self._followers.append(sequence)
             else:
@@ -77,6 +90,27 @@ class Requests:
             for sequence in self.coalescing.news(leader, len(token_ids))
             if sequence in self.live  # otherwise all were failed meanwhile
         ]
+
+    def abort(self, sequences: Iterable[Sequence]) -> bool:
+        """Note that callers gave up sequences; returns whether any of them is live."""
+        aborted = [sequence for sequence in sequences if sequence in self.live]
+        self.aborted.extend(aborted)
+        return bool(aborted)
+
+    def take_unwanted(self, now_seconds: float) -> Iterator[Unwanted]:
+        """Return whom to drop now: sequences given up since the last call, then those whose deadline is not after
+        `now_seconds`, earliest first. A sequence may come twice."""
+        aborted, self.aborted = self.aborted, []
+        for sequence in aborted:
+            yield sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED
+        for sequence in self._take_expired(now_seconds):
+            yield sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest deadline of a sequence that has not ended; `None` if there is none."""
+        while self._deadlines and self._deadlines[0][-1].status is SequenceStatus.FINISHED:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
 
     def drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> Sequence | None:
         """End a sequence early, wherever it is; has no effect on one that is unknown or has ended.
@@ -120,7 +154,8 @@ class Requests:
         self.updates = [*updates, *self.updates]
 
     def check_integrity(self) -> None:
-        """Check that each accepted sequence is in exactly one place and that no sequence gets two updates.
+        """Check that each accepted sequence is in exactly one place, that no sequence gets two updates, and that each
+        deadline is watched once.
 
         Raises:
             IntegrityError: the state is inconsistent; says how.
@@ -139,7 +174,30 @@ class Requests:
         told = [update.sequence for update in self.updates]
         expect(len(set(told)) == len(told), "a sequence gets two updates")
         expect(not self.live.intersection(told), "a sequence that gets its update continues")
-        self.deadlines.check_integrity((*waiting, *members))
+        self._check_deadlines(places)
+
+    def _check_deadlines(self, live: Collection[Sequence]) -> None:
+        watched = [sequence for _, _, sequence in self._deadlines]
+        known = set(watched)
+        expect(len(known) == len(watched), "a deadline is watched twice")
+        for sequence in live:
+            if sequence.deadline_seconds is not None and sequence not in known:
+                is_over = sequence.status is SequenceStatus.FINISHED
+                expect(is_over, f"the deadline of {sequence.call.request_id} is not watched")
+
+    def _watch_deadline(self, sequence: Sequence, deadline_seconds: float) -> None:
+        self._num_deadlines += 1
+        heapq.heappush(self._deadlines, (deadline_seconds, self._num_deadlines, sequence))
+        if len(self._deadlines) > self._compact_at:  # mostly far deadlines of sequences long gone
+            self._deadlines = [entry for entry in self._deadlines if entry[-1].status is not SequenceStatus.FINISHED]
+            heapq.heapify(self._deadlines)
+            self._compact_at = 2 * len(self._deadlines) + _MIN_COMPACTED
+
+    def _take_expired(self, now_seconds: float) -> Iterator[Sequence]:
+        while self._deadlines and self._deadlines[0][0] <= now_seconds:
+            sequence = heapq.heappop(self._deadlines)[-1]
+            if sequence.status is not SequenceStatus.FINISHED:
+                yield sequence
 
     def _end(
         self,

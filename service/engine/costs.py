@@ -1,0 +1,152 @@
+"""What steps, encoder runs and outputs will take, learnt from earlier ones: the only estimates of the engine."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from service.engine.sequence import Sequence
+
+_KEEP = 0.98  # weight of what was measured so far, at each measurement
+_MOST_SLOWER = 4.0  # than the average so far: a machine's momentary stall predicts nothing
+_LEAST_SECONDS = 1e-6  # of a step: some clocks stand still meanwhile
+_FIXED = 0.25  # share of a full step's time that does not depend on its rows, where no shape was measured
+
+# `excess` follows the multiple of its estimate that three of four sequences need at most. Of those that are accepted
+# just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
+_SHARE = 0.75
+_ADJUST = 0.03  # at each sequence that ends
+_NEARLY = 0.7  # of its estimate: whoever was accepted has as much time
+_LEAST_EXCESS, _MOST_EXCESS = 0.85, 4.0
+# Toward 1, at each sequence that ends and was not compared. Otherwise a high `excess` would keep itself: whoever would
+# correct it is rejected because of it. A server with 2 times its capacity made a third of what it could that way.
+_FORGET = 0.01
+
+
+class Average:
+    """What was measured per unit: all that was measured by all units, later measurements counting more."""
+
+    def __init__(self, mean: float = 0.0, count: float = 0.0) -> None:
+        """Start with `mean` as if `count` units had been measured in a first measurement; 0 if nothing is known."""
+        self.mean = mean
+        self._total = mean * count
+        self._count = count
+
+    def add(self, total: float, count: float) -> None:
+        """Record the measurement of `count` units."""
+        if self.mean:
+            total = min(total, _MOST_SLOWER * self.mean * count)
+        self._total = _KEEP * self._total + total
+        self._count = _KEEP * self._count + count
+        self.mean = self._total / self._count
+
+
+class Costs:
+    """The costs of work on an engine's workers. Not thread-safe: the engine uses it under its lock.
+
+    A row-step is one step of one hypothesis: a beam of four makes four per step. How a step's time grows with its rows
+    is measured once, by warm-up; turns then tell by how much they are slower than that, with whatever number of rows.
+    So a server that is kept at some number of rows also knows what others take now. What estimates leave out, `excess`
+    corrects.
+    """
+
+    def __init__(self, num_workers: int, max_rows: int, step_seconds: Mapping[int, float] | None = None) -> None:
+        """Start with workers of `max_rows` rows each; `step_seconds` are measured durations of a worker's step by the
+        number of its rows. Without them, estimates are 0 until a step has been measured."""
+        self.num_workers = num_workers
+        self.max_rows = max_rows
+        points = sorted((step_seconds or {0: _FIXED, max_rows: 1.0}).items())
+        rows, seconds = zip(*points, strict=True)
+        longest_so_far = np.maximum(np.maximum.accumulate(seconds), _LEAST_SECONDS)  # only by noise do more take less
+        self._shape: list[float] = np.interp(range(max_rows + 1), rows, longest_so_far).tolist()
+        self._slowness = Average(1.0, self._shape[max_rows]) if step_seconds else Average()  # of a step, by its shape
+        self._live_share = Average(1.0, 1.0)  # of rows times steps; rows that end within a run make no more steps
+        self._other_seconds = Average()  # of a turn, per step: what is done before and after its runs
+        self._source_seconds = Average()
+        self._token_seconds = Average()
+        self._output_tokens = Average()  # of a sequence
+        self._output_share = Average()  # output tokens per source token
+        self.excess = 1.0  # what multiple of their estimates most sequences need at most
+
+    def stepped(
+        self, num_rows: int, num_steps: int, num_row_steps: int, seconds: float, other_seconds: float = 0.0
+    ) -> None:
+        """Record the duration of a run of `num_steps` steps that began with `num_rows` rows, and `other_seconds` that
+        its turn took besides it and encoding."""
+        self._other_seconds.add(other_seconds, num_steps)
+        self._slowness.add(max(seconds, num_steps * _LEAST_SECONDS), num_steps * self._shape[num_rows])
+        self._live_share.add(num_row_steps, num_rows * num_steps)
+
+    def encoded(self, num_sources: int, num_padded_tokens: int, seconds: float) -> None:
+        """Record the duration of an encoder run."""
+        self._source_seconds.add(seconds, num_sources)
+        self._token_seconds.add(seconds, max(num_padded_tokens, 1))
+
+    def ended(self, sequence: Sequence, num_output_tokens: int, now_seconds: float) -> None:
+        """Record that a sequence was decoded to its end. If admission depended on an estimate, that is compared; else
+        what is known of such comparisons gets older."""
+        num_output_tokens = max(num_output_tokens, 1)
+        self._output_tokens.add(num_output_tokens, 1)
+        self._output_share.add(num_output_tokens, len(sequence.source_ids))
+        if not sequence.expected_seconds:
+            self.excess += _FORGET * (1.0 - self.excess)
+        else:
+            is_late = now_seconds - sequence.arrived_seconds > self.excess * sequence.expected_seconds
+            self._adjust(_SHARE if is_late else _SHARE - 1.0)
+
+    def given_up(self, sequence: Sequence, now_seconds: float) -> None:
+        """Record that a sequence had not ended when its time was over or its caller left. That counts only if it was
+        tried for about as long as was expected: callers may leave at any time."""
+        if 0.0 < _NEARLY * sequence.expected_seconds <= now_seconds - sequence.arrived_seconds:
+            self._adjust(_SHARE)
+
+    def _adjust(self, direction: float) -> None:
+        self.excess = min(max(self.excess * (1.0 + _ADJUST * direction), _LEAST_EXCESS), _MOST_EXCESS)
+
+    @property
+    def source_seconds(self) -> float:
+        """Return the time of encoding a source of the usual length; 0 while unknown."""
+        return self._source_seconds.mean
+
+    @property
+    def token_seconds(self) -> float:
+        """Return the time of encoding a padded source token; 0 while unknown."""
+        return self._token_seconds.mean
+
+    @property
+    def typical_tokens(self) -> float:
+        """Return the average number of steps of a sequence; 1 while unknown."""
+        return self._output_tokens.mean or 1.0
+
+    def expected_tokens(self, sequence: Sequence) -> float:
+        """Estimate the number of steps of a sequence."""
+        by_length = len(sequence.source_ids) * (self._output_share.mean or 1.0)
+        return min(max(by_length, 1.0), float(sequence.max_tokens))
+
+    def expected_rows(self, sequence: Sequence) -> float:
+        """Estimate the number of row-steps of a sequence."""
+        return sequence.num_slots * self.expected_tokens(sequence)
+
+    def step_seconds(self, num_rows: int) -> float:
+        """Estimate a worker's step with `num_rows` rows in use; 0 while unknown."""
+        return self._slowness.mean * self._shape[min(num_rows, self.max_rows)]
+
+    def turn_seconds(self, num_rows: int) -> float:
+        """Estimate a worker's step with its share of the turn: of what is encoded, where each sequence that ends is
+        followed by a new one, and of all else. 0 while unknown."""
+        num_rows = min(num_rows, self.max_rows)
+        seconds = self.step_seconds(num_rows)
+        if not seconds:
+            return 0.0
+        encode_seconds = self.source_seconds * num_rows / self._output_tokens.mean if self._output_tokens.mean else 0.0
+        return seconds + self._other_seconds.mean + encode_seconds
+
+    @property
+    def full_turn_seconds(self) -> float:
+        """Return `turn_seconds` with all rows in use."""
+        return self.turn_seconds(self.max_rows)
+
+    @property
+    def seconds_per_row(self) -> float:
+        """Return the time per row-step while all workers are full, which is how fast a queue gets shorter; 0 while
+        unknown."""
+        return self.full_turn_seconds / (self.max_rows * self.num_workers * self._live_share.mean)

@@ -1,0 +1,172 @@
+"""What steps, encoder runs and outputs will take, from what was measured."""
+
+import random
+
+import pytest
+
+from service.engine.costs import Average, Costs
+from service.engine.sequence import Sequence
+from tests.unit.engine.recorder import new_sequence
+
+
+def source(length: int) -> tuple[int, ...]:
+    return (5,) * length
+
+
+def expecting(seconds: float) -> Sequence:
+    """Return a sequence that came at 0 and was expected to take so long."""
+    sequence = new_sequence()
+    sequence.expected_seconds = seconds
+    return sequence
+
+
+def stepped(costs: Costs, num_rows: int, seconds: float, times: int = 200) -> Costs:
+    for _ in range(times):
+        costs.stepped(num_rows, 1, num_rows, seconds)
+    return costs
+
+
+def test_an_average_is_of_all_at_first_and_of_the_latest_later() -> None:
+    average = Average()
+    assert average.mean == 0.0
+    for seconds in (1.0, 2.0, 3.0):
+        average.add(seconds, 1)
+    assert average.mean == pytest.approx(2.0, rel=0.01)
+    for _ in range(300):
+        average.add(10 * 4.0, 10)
+    assert average.mean == pytest.approx(4.0, rel=0.01)
+
+
+def test_a_moment_in_which_the_machine_stood_still_hardly_counts() -> None:
+    average = Average()
+    for _ in range(100):
+        average.add(0.001, 1)
+    average.add(5.0, 1)
+    assert average.mean < 0.0012
+
+
+def test_nothing_is_known_at_first() -> None:
+    costs = Costs(2, 8)
+    assert costs.seconds_per_row == costs.full_turn_seconds == costs.turn_seconds(3) == costs.step_seconds(3) == 0.0
+    assert costs.source_seconds == costs.token_seconds == 0.0
+    assert costs.typical_tokens == 1.0
+    assert costs.expected_tokens(new_sequence(source(10))) == 10
+
+
+def test_what_was_measured_before_the_first_turn_holds_until_turns_say_otherwise() -> None:
+    costs = Costs(2, 8, {1: 0.1, 8: 0.8})
+    assert costs.seconds_per_row == pytest.approx(0.05)
+    assert costs.step_seconds(4) == pytest.approx(0.4)
+    stepped(costs, 7, 0.35)
+    assert costs.seconds_per_row == pytest.approx(0.025, rel=0.02)
+
+
+def test_between_measured_numbers_of_rows_is_a_line_and_more_rows_never_take_less() -> None:
+    costs = Costs(1, 64, {1: 0.004, 16: 0.007, 64: 0.019})
+    assert [costs.step_seconds(number) for number in (1, 6, 40, 64, 99)] == pytest.approx(
+        [0.004, 0.005, 0.013, 0.019, 0.019]
+    )
+    noisy = Costs(1, 8, {1: 0.002, 4: 0.001, 8: 0.003})
+    assert noisy.step_seconds(4) == pytest.approx(0.002)
+
+
+def test_a_machine_that_changes_its_speed_changes_it_for_all_numbers_of_rows() -> None:
+    """Kept at 4 rows, a server would otherwise never learn that 20 are slower now."""
+    costs = stepped(Costs(1, 64, {1: 0.010, 64: 0.073}), 4, 2 * 0.013)
+    assert costs.step_seconds(20) == pytest.approx(2 * 0.029, rel=0.02)
+
+
+def test_without_a_measured_shape_more_rows_take_longer_but_less_than_in_proportion() -> None:
+    costs = stepped(Costs(1, 32), 8, 0.01)
+    assert costs.step_seconds(8) == pytest.approx(0.01)
+    assert 0.0025 < costs.step_seconds(2) < 0.01 < costs.step_seconds(32) < 0.04
+
+
+def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> None:
+    """The first full turn took 33 ms instead of 1, and calls were rejected that would have been in time."""
+    costs = Costs(1, 8, {8: 0.0005})
+    costs.stepped(8, 1, 8, 0.033)
+    assert costs.seconds_per_row < 4 * 0.0005 / 8
+    stepped(costs, 8, 0.002, 40)  # as slow as it really is
+    assert costs.seconds_per_row == pytest.approx(0.002 / 8, rel=0.1)
+
+
+def test_a_clock_that_stands_still_does_no_harm() -> None:
+    costs = stepped(stepped(Costs(1, 64), 4, 0.0), 8, -0.001)
+    assert 0.0 < costs.step_seconds(4) < 0.001
+    assert stepped(costs, 4, 0.004, 1000).step_seconds(4) == pytest.approx(0.004, rel=0.05)
+    costs.encoded(1, 10, 0.0)
+    costs.encoded(1, 10, 0.004)
+    assert costs.source_seconds > 0.0
+
+
+def test_rows_that_end_within_a_run_do_not_make_it_faster() -> None:
+    costs = Costs(1, 8)
+    for _ in range(200):
+        costs.stepped(8, 10, 50, 0.1)
+    assert costs.step_seconds(8) == pytest.approx(0.01)
+    assert costs.seconds_per_row == pytest.approx(0.002, rel=0.02)
+
+
+def test_encoding_is_known_by_source_and_by_token_and_adds_to_turns() -> None:
+    costs = Costs(1, 8)
+    costs.ended(new_sequence(source(10)), 20, 0.0)
+    costs.encoded(2, 80, 0.04)
+    assert (costs.source_seconds, costs.token_seconds) == pytest.approx((0.02, 0.0005))
+    assert costs.turn_seconds(4) == 0.0, "steps are unknown"
+    costs.stepped(4, 1, 4, 0.01)
+    assert costs.turn_seconds(4) == pytest.approx(0.01 + 4 * 0.02 / 20), "each that ends is followed by a new one"
+    assert costs.full_turn_seconds == costs.turn_seconds(8) <= 2 * costs.turn_seconds(4)
+
+
+def test_what_else_a_turn_takes_is_no_part_of_its_steps() -> None:
+    costs = Costs(1, 8, {8: 0.01})
+    costs.stepped(8, 10, 80, 0.1, other_seconds=0.02)
+    assert costs.step_seconds(8) == pytest.approx(0.01)
+    assert costs.turn_seconds(8) == pytest.approx(0.012)
+
+
+def test_outputs_are_as_long_as_their_sources_make_them() -> None:
+    costs = Costs(1, 8)
+    costs.ended(new_sequence(source(10)), 20, 0.0)
+    assert costs.typical_tokens == 20
+    assert costs.expected_tokens(new_sequence(source(15), max_output_tokens=38)) == pytest.approx(30)
+    assert costs.expected_rows(new_sequence(source(15), beam_size=4, max_output_tokens=38)) == pytest.approx(120)
+    assert costs.expected_tokens(new_sequence(source(15), max_output_tokens=12)) == 12, "its limit"
+    assert costs.expected_tokens(new_sequence(source(1))) == 2
+
+
+def test_who_left_long_before_it_was_expected_says_nothing_about_estimates() -> None:
+    costs = Costs(1, 8)
+    for _ in range(100):
+        costs.given_up(expecting(1.0), 0.5)
+        costs.given_up(expecting(0.0), 0.5)
+    assert costs.excess == 1.0
+    costs.given_up(expecting(1.0), 0.95)
+    assert costs.excess > 1.0
+
+
+def test_excess_is_what_three_of_four_need_at_most() -> None:
+    costs, chance = Costs(1, 8), random.Random(1)
+    for _ in range(2000):
+        costs.ended(expecting(1.0), 10, chance.uniform(1.0, 2.0))
+    assert costs.excess == pytest.approx(1.75, rel=0.1), "three of four take less"
+    for _ in range(2000):
+        costs.ended(expecting(1.0), 10, 0.01)
+    assert costs.excess == 0.85
+    for _ in range(2000):
+        costs.ended(expecting(0.01), 10, 10.0)
+    assert costs.excess == 4.0
+
+
+def test_an_excess_that_nothing_confirms_is_forgotten() -> None:
+    costs = Costs(1, 8)
+    for _ in range(200):
+        costs.ended(expecting(0.01), 10, 10.0)
+    for _ in range(500):
+        costs.ended(new_sequence(), 10, 1.0)
+    assert costs.excess == pytest.approx(1.0, abs=0.2)
+    for _ in range(500):
+        costs.ended(expecting(1.0), 10, 0.01)
+        costs.ended(new_sequence(), 10, 1.0)
+    assert costs.excess < 0.9, "what is compared counts more"
