@@ -258,7 +258,6 @@ class Engine:
             "decoded by a worker": len(self.turns.worker_of),
             "abandoned": sum(len(worker.abandoned) for worker in self.workers),
             "rows": sum(worker.batch.num_rows for worker in self.workers),
-            "searches": sum(worker.search.num_kept for worker in self.workers),
         }
 
     def _start_threads(self) -> None:

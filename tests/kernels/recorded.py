@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from service.domain.translation import FinishReason
 from service.engine.sequence import DecodedHypothesis, Sequence
 from tests.kernels.any_sequence import any_sequence
-from tests.kernels.both_searches import Answer, decode_both
+from tests.kernels.native_decoding import Answer, decode
 from tests.kernels.native_search import compile_search
 from tests.kernels.random_model import RandomModel
 from tests.unit.engine.recorder import new_sequence
@@ -56,7 +56,7 @@ def case_of_every_end(beam_size: int) -> Case:
     asked: dict[str, Any] = {"beam_size": beam_size, "return_scores": True, "num_hypotheses": beam_size}
     sequences = [
         new_sequence((5, 6, 1), max_output_tokens=rng.randint(1, 20), max_repeats=rng.choice((0, 1)), **asked)
-        for _ in range(60 // beam_size)
+        for _ in range(60)
     ]
     named: dict[str, Any] = {"has_ties": False, "suppressed": (), "renormalizes": False}
     return Case(sequences, RandomModel(0, 4, ends=-2.0, breaks=range(0, 60, 3), **named), {})
@@ -97,7 +97,7 @@ def load() -> dict[str, list[Answer]]:
 def record(library: Path) -> dict[str, Several[Any]]:
     """Return the answers of the search of today, as JSON has them."""
     return {
-        name: [plain(answer) for answer in decode_both(library, case.sequences, case.model, **case.how)]
+        name: [plain(answer) for answer in decode(library, case.sequences, case.model, **case.how)]
         for name, case in cases().items()
     }
 

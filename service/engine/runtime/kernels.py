@@ -40,7 +40,12 @@ def find_kernels() -> Kernels:
         KernelsNotWanted: it is switched off.
         KernelsUnavailable: it is missing or foreign, or this CPU can't run what is chosen.
     """
-    return _load(Path(os.environ.get(PATH) or _LIBRARY), os.environ.get(CHOICE, ""))
+    return _load(library_path(), os.environ.get(CHOICE, ""))
+
+
+def library_path() -> Path:
+    """Return where the library is, or should be."""
+    return Path(os.environ.get(PATH) or _LIBRARY)
 
 
 @functools.cache

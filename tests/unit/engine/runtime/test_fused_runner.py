@@ -15,7 +15,7 @@ from service.engine.runtime.fused_runner import FusedRunner, FusedShape
 from tests.unit.engine.recorder import new_sequence
 
 SHAPE = FusedShape(num_layers=2, num_heads=3, padded_head_size=16, self_blocks=2, cross_blocks=4)
-SPEC = RunnerSpec(4, 32, 64, eos_id=2, decoder_start_id=1, bytes_per_slot=1, max_steps=32, searches=True)
+SPEC = RunnerSpec(4, 32, 64, eos_id=2, decoder_start_id=1, bytes_per_slot=1)
 
 
 class NotingSession:
@@ -106,7 +106,7 @@ def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     def compute(bound: dict[str, Any]) -> None:
         control = bound["control"].view(fused_io.CONTROL)
         assert control[["num_rows", "max_steps", "returns_after", "eos_id", "decoder_start_id"]][0].tolist() == (
-            1, 32, 3, 2, 1,
+            1, 100, 3, 2, 1,
         )  # fmt: skip
         control["num_steps"], control["num_row_steps"], control["num_generated"], control["num_ended"] = 5, 7, 4, 1
         bound["rows"].view(fused_io.ROW)["length"][0] = 5
