@@ -302,7 +302,7 @@ class EngineMachine(RuleBasedStateMachine):
                 self.steps_past[sequence] += 1
                 assert self.steps_past[sequence] <= 2, "rows are held for nobody"
         if plan.admitted or worker.batch.num_rows:
-            makes_step = not getattr(worker.runner, "is_interrupted", False)
+            makes_step = not worker.runner.is_interrupted  # type: ignore[attr-defined]
             self.turns[worker] = worker.run(plan)
             if self.turns[worker].num_rows:
                 result = self.turns[worker].result

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy import typing as npt
 
+from service.bundle import fused_io
 from service.bundle.graph_io import NO_TOKEN
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.step_inputs import StepInputs
@@ -71,6 +72,12 @@ class FakeRunner:
     @property
     def num_runs(self) -> int:
         return len(self.runs)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether the next run will make no step."""
+        (control,) = self._search.control.fields.view(fused_io.CONTROL)
+        return bool(control["interrupt"] == fused_io.INTERRUPT_NOW)
 
     def attach(self, state: SearchState) -> None:
         self._search.attach(state)
