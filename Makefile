@@ -123,8 +123,7 @@ $(KERNELS): $(wildcard kernels/*.* kernels/zig/* kernels/src/*/*) | .venv/instal
 	@echo "Compiling the kernels ..."
 	@$(BIN)/python kernels/build.py > /dev/null || { test $$? = 3 && echo "Fetching a compiler ..." && \
 	    $(INSTALL) ziglang && $(BIN)/python kernels/build.py > /dev/null; } || { rm -f $@; \
-	    echo "No kernels: int8 models run at a fraction of the speed. Install g++ and run make again to get them."; \
-	    test "$$DRAGOMAN_BUILD_KERNELS" != require; }
+	    echo "No kernels, which every server needs. Install g++ and run make again."; exit 1; }
 
 $(EXPORTS): export-%: build/float32/%/1/manifest.json
 	@$(BIN)/python -m export quantize $(<D) --calibration checkpoints/$*/sentences.tsv --output models/$*/1
