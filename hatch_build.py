@@ -1,7 +1,7 @@
 """Build hook of the wheel: compiles the kernels, which also happens where the project is installed from its sources.
 
-`DRAGOMAN_BUILD_KERNELS` says what to do about them: `require` (the default) fails where they cannot be compiled, `never`
-needs neither `kernels/` nor a compiler.
+`DRAGOMAN_BUILD_KERNELS` says what to do about them: `require` (the default) fails where they cannot be compiled,
+`never` needs neither `kernels/` nor a compiler.
 """
 
 import os
