@@ -70,14 +70,6 @@ def test_off(models: Path) -> None:
     assert line.endswith("DRAGOMAN_KERNELS is 'off'")
 
 
-def test_a_missing_library_is_told_unasked(models: Path, tmp_path: Path) -> None:
-    told, said = served(models, "warning", DRAGOMAN_KERNELS_LIBRARY=str(tmp_path / "none.so"))
-    assert told == "plain"
-    (line,) = said
-    assert line.startswith("WARNING ")
-    assert line.endswith("none.so is missing; build it with 'make serve'")
-
-
 @pytest.mark.usefixtures("library")
 def test_a_choice_that_this_cpu_lacks_names_those_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_KERNELS", "nonsense")

@@ -14,9 +14,10 @@ from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair, Limits, ModelShape, TokenizerSpec
 from service.engine.config import EngineConfig
 from service.engine.runner import EncodeJob, RunTerminated
+from service.engine.runtime import kernels
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.onnx_runner import OnnxRunner
-from service.engine.runtime.session import Binding, SessionConfig
+from service.engine.runtime.session import Binding, DeviceUnavailable, SessionConfig
 from service.engine.runtime.shared_graph import num_workers
 from service.engine.runtime.step_inputs import StepInputs
 from service.engine.runtime.step_search import Need, StepSearch
@@ -243,6 +244,14 @@ def test_a_terminated_runner_runs_again_after_reset(bundle: Path, load: Load) ->
         runner.encode([EncodeJob((5,), [0])])
     runner.reset()
     assert runner.encode([EncodeJob((5,), [0])]) == [True]
+
+
+def test_without_the_kernels_library_there_is_no_runner(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(kernels.PATH, str(tmp_path / "none.so"))
+    with pytest.raises(DeviceUnavailable, match=r"none\.so can't be loaded .*; build it with 'make serve'$"):
+        load_on_host(bundle, EngineConfig(max_slots=1))
 
 
 def test_the_capacity_is_the_models_limit_and_prefix_unless_set(bundle: Path, load: Load) -> None:
