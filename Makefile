@@ -123,7 +123,7 @@ $(KERNELS): $(wildcard kernels/*.* kernels/zig/* kernels/src/*/*) | .venv/instal
 	@echo "Compiling the kernels ..."
 	@$(BIN)/python kernels/build.py > /dev/null || { test $$? = 3 && echo "Fetching a compiler ..." && \
 	    $(INSTALL) ziglang && $(BIN)/python kernels/build.py > /dev/null; } || { rm -f $@; \
-	    echo "The kernels can't be compiled, without which int8 models don't run. Install g++ and run make again."; false; }
+	    echo "No kernels, which every server needs. Install g++ and run make again."; exit 1; }
 
 $(EXPORTS): export-%: $(KERNELS) | .venv/installed-export
 	@$(BIN)/python -m export convert checkpoints/$* --precision int8 --output models/$*/1

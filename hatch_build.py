@@ -1,7 +1,7 @@
 """Build hook of the wheel: compiles the kernels, which also happens where the project is installed from its sources.
 
-`DRAGOMAN_BUILD_KERNELS` says what to do about them: `auto` (the default) goes on without where they cannot be compiled,
-`require` fails, `never` needs neither `kernels/` nor a compiler.
+`DRAGOMAN_BUILD_KERNELS` says what to do about them: `require` (the default) fails where they cannot be compiled,
+`never` needs neither `kernels/` nor a compiler.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SETTING = "DRAGOMAN_BUILD_KERNELS"
-AUTO, REQUIRE, NEVER = "auto", "require", "never"
+REQUIRE, NEVER = "require", "never"
 
 if os.environ.get(SETTING) != NEVER:
     sys.path.insert(0, str(Path(__file__).parent))
@@ -40,15 +40,8 @@ class KernelsHook(BuildHookInterface[Any]):
         if setting() == NEVER:
             return
         library = IN_PLACE / LIBRARY
-        try:
-            if not is_current():
-                build()
-        except BuildError as error:
-            if setting() == REQUIRE:
-                raise
-            library.unlink(missing_ok=True)  # it would not be that of these sources
-            self.app.display_warning(f"No kernels, so plain graphs serve, at a fraction of the speed: {error}")
-            return
+        if not is_current():
+            build()
         build_data["artifacts"].append(f"/{library.relative_to(self.root)}")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(library.read_bytes())}"
@@ -60,9 +53,9 @@ def setting() -> str:
     Raises:
         ValueError: The variable has another value.
     """
-    value = os.environ.get(SETTING) or AUTO
-    if value not in (AUTO, REQUIRE, NEVER):
-        raise ValueError(f"{SETTING}={value}; must be {AUTO}, {REQUIRE} or {NEVER}")
+    value = os.environ.get(SETTING) or REQUIRE
+    if value not in (REQUIRE, NEVER):
+        raise ValueError(f"{SETTING}={value}; must be {REQUIRE} or {NEVER}")
     return value
 
 

@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -11,13 +10,10 @@ from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
 from service.engine.batch import Batch
 from service.engine.config import EngineConfig
-from service.engine.runner import ONE_STEP, EncodeJob, Fetch, Rows, SearchRunner, StepRunner
+from service.engine.runner import ONE_STEP, EncodeJob
 from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import SessionConfig
-from service.engine.search.search import new_search
 from service.engine.sequence import Sequence
-
-_GREEDY = Fetch(next_ids=True, next_log_probs=False, num_candidates=0)
 
 
 class RunnerSteps:
@@ -43,7 +39,7 @@ class RunnerSteps:
         """
         runner, spec = self._runner, self._runner.spec
         batch = Batch(spec.max_slots, spec.kv_capacity)
-        new_search(runner, batch)
+        runner.attach(batch.state)
         options = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=spec.kv_capacity)
         rng = np.random.default_rng(1)
         sources = rng.integers(40, self._vocabulary_size, (batch_size, source_tokens)).tolist()
@@ -55,14 +51,9 @@ class RunnerSteps:
         runner.encode(jobs)
         encoded = time.perf_counter()
         rows = batch.state.rows[:batch_size]
-        own = slice(0, batch_size)
-        live = Rows(batch.token_ids[own], batch.lengths[own], batch.source_lengths[own], batch.limits[own])
         for length in range(num_steps):
             rows["token_id"], rows["length"], rows["status"] = spec.decoder_start_id, length, fused_io.RUNNING
-            if spec.searches:
-                cast(SearchRunner, runner).search(batch_size, ONE_STEP)
-            else:
-                cast(StepRunner, runner).run(live, _GREEDY, 1)
+            runner.search(batch_size, ONE_STEP)
         seconds = (time.perf_counter() - encoded) / num_steps
         runner.idle()
         return encoded - began, seconds

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
+from export.changed_scores import changed_scores
 from export.engine_decode import ONE_LANE, open_engine
 from export.importers.imported import ImportedCheckpoint, Row
 from export.verification_sentences import Sentence
@@ -24,7 +24,6 @@ from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GenerationDefaults
 from service.domain.options import DecodingOptions
 from service.engine.search.hypotheses import normalized
-from service.engine.search.processors import process
 
 BEAM_SIZE = 4
 
@@ -175,12 +174,13 @@ def _changed(
     checkpoint: ImportedCheckpoint, sentence: Sentence, scores: torch.Tensor, outputs: Sequence[_Ids]
 ) -> torch.Tensor:
     """Return scores (n, V) as the checkpoint's options change them after outputs of equal lengths."""
-    prefix = sentence.languages.target_prefix_ids
-    inputs = np.array([[checkpoint.tokenizer.decoder_start_id, *prefix, *ids] for ids in outputs])
-    with_spare = np.pad(scores.float().numpy(), ((0, 0), (0, 1)))
-    options = _options(checkpoint.generation, 1, 1)
-    process(with_spare, inputs, options, checkpoint.tokenizer.eos_id, len(prefix))
-    return torch.from_numpy(with_spare[:, :-1]).double()
+    start = (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
+    options, eos_id = _options(checkpoint.generation, 1, 1), checkpoint.tokenizer.eos_id
+    changed = [
+        changed_scores(row, (*start, *ids), options, eos_id, len(start) - 1)
+        for row, ids in zip(scores, outputs, strict=True)
+    ]
+    return torch.stack(changed).double()
 
 
 @torch.no_grad()

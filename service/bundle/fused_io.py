@@ -26,76 +26,40 @@ Decode
                            of the source's up to W tokens, by the mean of the heads that the graph names
     out  num_steps         (1,)      int32
 
-All inputs of Decode but `cross_cache` are changed in place. `kernels/src/search/state.h` says what the fields mean.
+All inputs of Decode but `cross_cache` are changed in place. `bundle.search_layout` says what the fields mean.
 """
+
+from typing import Final
 
 import numpy as np
 
-from service.domain.options import LONGEST_REPEAT, MAX_BEAM_SIZE
+from service.bundle import search_layout
+from service.bundle.search_layout import UNGUARDED as UNGUARDED
+from service.bundle.search_layout import Constant, Structure
 
 DOMAIN = "dragoman"
 ENCODE = "Encode"
 DECODE = "Decode"
 BLOCK_TOKENS = 16
 
-CONTROL = np.dtype(
-    [
-        ("num_rows", np.int32),
-        ("max_steps", np.int32),
-        ("returns_after", np.int32),
-        ("interrupt", np.int32),
-        ("eos_id", np.int32),
-        ("decoder_start_id", np.int32),
-        ("num_steps", np.int32),
-        ("num_generated", np.int32),
-        ("num_threads", np.int32),
-        ("num_row_steps", np.int32),
-        ("num_ended", np.int32),
-        ("least_steps", np.int32),
-        ("reserved", np.int32, 4),
-    ]
-)
 
-# Values of CONTROL's `interrupt`, which other threads set.
-NO_INTERRUPT, INTERRUPT_NOW, INTERRUPT_FOR_NEWCOMERS = range(3)
+def _dtype(structure: Structure) -> np.dtype[np.void]:
+    return np.dtype(
+        [
+            (name, kind) if length == 1 else (name, kind, length.value if isinstance(length, Constant) else length)
+            for name, kind, _, length in structure.fields
+        ]
+    )
 
-ROW = np.dtype(
-    [
-        ("token_id", np.int64),
-        ("seed", np.uint64),
-        ("length", np.int32),
-        ("source_length", np.int32),
-        ("forced_length", np.int32),
-        ("limit", np.int32),
-        ("slot", np.int32),
-        ("source_slot", np.int32),
-        ("max_repeats", np.int32),
-        ("top_k", np.int32),
-        ("log_prob", np.float32),
-        ("temperature", np.float32),
-        ("top_p", np.float32),
-        ("width", np.int32),
-        ("rank", np.int32),
-        ("beam_rows", np.int32, MAX_BEAM_SIZE),
-        ("caller_prefix", np.int32),
-        ("model_prefix", np.int32),
-        ("no_repeat_ngram_size", np.int32),
-        ("min_output_tokens", np.int32),
-        ("length_penalty", np.float32),
-        ("repetition_penalty", np.float32),
-        ("flags", np.int32),
-        ("status", np.int32),
-        ("excess", np.int32),
-        ("num_finished", np.int32),
-        ("num_given_up", np.int32),
-        ("runs", np.int32, LONGEST_REPEAT),
-    ]
-)
 
-HYPOTHESIS = np.dtype([("score", np.float32), ("length", np.int32), ("excess", np.int32), ("reserved", np.int32)])
+CONTROL: Final = _dtype(search_layout.CONTROL)
+ROW: Final = _dtype(search_layout.ROW)
+HYPOTHESIS: Final = _dtype(search_layout.HYPOTHESIS)
+STEP: Final = _dtype(search_layout.STEP)
 
-RUNNING, STOPPED, AT_LIMIT, REPEATING, BROKEN = range(5)  # `status`
-WANTS_SCORE, FORCES_END, STOPS_EARLY = 1, 2, 4  # `flags`
+NO_INTERRUPT, INTERRUPT_NOW, INTERRUPT_FOR_NEWCOMERS = (each.value for each in search_layout.Interrupt)
+RUNNING, STOPPED, AT_LIMIT, REPEATING, BROKEN = (each.value for each in search_layout.Status)
+WANTS_SCORE, FORCES_END, STOPS_EARLY = (each.value for each in search_layout.Flags)
 
 ENCODE_INPUTS = ("token_ids", "ends", "slots", "cross_cache", "num_threads")
 ENCODE_OUTPUTS = ("is_finite", "most_repeats")

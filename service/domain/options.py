@@ -48,9 +48,9 @@ class DecodingOptions:
     search, such a hypothesis is dropped in favour of others, and returned only if too few others end.
 
     `repetition_penalty`, `no_repeat_ngram_size` and `min_output_tokens` change scores before a token is chosen, as
-    `engine.search.processors` defines; scores of hypotheses are made of the changed ones. The first two consider the
-    whole output so far, with the start token and the model's prefix, the last one counts what `max_output_tokens`
-    counts except the end-of-sentence token.
+    `kernels/src/search/processors.cpp` defines; scores of hypotheses are made of the changed ones. The first two
+    consider the whole output so far, with the start token and the model's prefix, the last one counts what
+    `max_output_tokens` counts except the end-of-sentence token.
     """
 
     beam_size: int = field(

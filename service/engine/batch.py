@@ -1,16 +1,17 @@
 """The running batch: which sequence owns which row, and the rows' tokens, lengths and scores."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy import typing as npt
 
+from service.bundle.fused_io import UNGUARDED
 from service.engine.integrity import IntegrityError, expect
-from service.engine.repeats import UNGUARDED, Counts, Ids, Mask, Repeats, most_repeats
 from service.engine.search_state import SearchState
 from service.engine.sequence import Sequence, SequenceStatus
 
+Counts = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 
 
@@ -26,14 +27,11 @@ class Batch:
     """The rows of the running sequences: rows [0, num_rows) are live and each belongs to one sequence; the rest are
     free.
 
-    What is known of each row is in `state`; views of its fields, of `max_slots` entries, are `token_ids` (the input of
-    the next step), `lengths` (tokens already in the self-attention cache, which equals the number of output tokens,
-    forced ones included), `source_lengths`, `forced_lengths`, `limits` (the length at which the output is cut),
-    `log_probs` (summed over the tokens the model chose), `temperatures`, `top_ks`, `top_ps`, `seeds`, `max_repeats` (as
-    requested, or as many repeats as the source has; `UNGUARDED` if not requested) and `output_ids` (max_slots,
-    kv_capacity). The rows of a sequence are in the order of its `slots`, best beam first. `repeats` is maintained only
-    while `num_guarded` is not 0. `revision` changes whenever a sequence joins or leaves; in between, rows do not move,
-    except beams within their sequence.
+    What is known of each row is in `state`; views of its fields, of `max_slots` entries, are `lengths` (tokens already
+    in the self-attention cache, which equals the number of output tokens, forced ones included), `source_lengths`,
+    `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over the tokens the model
+    chose), `max_repeats` (as requested, or as many repeats as the source has; `UNGUARDED` if not requested), `runs` and
+    `output_ids` (max_slots, kv_capacity). The rows of a sequence are in the order of its `slots`, best beam first.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:
@@ -41,27 +39,18 @@ class Batch:
         self.kv_capacity = kv_capacity
         self.state = SearchState.empty(max_slots, kv_capacity)
         rows = self.state.rows
-        self.token_ids: Ids = rows["token_id"]
         self.lengths: Counts = rows["length"]
         self.source_lengths: Counts = rows["source_length"]
         self.forced_lengths: Counts = rows["forced_length"]
         self.limits: Counts = rows["limit"]
         self.log_probs: Scores = rows["log_prob"]
-        self.temperatures: Scores = rows["temperature"]
-        self.top_ks: Counts = rows["top_k"]
-        self.top_ps: Scores = rows["top_p"]
-        self.seeds: npt.NDArray[np.uint64] = rows["seed"]
         self.max_repeats: Counts = rows["max_repeats"]
+        self.runs: Counts = rows["runs"]
         self._ranks: Counts = rows["rank"]
         self._beam_rows: Counts = rows["beam_rows"]
         self.output_ids = self.state.output_ids
-        self.repeats = Repeats(rows["runs"], self.output_ids)
-        self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to index an array by row and column at once
-        self.num_forced = 0  # running sequences with forced tokens
-        self.num_guarded = 0  # running sequences with a limit on repeats
         self._owners: list[Sequence] = []
         self._sequences: dict[Sequence, None] = {}
-        self.revision = 0
 
     @property
     def num_rows(self) -> int:
@@ -100,11 +89,8 @@ class Batch:
         self.state.begin(first, sequence, decoder_start_id)
         sequence.slots = list(range(first, first + sequence.num_slots))
         sequence.status = SequenceStatus.RUNNING
-        self.num_forced += bool(sequence.forced_ids)
-        self.num_guarded += bool(sequence.options.max_repeats)
         self._owners.extend([sequence] * sequence.num_slots)
         self._sequences[sequence] = None
-        self.revision += 1
         return sequence.slots
 
     def leave(self, sequence: Sequence) -> list[Move]:
@@ -126,52 +112,8 @@ class Batch:
         del self._owners[num_left:]
         sequence.slots = []
         sequence.status = SequenceStatus.FINISHED
-        self.num_forced -= bool(sequence.forced_ids)
-        self.num_guarded -= bool(sequence.options.max_repeats)
         del self._sequences[sequence]
-        self.revision += 1
         return moves
-
-    def append(self, rows: Any, token_ids: Ids) -> npt.NDArray[np.int32]:
-        """Append a token to each of `rows`, an index of n rows, as input of the next run; `token_ids` is (n,) or a
-        scalar.
-
-        This is the only place where lengths advance, and with them the rows' caches: the run that chose a token
-        appended the previous one. Returns the new lengths.
-        """
-        lengths: npt.NDArray[np.int32] = self.lengths[rows]
-        self.output_ids[self.row_numbers[rows], lengths] = token_ids
-        self.token_ids[rows] = token_ids
-        lengths += 1
-        if not isinstance(rows, slice):  # not a view: the increment applied to a copy
-            self.lengths[rows] = lengths
-        return lengths
-
-    def copy_outputs(self, source_rows: npt.NDArray[np.intp], target_rows: npt.NDArray[np.intp]) -> None:
-        """Overwrite beams' outputs by those of other beams of the same sequence; no row is both source and target."""
-        longest = int(self.lengths[source_rows].max())
-        self.output_ids[target_rows, :longest] = self.output_ids[source_rows, :longest]
-        if self.num_guarded:
-            self.repeats.copy(source_rows, target_rows)
-
-    def note_repeats(self, rows: Any, is_chosen: Mask | None = None) -> list[int]:
-        """Record the tokens appended to `rows`, an index of n rows; returns the rows that exceed their limit on
-        repeats.
-
-        The source's own repeats are computed only here, lazily: hardly any output gets that far.
-        """
-        longest_run, allowed = self.repeats.append(rows, self.lengths[rows], is_chosen), self.max_repeats[rows]
-        if longest_run < allowed.min():
-            return []
-        over = [row for row in self.row_numbers[rows][allowed < UNGUARDED].tolist() if self.excess(row)]
-        for row in over:
-            owner = self._owners[row]
-            self.max_repeats[owner.slots] = max(owner.options.max_repeats, most_repeats(owner.source_ids))
-        return [row for row in over if self.excess(row)]
-
-    def excess(self, row: int) -> int:
-        """Return the number of tokens at the end of a row that repeat once more than allowed."""
-        return self.repeats.excess(row, int(self.max_repeats[row]))
 
     def check_integrity(self) -> None:
         """Check that every live row has one owner, that owners know their rows, and that lengths are in range.
@@ -194,21 +136,13 @@ class Batch:
         expect((self.lengths[live] <= self.limits[live]).all(), "a row is past its limit")
         expect((self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity")
         self._check_slots()
-        num_forced = sum(bool(sequence.forced_ids) for sequence in self._sequences)
-        expect(num_forced == self.num_forced, f"{num_forced} begin with what is forced, not {self.num_forced}")
-        num_guarded = sum(sequence.options.max_repeats > 0 for sequence in self._sequences)
-        expect(num_guarded == self.num_guarded, f"{num_guarded} are guarded, not {self.num_guarded}")
-        lengths, guards = self.lengths[live].tolist(), self.max_repeats[live].tolist()
-        source_lengths = self.source_lengths[live].tolist()
+        guards, source_lengths = self.max_repeats[live].tolist(), self.source_lengths[live].tolist()
         for row, sequence in enumerate(self._owners):
             if source_lengths[row] != len(sequence.source_ids):
                 raise IntegrityError(f"row {row} has another row's source")
             asked, guard = sequence.options.max_repeats, guards[row]
-            if guard != (asked or UNGUARDED) and not (asked and guard == most_repeats(sequence.source_ids)):
+            if guard != UNGUARDED if not asked else not asked <= guard < UNGUARDED:
                 raise IntegrityError(f"row {row} has another row's guard")
-            if asked:
-                output_ids = self.output_ids[row, : lengths[row]].tolist()
-                self.repeats.check_integrity(row, output_ids, len(sequence.forced_ids))
 
     def _check_slots(self) -> None:
         rows = self.state.rows

@@ -1,15 +1,9 @@
-"""The interface of the engine's computation: encodes new sequences, steps the batch, stores each row's cache.
-
-There are two kinds of runners. A `StepRunner` computes what follows each row; strategies in Python choose the tokens.
-A `SearchRunner` makes many steps and chooses the tokens itself.
-"""
+"""The interface of the engine's computation: encodes new sequences, continues those of the batch by the search, stores
+each row's cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
-
-import numpy as np
-from numpy import typing as npt
 
 from service.engine.search_state import SearchState
 
@@ -24,10 +18,8 @@ class RunnerSpec:
     eos_id: int
     decoder_start_id: int
     bytes_per_slot: int  # device memory per row
-    max_steps: int = 1  # per run
     has_logits: bool = False  # whether runs can return them
     renormalizes: bool = False  # transformers' `renormalize_logits`: scores are normalized again once they are changed
-    searches: bool = False  # whether it is a `SearchRunner`
     pads_sources: bool = True  # whether `encode` computes as much for each source as for the longest
 
 
@@ -42,45 +34,8 @@ class EncodeJob(NamedTuple):
     rows: Sequence[int]
 
 
-class Fetch(NamedTuple):
-    """The outputs that a run has to compute. `num_candidates` is 0 if none are needed."""
-
-    next_ids: bool
-    next_log_probs: bool
-    num_candidates: int
-    logits: bool = False
-    log_totals: bool = False
-
-
-class Rows(NamedTuple):
-    """The n live rows as a run finds them; all (n,), as in `bundle.graph_io` except `limits`."""
-
-    token_ids: npt.NDArray[np.int64]  # the input of the first step
-    lengths: npt.NDArray[np.int32]  # tokens in the self-attention cache
-    source_lengths: npt.NDArray[np.int32]
-    limits: npt.NDArray[np.int32]  # the length at which a row ends
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutput:
-    """The outputs of a run of `num_steps` (K) steps for the n live rows, `None` if not requested; valid until the next
-    run.
-
-    A row may end within the run: by the end-of-sentence token, at its limit, or by NaN. Values after its end are
-    undefined.
-    """
-
-    next_ids: npt.NDArray[np.int64] | None  # (n, K); NO_TOKEN for a row that has NaN
-    next_log_probs: npt.NDArray[np.float32] | None  # (n, K)
-    candidate_ids: npt.NDArray[np.int64] | None  # (n, C), best first, for a run of one step
-    candidate_log_probs: npt.NDArray[np.float32] | None  # (n, C); C is less than requested only for tiny vocabularies
-    num_steps: int = 1
-    logits: npt.NDArray[np.float32] | None = None  # (n, V), for a run of one step
-    log_totals: npt.NDArray[np.float32] | None = None  # (n,), for a run of one step
-
-
 class RunLimits(NamedTuple):
-    """When a run of a `SearchRunner` ends, if not all of its rows end before."""
+    """When a run ends, if not all of its rows end before. It may end earlier once a row has ended."""
 
     max_steps: int
     returns_after: int = 0  # ends as soon as so many rows have ended; 0: however many have
@@ -90,16 +45,29 @@ class RunLimits(NamedTuple):
 ONE_STEP: Final = RunLimits(1)
 
 
+class SearchRun(NamedTuple):
+    """What a run did, besides changing the rows."""
+
+    num_steps: int  # 0 if it was interrupted at once
+    num_row_steps: int  # the rows of every step
+    num_generated: int  # one token per sequence and step, however wide its beam, without forced ones
+    num_ended: int  # rows
+
+
 class Runner(Protocol):
     """Computes; the engine decides what moves where. Rows [0, n) are live.
 
-    All methods except `terminate` and `SearchRunner.interrupt` are called on the engine's thread. A method that raises
-    has failed for all sequences of the call, and the runner stays usable.
+    All methods except `terminate` and the interrupts are called on the engine's thread. A method that raises has failed
+    for all sequences of the call, and the runner stays usable.
     """
 
     @property
     def spec(self) -> RunnerSpec:
         """Return the limits and special tokens, which never change."""
+        ...
+
+    def attach(self, state: SearchState) -> None:
+        """Use these rows from now on; `encode` raises the guards of those whose sources repeat themselves more."""
         ...
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
@@ -108,59 +76,6 @@ class Runner(Protocol):
         Returns:
             Per job, whether the encoder's output is finite; if not, the job's rows are unusable until cleared.
         """
-        ...
-
-    def move(self, source_row: int, target_row: int, length: int) -> None:
-        """Move a row with `length` live tokens to a free row."""
-        ...
-
-    def clear(self, rows: Sequence[int]) -> None:
-        """Zero rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
-        ...
-
-    def idle(self) -> None:
-        """Leave all threads to the model's other runners until the next `encode`: no row is live."""
-        ...
-
-    def reset(self) -> None:
-        """Clear all rows and undo `terminate`: called once by each engine that starts on this runner."""
-        ...
-
-    def terminate(self) -> None:
-        """Make the run under way and all later ones fail soon, until `reset`. Thread-safe."""
-        ...
-
-
-class StepRunner(Runner, Protocol):
-    """Computes what follows each row."""
-
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """Run the decoder for one or more tokens of each live row, up to `max_steps`, which is 1 if candidates or
-        logits are requested. In every step but the first, a row's input is the token that the previous step chose.
-
-        Each input is appended to its row's cache. Repeating a run overwrites the same positions.
-        """
-        ...
-
-    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """Overwrite beams with copies of other beams of the same sequence; no row is both a source and a target."""
-        ...
-
-
-class SearchRun(NamedTuple):
-    """What a run of a `SearchRunner` did, besides changing the rows."""
-
-    num_steps: int  # 0 if it was interrupted at once
-    num_row_steps: int  # the rows of every step
-    num_generated: int  # one token per sequence and step, however wide its beam, without forced ones
-    num_ended: int  # rows
-
-
-class SearchRunner(Runner, Protocol):
-    """Chooses tokens for as many steps as it may. Its caches are in slots that never move (`SearchState`)."""
-
-    def attach(self, state: SearchState) -> None:
-        """Use these rows from now on; `encode` raises the guards of those whose sources repeat themselves more."""
         ...
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
@@ -181,4 +96,24 @@ class SearchRunner(Runner, Protocol):
 
     def clear_interrupt(self) -> None:
         """Undo `interrupt`, once whatever it was for is going to be processed before the next run."""
+        ...
+
+    def move(self, source_row: int, target_row: int, length: int) -> None:
+        """Move a row with `length` live tokens to a free row."""
+        ...
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """Zero rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
+        ...
+
+    def idle(self) -> None:
+        """Leave all threads to the model's other runners until the next `encode`: no row is live."""
+        ...
+
+    def reset(self) -> None:
+        """Clear all rows and undo `terminate`: called once by each engine that starts on this runner."""
+        ...
+
+    def terminate(self) -> None:
+        """Make the run under way and all later ones fail soon, until `reset`. Thread-safe."""
         ...

@@ -1,4 +1,4 @@
-"""The memory of the running rows, changed in place by Python's strategies or by the operator of a fused graph."""
+"""The memory of the running rows, changed in place by the search in C++."""
 
 import struct
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from numpy import typing as npt
 
 from service.bundle import fused_io
 from service.domain.options import LONGEST_REPEAT, MAX_BEAM_SIZE
-from service.engine.repeats import UNGUARDED
 from service.engine.sequence import Sequence
 
 Records = npt.NDArray[np.void]
@@ -31,7 +30,7 @@ _ROW_PACKING = _packing(fused_io.ROW)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchState:
-    """Arrays of `bundle.fused_io`, whose `ROW` has one entry per row. Only fused graphs use the last three.
+    """Arrays of `bundle.fused_io`, whose `ROW` has one entry per row. Only beams use the last four.
 
     A row's `slot` says which row of a fused graph's caches is its own: these never move, so when a row moves, the two
     rows swap their slots, and slots are always a permutation. The sources of a sequence's rows are in the slot that its
@@ -46,6 +45,7 @@ class SearchState:
     output_ids: npt.NDArray[np.int64]  # (N, C)
     output_view: memoryview  # (N C,): the same memory
     history: npt.NDArray[np.int32]  # (N, C)
+    cache_ranks: npt.NDArray[np.int32]  # (N,): with a plain graph, the rank whose row has a row's caches
     hypotheses: Records  # (2 N,) of `HYPOTHESIS`
     hypothesis_ids: npt.NDArray[np.int64]  # (2 N, C)
 
@@ -65,6 +65,7 @@ class SearchState:
             output_ids,
             output_ids.data.cast("B").cast("q"),
             np.zeros((max_slots, kv_capacity), np.int32),
+            np.zeros(max_slots, np.int32),
             np.zeros(2 * max_slots, fused_io.HYPOTHESIS),
             np.zeros((2 * max_slots, kv_capacity), np.int64),
         )
@@ -79,7 +80,7 @@ class SearchState:
             others = slots[first + 1 : own.stop].copy()
             self.raw_rows[first + 1 : own.stop] = self.raw_rows[first]
             slots[first + 1 : own.stop] = others
-            rows["rank"][own] = np.arange(width)
+            rows["rank"][own] = self.cache_ranks[own] = np.arange(width)
             rows["log_prob"][first + 1 : own.stop] = -np.inf  # only the first beam counts at first: all are the same
         if forced:
             self.output_ids[own, : len(forced)] = forced
@@ -98,6 +99,7 @@ class SearchState:
         self.output_ids[target_row] = self.output_ids[source_row]
         if is_beam:
             self.history[target_row] = self.history[source_row]
+            self.cache_ranks[target_row] = self.cache_ranks[source_row]
             for start in (0, len(self.rows)):  # finished hypotheses, and those that were given up
                 self.hypotheses[start + target_row] = self.hypotheses[start + source_row]
                 self.hypothesis_ids[start + target_row] = self.hypothesis_ids[start + source_row]
@@ -117,7 +119,7 @@ class SearchState:
             model_prefix + sequence.max_tokens,  # limit
             slot,
             slot,  # source_slot
-            options.max_repeats or UNGUARDED,
+            options.max_repeats or fused_io.UNGUARDED,
             options.top_k,
             0.0,  # log_prob
             options.temperature,

@@ -13,7 +13,7 @@ from service.engine.integrity import expect
 from service.engine.reports import TurnStats
 from service.engine.runner import ONE_STEP, EncodeJob, RunLimits, Runner, RunTerminated
 from service.engine.scheduler import StepPlan, encode_budget, run_limits, schedule
-from service.engine.search.search import new_search
+from service.engine.search.search import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
 
 _log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Worker:
     ) -> None:
         self.runner = runner
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
-        self.search = new_search(runner, self.batch)
+        self.search = Search(runner, self.batch)
         self.assigned: set[Sequence] = set()  # joining or running, and wanted
         self.abandoned: list[Sequence] = []  # running, but no longer wanted: to be removed before the next turn
         self.turn_began: float | None = None  # `None` between turns
@@ -194,8 +194,6 @@ class Worker:
         """
         start_id = self.runner.spec.decoder_start_id
         jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
-        for sequence in sequences:
-            self.search.join(sequence)
         self._without_token.extend(sequences)
         failures = self._encode(jobs)
         failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
@@ -236,10 +234,9 @@ class Worker:
         return self.search.certain(sequence)
 
     def remove(self, sequence: Sequence) -> None:
-        """Free a running sequence's rows and end its search."""
+        """Free a running sequence's rows."""
         for move in self.batch.leave(sequence):
             self.runner.move(*move)
-        self.search.leave(sequence)
         if sequence in self._without_token:
             self._without_token.remove(sequence)
         if not self.batch.num_rows:

@@ -5,17 +5,16 @@ import time
 from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from concurrent.futures import ThreadPoolExecutor
-from typing import cast
 
 from service.bundle import fused_io
 from service.bundle.errors import BundleError, one_line
 from service.domain.options import DecodingOptions
 from service.engine.batch import Batch
 from service.engine.config import EngineConfig
-from service.engine.runner import ONE_STEP, EncodeJob, Fetch, Rows, Runner, SearchRunner, StepRunner
+from service.engine.runner import ONE_STEP, EncodeJob, Runner
+from service.engine.runtime.fused_runner import FusedRunner
 from service.engine.runtime.runners import BundleRunner
 from service.engine.runtime.session import DeviceUnavailable
-from service.engine.search.search import new_search
 from service.engine.sequence import Sequence
 from service.models.repository import FoundBundle
 from service.models.self_test import run_trial
@@ -47,7 +46,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
         BundleError: a run failed.
         DeviceUnavailable: the device has no memory for the slots.
     """
-    slot_counts = worthwhile_counts(len(runners), searches=runners[0].spec.searches)
+    slot_counts = worthwhile_counts(len(runners), are_fused=isinstance(runners[0], FusedRunner))
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
 
     def lanes_step_seconds(num_rows: Sequence_[int]) -> dict[int, float]:
@@ -91,9 +90,9 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
     return seconds
 
 
-def worthwhile_counts(num_workers: int, *, searches: bool) -> tuple[int, ...]:
-    """Return the numbers of slots, for all workers together, to choose from; `searches` is that of their runners."""
-    least = max(_LEAST_PER_WORKER * num_workers, _LEAST_FUSED if searches else 0)
+def worthwhile_counts(num_workers: int, *, are_fused: bool) -> tuple[int, ...]:
+    """Return the numbers of slots, for all workers together, to choose from; `are_fused` says which graphs they run."""
+    least = max(_LEAST_PER_WORKER * num_workers, _LEAST_FUSED if are_fused else 0)
     return tuple(sorted({max(count, least) for count in SLOT_COUNTS}))
 
 
@@ -125,7 +124,7 @@ def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) ->
     runner.reset()
     spec = runner.spec
     batch = Batch(spec.max_slots, spec.kv_capacity)
-    new_search(runner, batch)
+    runner.attach(batch.state)
     options = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=spec.kv_capacity)
     jobs = [
         EncodeJob(source_ids, batch.join(Sequence(source_ids, options, 0.0), spec.decoder_start_id))
@@ -144,12 +143,7 @@ def fastest_step(runner: Runner, batch: Batch, num_rows: int) -> float:
     for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
         rows["token_id"], rows["length"], rows["status"] = runner.spec.decoder_start_id, length, fused_io.RUNNING
         began = time.perf_counter()
-        if runner.spec.searches:
-            cast(SearchRunner, runner).search(num_rows, ONE_STEP)
-        else:
-            part = slice(num_rows)
-            live = Rows(batch.token_ids[part], batch.lengths[part], batch.source_lengths[part], batch.limits[part])
-            cast(StepRunner, runner).run(live, Fetch(True, False, 0), 1)
+        runner.search(num_rows, ONE_STEP)
         seconds.append(time.perf_counter() - began)
         if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:
             break

@@ -33,7 +33,6 @@ from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus
 from service.engine.worker import Turn, Worker
 from tests.clock import Clock
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
-from tests.unit.engine.fake_search_runner import FakeSearchRunner
 from tests.unit.engine.recorder import Recorder, held, new_sequence
 
 MAX_WAITING = 16
@@ -123,20 +122,16 @@ class EngineMachine(RuleBasedStateMachine):
     @initialize(
         num_workers=st.integers(1, 3),
         ending=st.sampled_from(("drain", "siege", "stop", "death")),
-        steps_per_run=st.sampled_from((None, None, 1, 3, KV_CAPACITY)),
+        steps_per_run=st.sampled_from((1, 1, 3, KV_CAPACITY)),
     )
-    def start(self, num_workers: int, ending: str, steps_per_run: int | None) -> None:
-        """Start an engine on runners that step, or on those that search and make so many steps in a run."""
+    def start(self, num_workers: int, ending: str, steps_per_run: int) -> None:
+        """Start an engine on runners that make so many steps in a run."""
         self.ending = ending
         runners = []
         for number in range(num_workers):
             limits = MAX_SLOTS - (number > 0), KV_CAPACITY, MAX_SOURCE_TOKENS
             before_step = self._before_step(number)
-            runners.append(
-                FakeRunner(*limits, before_step=before_step)
-                if steps_per_run is None
-                else FakeSearchRunner(*limits, before_step=before_step, steps_per_run=steps_per_run)
-            )
+            runners.append(FakeRunner(*limits, before_step=before_step, steps_per_run=steps_per_run))
         config = EngineConfig(
             max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True
         )
@@ -307,7 +302,7 @@ class EngineMachine(RuleBasedStateMachine):
                 self.steps_past[sequence] += 1
                 assert self.steps_past[sequence] <= 2, "rows are held for nobody"
         if plan.admitted or worker.batch.num_rows:
-            makes_step = not getattr(worker.runner, "is_interrupted", False)
+            makes_step = not worker.runner.is_interrupted  # type: ignore[attr-defined]
             self.turns[worker] = worker.run(plan)
             if self.turns[worker].num_rows:
                 result = self.turns[worker].result

@@ -15,7 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service.bundle import graph_io
+from service.bundle import fused_io, graph_io
 from service.engine.runtime.fused_runner import FusedRunner
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -120,12 +120,12 @@ def test_a_run_of_fused_graphs_that_does_not_end_is_ended(
     runner = server.server.models[0].engine.workers[0].runner
     if not isinstance(runner, FusedRunner):
         pytest.skip("this needs --fused")
-    work, times = runner._decoder.run, [1]
+    work, times, (control,) = runner._decoder.run, [1], runner._control.fields.view(fused_io.CONTROL)
 
     def run(binding: Binding) -> None:
         if times[0]:
             times[0] -= 1
-            while not (runner._is_terminated and runner._control.interrupt):  # newcomers interrupt as well
+            while not (runner._is_terminated and control["interrupt"]):  # newcomers interrupt as well
                 threading.Event().wait(0.001)
         work(binding)
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.fused_io import CONTROL, FORCES_END, HYPOTHESIS, ROW, STOPS_EARLY, WANTS_SCORE
-from service.engine.repeats import UNGUARDED, most_repeats
+from service.bundle.fused_io import CONTROL, FORCES_END, HYPOTHESIS, ROW, STOPS_EARLY, UNGUARDED, WANTS_SCORE
 from service.engine.runner import RunnerSpec
 from service.engine.sequence import Sequence
+from tests.unit.engine.reference_search import most_repeats
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 MAX_CANDIDATES = 64

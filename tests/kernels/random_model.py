@@ -5,9 +5,6 @@ from collections.abc import Sequence as Several
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.graph_io import NO_TOKEN
-from service.engine.batch import Batch
-from service.engine.runner import Fetch, RunOutput
 from tests.kernels.native_search import Need, Projected
 
 Logits = npt.NDArray[np.float32]
@@ -16,7 +13,7 @@ _NUM_ROWS = 509
 
 
 class RandomModel:
-    """Computes what the graphs do with logits, with the same bits for both searches."""
+    """Computes what the graphs do with logits."""
 
     def __init__(self, seed: int, num_tokens: int, *, has_ties: bool, suppressed: Several[int], renormalizes: bool,
                  ends: float, breaks: Several[int]) -> None:  # fmt: skip
@@ -51,26 +48,3 @@ class RandomModel:
             candidate_logits=logits[ids],
             logits=logits.copy() if need.logits else np.full(self.num_tokens, np.nan, np.float32),
         )
-
-    def run(self, batch: Batch, numbers: Several[int], fetch: Fetch) -> RunOutput:
-        """Compute a step of all rows of a batch; `numbers` are the rows' sequences."""
-        count = batch.num_rows
-        next_ids = np.full((count, 1), NO_TOKEN)
-        next_log_probs = np.full((count, 1), np.nan, np.float32)
-        num_candidates = min(fetch.num_candidates, self.num_tokens)
-        candidate_ids = np.zeros((count, num_candidates), np.int64)
-        candidate_log_probs = np.full((count, num_candidates), np.nan, np.float32)
-        logits = np.full((count, self.num_tokens), np.nan, np.float32)
-        log_totals = np.full(count, np.nan, np.float32)
-        for row, number in enumerate(numbers):
-            output_ids = batch.output_ids[row, : batch.lengths[row]]
-            scored = self.of(number, output_ids, Need(log_total=True, num_candidates=num_candidates, logits=False))
-            if scored.is_broken:
-                continue
-            next_ids[row], next_log_probs[row] = scored.best_id, np.float32(scored.best_logit) - scored.log_total
-            candidate_ids[row] = scored.candidate_ids
-            candidate_log_probs[row] = scored.candidate_logits - np.float32(scored.log_total)
-            whole = self.of(number, output_ids, Need(log_total=True, num_candidates=0, logits=True))
-            logits[row], log_totals[row] = whole.logits, whole.log_total
-        of_next = next_log_probs if fetch.next_log_probs else None
-        return RunOutput(next_ids, of_next, candidate_ids, candidate_log_probs, 1, logits, log_totals)

@@ -1,5 +1,6 @@
 """`Decode` against what it means in NumPy; the same bits however rows are batched, shared out, run or computed."""
 
+from collections.abc import Sequence as Several
 from pathlib import Path
 from typing import Any, cast
 
@@ -7,10 +8,6 @@ import numpy as np
 import pytest
 
 from service.bundle.fused_io import AT_LIMIT, INTERRUPT_FOR_NEWCOMERS, RUNNING, STOPPED
-from service.domain.translation import FinishReason
-from service.engine.batch import Batch
-from service.engine.runner import ONE_STEP, Fetch, Rows, RunnerSpec, RunOutput, StepRunner
-from service.engine.search.stepwise import StepwiseSearch
 from service.engine.sequence import Sequence
 from tests.export.tiny_models import random_sources
 from tests.kernels.compute import Compute
@@ -18,6 +15,7 @@ from tests.kernels.fused_graphs import EOS_ID, SHAPES, START_ID, Shape
 from tests.kernels.mixed_batch import Answer, decode, mixed_sequences
 from tests.kernels.operators import Floats, Ids, Operators
 from tests.references.fused_model import Decoding, FusedDecoder, FusedEncoder
+from tests.unit.engine import reference_search
 from tests.unit.engine.recorder import new_sequence
 
 LENGTHS = (17, 1, 9, 16, 33, 15, 3, 22, 48)
@@ -74,7 +72,7 @@ def test_beams_are_those_of_the_reference(operators: Operators, folder: Path, so
     """But for one whose score is nearly that of another; scores are right whatever the beam."""
     sequences = [new_sequence(source, max_output_tokens=12, beam_size=3, num_hypotheses=3) for source in sources[:6]]
     native = decode(operators, sequences)
-    model = ReferenceModel(folder, operators.spec)
+    model = ReferenceModel(folder)
     num_equal, errors = 0, []
     for sequence, answer in zip(sequences, native, strict=True):
         expected = model.best(sequence)
@@ -204,47 +202,31 @@ def test_instruction_sets_change_no_bit(
 
 
 class ReferenceModel:
-    """Both references, as a runner for the strategies in Python."""
+    """Both references, in the reference search."""
 
-    def __init__(self, folder: Path, spec: RunnerSpec) -> None:
-        self.spec = spec
+    def __init__(self, folder: Path) -> None:
         self._encoder, self._decoder = FusedEncoder(folder / "encoder.onnx"), FusedDecoder(folder / "decoder.onnx")
 
     def best(self, sequence: Sequence) -> Ids:
         """Return all tokens of the best hypothesis of a sequence."""
         self._cross = self._encoder.encode(sequence.source_ids)
         self._known: dict[Ids, tuple[Decoding, Floats]] = {}
-        self._batch = Batch(sequence.num_slots, self.spec.kv_capacity)
-        search = StepwiseSearch(cast(StepRunner, self), self._batch)
-        self._batch.join(sequence, START_ID)
-        search.join(sequence)
-        while True:
-            for _, (best, *_) in search.run(ONE_STEP).finished:
-                return (*best.token_ids, *((EOS_ID,) if best.finish_reason is FinishReason.STOP else ()))
+        found = reference_search.search(self._log_probs, [START_ID], EOS_ID, sequence.options)
+        return found[0][0]
 
     def score(self, output_ids: Ids) -> float:
         """Return the score of any hypothesis of the sequence that `best` was asked for last."""
-        return sum(float(self._log_probs(output_ids[:n])[token]) for n, token in enumerate(output_ids)) / len(
-            output_ids
-        )
+        inputs = START_ID, *output_ids
+        log_probs = [float(self._log_probs(inputs[: n + 1])[token]) for n, token in enumerate(output_ids)]
+        return sum(log_probs) / len(output_ids)
 
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """See `StepRunner.run`."""
-        lengths = self._batch.lengths
-        outputs = [tuple(ids[:n].tolist()) for ids, n in zip(self._batch.output_ids, lengths, strict=True)]
-        log_probs = np.stack([self._log_probs(ids) for ids in outputs])
-        ids = np.argsort(-log_probs, axis=1, kind="stable")[:, : fetch.num_candidates]
-        return RunOutput(None, None, ids, np.take_along_axis(log_probs, ids, axis=1))
-
-    def reorder(self, *_: object) -> None:
-        """See `StepRunner.reorder`. There is no cache."""
-
-    def _log_probs(self, output_ids: Ids) -> Floats:
-        if output_ids not in self._known:
+    def _log_probs(self, inputs: Several[int]) -> Floats:
+        inputs = tuple(inputs)
+        if inputs not in self._known:
             state = self._decoder.start(self._cross)
-            if output_ids:
-                self._log_probs(output_ids[:-1])
-                before, _ = self._known[output_ids[:-1]]
+            if inputs[:-1]:
+                self._log_probs(inputs[:-1])
+                before, _ = self._known[inputs[:-1]]
                 state.cache, state.length = before.cache.copy(), before.length
-            self._known[output_ids] = state, state.log_probs(output_ids[-1] if output_ids else START_ID)
-        return self._known[output_ids][1]
+            self._known[inputs] = state, state.log_probs(inputs[-1])
+        return self._known[inputs][1]

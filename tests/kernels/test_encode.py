@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.engine.repeats import most_repeats
 from tests.export.tiny_models import random_sources
 from tests.kernels.compute import Compute
 from tests.kernels.fused_graphs import SHAPES, Shape, decode_graph, encode_graph
 from tests.kernels.operators import Floats, Operators
 from tests.references.fused_model import FusedEncoder
+from tests.unit.engine.reference_search import most_repeats
 
 LENGTHS = (1, 15, 16, 17, 33, 48, 2, 64)
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "search/repeats.h"
 #include "search/state.h"
 
 namespace dragoman {
@@ -38,19 +39,6 @@ struct Encode::Sources {
 namespace {
 
 constexpr int64_t kGroupTokens = 128; // of sources that are encoded together, if they are not long
-
-// Return how often, at most, the same up to `kMaxPeriod` tokens occur in a row (`engine/repeats.py`: most_repeats).
-int32_t most_repeats(const int64_t *ids, int64_t count) {
-  int64_t most = 1;
-  for (int64_t period = 1; period <= kMaxPeriod; period++) {
-    int64_t run = 0;
-    for (int64_t place = period; place < count; place++) {
-      run = ids[place] == ids[place - period] ? run + 1 : 0;
-      most = std::max(most, run / period + 1);
-    }
-  }
-  return static_cast<int32_t>(most);
-}
 
 } // namespace
 

@@ -1,7 +1,16 @@
-// Beam search; the same in Python: `service/engine/search/beam.py`.
+// Beam search with the semantics of transformers' `generate(num_beams=k, do_sample=False)`.
 //
-// There, beams move between rows so that few caches are copied. Here the i-th best beam is always in row beam_rows[i]:
-// no cache is copied, as each token of a beam's history names the slot that has its keys and values.
+// Each step ranks the 2 k most probable continuations of the k running beams. Those among the first k that end (with
+// the end-of-sentence token, or all of them at the length limit) become finished hypotheses, of which the k best by
+// normalized score are kept; the first k that don't end continue. The search is over when k hypotheses are finished and
+// the best running beam, normalized by its current length, does not beat the worst of them (with `kStopsEarly`, i.e.
+// `early_stopping=True`, whether it does or not), or at the length limit.
+//
+// One deliberate difference: where transformers marks "impossible" with a score of -1e9, this uses minus infinity, so
+// that real scores below -1e9 (long outputs under a strongly negative length penalty) keep their order.
+//
+// The i-th best beam is always in row beam_rows[i]. No cache is copied, as each token of a beam's history names the slot
+// that has its keys and values; a plain graph's caches follow by copies (`stepper.h`).
 #pragma once
 
 #include <cstdint>

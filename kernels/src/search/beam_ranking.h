@@ -1,4 +1,4 @@
-// The ranking of a beam's continuations; the same in Python: `service/engine/search/beam_ranking.py`.
+// The ranking of a beam's continuations.
 #pragma once
 
 #include <cstdint>

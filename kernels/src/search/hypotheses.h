@@ -1,4 +1,4 @@
-// Finished hypotheses of beams; the same in Python: `service/engine/search/beam_ranking.py`.
+// Finished hypotheses of beams.
 #pragma once
 
 #include <cstdint>

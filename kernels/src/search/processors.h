@@ -1,4 +1,4 @@
-// The options that change scores before a token is chosen; the same in Python: `service/engine/search/processors.py`.
+// The options that change scores before a token is chosen.
 #pragma once
 
 #include <cstdint>

@@ -25,4 +25,16 @@ int32_t excess_tokens(const Row &row) {
   return 0;
 }
 
+int32_t most_repeats(const int64_t *ids, int64_t count) {
+  int64_t most = 1;
+  for (int64_t period = 1; period <= kMaxPeriod; period++) {
+    int64_t run = 0;
+    for (int64_t place = period; place < count; place++) {
+      run = ids[place] == ids[place - period] ? run + 1 : 0;
+      most = std::max(most, run / period + 1);
+    }
+  }
+  return static_cast<int32_t>(most);
+}
+
 } // namespace dragoman

@@ -1,4 +1,4 @@
-// Counts of repeated tokens at the end of a row's output; the same in Python: `service/engine/repeats.py`.
+// Counts of repeated tokens at the end of a row's output.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,8 @@ void end_runs(Row &row);
 
 // Return the number of tokens at the end of the output that repeat once too often; 0 if none do.
 int32_t excess_tokens(const Row &row);
+
+// Return how often, at most, the same up to `kMaxPeriod` tokens occur in a row; 1 if nothing repeats.
+int32_t most_repeats(const int64_t *ids, int64_t count);
 
 } // namespace dragoman

@@ -1,4 +1,4 @@
-// Log-probabilities and candidates of changed scores; the same in Python: `service/engine/search/rescoring.py`.
+// Log-probabilities and candidates of changed scores.
 #pragma once
 
 #include <cstdint>

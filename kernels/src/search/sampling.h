@@ -1,4 +1,4 @@
-// Sampling with reproducible random numbers; the same in Python: `service/engine/search/sampling.py`.
+// Sampling with reproducible random numbers.
 #pragma once
 
 #include <cstdint>

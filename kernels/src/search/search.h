@@ -1,6 +1,6 @@
 // The choice of tokens: greedy search, sampling, beams, forced tokens, guards, and options that change scores.
 //
-// The meaning of everything is that of `service/engine/search`, which is the reference in tests.
+// It is judged by what transformers' `generate` gives, by slow searches in Python, and by recorded answers.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct SearchModel {
   int32_t vocabulary_size;
   int32_t eos_id;
   int32_t decoder_start_id;
-  bool renormalizes; // scores are normalized again once they are changed (`RunnerSpec.renormalizes`)
+  bool renormalizes; // scores are normalized again once they are changed (transformers' `renormalize_logits`)
   const Compute *compute = nullptr; // `log_sum` and `top`; needed only by rows whose options change scores
   int64_t num_readable = INT32_MAX; // tokens of the decoder's embedding: forced ones may be beyond the vocabulary
 };

@@ -1,4 +1,4 @@
-// Greedy search and sampling: sequences of one row each; the same in Python: `service/engine/search/single_rows.py`.
+// Greedy search and sampling: sequences of one row each.
 #pragma once
 
 #include <vector>

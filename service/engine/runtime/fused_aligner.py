@@ -28,7 +28,7 @@ class FusedAligner:
         self._reads = manifest.graphs.alignment_reads
         # A token that is read takes one more step than one that is predicted.
         capacity = manifest.limits.max_output_tokens + manifest.longest_target_prefix + self._reads
-        self._spec = dataclasses.replace(graphs.spec, max_slots=_MAX_PAIRS, kv_capacity=capacity, max_steps=capacity)
+        self._spec = dataclasses.replace(graphs.spec, max_slots=_MAX_PAIRS, kv_capacity=capacity)
         self._lock = threading.Lock()
         self._free: list[FusedRunner] = []
 
@@ -56,7 +56,7 @@ class FusedAligner:
             sequence = Decoded(tuple(source_ids), options, arrived_seconds=0.0, target_prefix_ids=forced)
             state.begin(row, sequence, spec.decoder_start_id)
         runner.encode([EncodeJob(tuple(source_ids), (row,)) for row, (source_ids, _) in enumerate(pairs)])
-        runner.search(len(pairs), RunLimits(spec.max_steps))
+        runner.search(len(pairs), RunLimits(spec.kv_capacity))
         first, slots = int(self._reads), state.slots
         return [
             runner.attention[slots[row], first : first + len(target_ids), : len(source_ids)].copy()

@@ -8,7 +8,6 @@ import mmap
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,12 @@ from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.cpus import available_cpus
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
+from service.engine.runtime.control import Control
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
 from service.engine.search_state import SearchState
 
 _FIRST_TOKENS = 1024  # of the sources of one encoder run; more are bound when they come
 _FIRST_SLOTS = 16  # of each worker, until the best number is measured: enough to test a bundle
-
-_PLACES = {name: place for place, name in enumerate(fused_io.CONTROL.names or ())}
-_RESULTS = itemgetter(*(_PLACES[name] for name in SearchRun._fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +57,6 @@ class _Encoding:
     slots: memoryview
     is_finite: memoryview
     most_repeats: memoryview
-
-
-class _Control:
-    """What a run of the decoder is told and what it tells: `fused_io.CONTROL` as `fields`, (16,) int32."""
-
-    def __init__(self, spec: RunnerSpec) -> None:
-        control = np.zeros(1, fused_io.CONTROL)
-        control["eos_id"], control["decoder_start_id"] = spec.eos_id, spec.decoder_start_id
-        self.fields = control.view(np.int32)
-        self._memory = self.fields.data  # faster to index than an array
-
-    def write(self, num_rows: int, max_steps: int, limits: RunLimits, num_threads: int) -> None:
-        memory = self._memory
-        memory[_PLACES["num_rows"]], memory[_PLACES["max_steps"]] = num_rows, max_steps
-        memory[_PLACES["returns_after"]], memory[_PLACES["num_threads"]] = limits.returns_after, num_threads
-        memory[_PLACES["least_steps"]] = limits.least_steps
-
-    @property
-    def interrupt(self) -> int:
-        return self._memory[_PLACES["interrupt"]]
-
-    @interrupt.setter
-    def interrupt(self, value: int) -> None:
-        self._memory[_PLACES["interrupt"]] = value
-
-    def read(self) -> SearchRun:
-        return SearchRun(*_RESULTS(self._memory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +97,8 @@ class FusedGraphs:
             eos_id=tokens.eos_id,
             decoder_start_id=tokens.decoder_start_id,
             bytes_per_slot=0,
-            max_steps=kv_capacity,
             has_logits=True,
             renormalizes=manifest.renormalizes,
-            searches=True,
             pads_sources=False,
         )
         made = cls(encoder, decoder, model.num_decoder_layers, model.num_heads, model.head_size, spec)
@@ -149,7 +117,7 @@ class FusedGraphs:
 
 
 class FusedRunner:
-    """Implements `runner.SearchRunner`.
+    """Implements `runner.Runner`.
 
     The sessions are shared by all workers, each of which has its own caches. ONNX Runtime's threads are not used: an
     operator has its own, all of them for a worker that runs alone, and a share for one among several. Slots are the
@@ -175,7 +143,7 @@ class FusedRunner:
         self._decoder = graphs.decoder
         self._shape = graphs.shape(spec.kv_capacity)
         self._records = records
-        self._control = _Control(spec)
+        self._control = Control(spec)
         self._encodings: dict[int, _Encoding] = {}  # by the number of sources
         self._reserve(_FIRST_TOKENS)
         self._num_steps = np.zeros(1, np.int32)  # the operator's only output; `control` has it too
@@ -195,7 +163,7 @@ class FusedRunner:
         return [cls(graphs, spec, threads=threads, at_work=at_work) for _ in range(workers)]
 
     def attach(self, state: SearchState) -> None:
-        """See `SearchRunner.attach`."""
+        """See `Runner.attach`."""
         assert len(state.rows) == self.spec.max_slots, f"{len(state.rows)} rows, {self.spec.max_slots} slots"
         self._state = state
         self._source_slots = state.rows["source_slot"].data
@@ -235,28 +203,27 @@ class FusedRunner:
         return list(map(bool, encoding.is_finite.tolist()))
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
-        """See `SearchRunner.search`."""
+        """See `Runner.search`."""
         self._check_terminated()
         if self._search is None:
             self._search = self._bind()
         num_threads = self._threads[len(self._at_work) > 1]
-        self._control.write(num_rows, min(limits.max_steps, self.spec.max_steps), limits, num_threads)
+        self._control.write(num_rows, limits, num_threads)
         self._decoder.run(self._search)
         self._check_terminated()
         return self._control.read()
 
     def interrupt(self) -> None:
-        """See `SearchRunner.interrupt`."""
-        self._control.interrupt = fused_io.INTERRUPT_NOW
+        """See `Runner.interrupt`."""
+        self._control.interrupt()
 
     def interrupt_for_newcomers(self) -> None:
-        """See `SearchRunner.interrupt_for_newcomers`."""
-        if self._control.interrupt == fused_io.NO_INTERRUPT:
-            self._control.interrupt = fused_io.INTERRUPT_FOR_NEWCOMERS
+        """See `Runner.interrupt_for_newcomers`."""
+        self._control.interrupt_for_newcomers()
 
     def clear_interrupt(self) -> None:
-        """See `SearchRunner.clear_interrupt`."""
-        self._control.interrupt = fused_io.NO_INTERRUPT
+        """See `Runner.clear_interrupt`."""
+        self._control.clear_interrupt()
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `Runner.move`. The rows' slots stay where they are."""

@@ -34,7 +34,12 @@ def find_kernels() -> Kernels:
     Raises:
         KernelsUnavailable: it is missing or foreign, or this CPU can't run what is chosen.
     """
-    return _load(Path(os.environ.get(PATH) or _LIBRARY), os.environ.get(CHOICE, ""))
+    return _load(library_path(), os.environ.get(CHOICE, ""))
+
+
+def library_path() -> Path:
+    """Return where the library is, or should be."""
+    return Path(os.environ.get(PATH) or _LIBRARY)
 
 
 @functools.cache

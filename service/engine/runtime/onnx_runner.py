@@ -5,18 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy import typing as npt
 
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, Rows, RunnerSpec, RunOutput
+from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, SearchRun
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.kv_cache import CacheShape, KVCache
 from service.engine.runtime.session import Array, Binding, Buffer, SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph, num_workers
 from service.engine.runtime.step_inputs import StepInputs
+from service.engine.runtime.step_search import Need, Step, StepSearch
+from service.engine.search_state import SearchState
 
 _MAX_BINDINGS = 512
 _FIRST_SLOTS = 16  # until the best number is measured: enough to test a bundle
@@ -25,8 +26,9 @@ _FIRST_SLOTS = 16  # until the best number is measured: enough to test a bundle
 class OnnxRunner:
     """Implements `runner.Runner`.
 
-    Bindings are cached per number of rows, source bucket and kind of step, because creating one costs more Python time
-    than the rest of a step; the memory behind them never moves. Only requested outputs are copied to the host.
+    A step is a run of the decoder's graph; between steps the search chooses the tokens (`StepSearch`). Bindings are
+    cached per number of rows, source bucket and kind of step, because creating one costs more Python time than the rest
+    of a step; the memory behind them never moves. Only requested outputs are copied to the host.
     """
 
     def __init__(
@@ -56,11 +58,9 @@ class OnnxRunner:
         self._cross_names = graph_io.cross_names(num_layers)
         self._past_names = graph_io.past_names(num_layers)
         self._present_names = graph_io.present_names(num_layers)
-        self._bindings: dict[tuple[int, int, Fetch, bool], tuple[Binding, RunOutput]] = {}
+        self._bindings: dict[tuple[int, int, Need, bool], Binding] = {}
         self._total_length = np.zeros(1, np.int32)
-        self._next_ids = np.zeros(spec.max_slots, np.int64)
-        self._next_log_probs = np.zeros(spec.max_slots, np.float32)
-        self._logits: npt.NDArray[np.float32] | None = None  # of all rows, once they have been requested
+        self._search = StepSearch(spec, vocabulary_size, inputs)
 
     @classmethod
     def load_for_workers(
@@ -85,7 +85,7 @@ class OnnxRunner:
         """Open a bundle's graphs for the given number of workers, and reserve one worker's rows.
 
         Raises:
-            DeviceUnavailable: the device can't be used here.
+            DeviceUnavailable: the device can't be used here, or the kernels' library.
             BundleError: a graph can't be opened, or does not match the expected interface.
         """
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
@@ -172,12 +172,14 @@ class OnnxRunner:
         self._bindings.clear()
         self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
         shape = dataclasses.replace(self._cache.shape, max_slots=max_slots)
-        del self._cache, self._inputs  # first, so that old and new rows need not fit into memory together
+        del self._cache, self._inputs, self._search  # first, so that old and new rows need not fit into memory together
         self._cache = _cache(shape, self._session_config)
         self._inputs = _step_inputs(max_slots, self._session_config)
-        self._next_ids = np.zeros(max_slots, np.int64)
-        self._next_log_probs = np.zeros(max_slots, np.float32)
-        self._logits = None
+        self._search = StepSearch(self.spec, self._vocabulary_size, self._inputs)
+
+    def attach(self, state: SearchState) -> None:
+        """See `Runner.attach`."""
+        self._search.attach(state)
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """See `Runner.encode`."""
@@ -194,27 +196,30 @@ class OnnxRunner:
             dict(zip(self._cross_names, cross, strict=True)),
         )
         session.run(binding)
+        for job in jobs:
+            self._search.raise_guards(*job)
         rows = [job.rows for job in jobs]
         return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """See `Runner.run`. The graph makes one step per run."""
-        num_rows = len(rows.token_ids)
-        self._cache.prepare_step(int(rows.source_lengths.max()), num_rows)
-        self._inputs.write(rows.token_ids, rows.lengths, rows.source_lengths)
-        self._total_length[0] = rows.lengths.max() + 1
-        is_alone = self.is_alone
-        binding, output = self._binding(num_rows, fetch, is_alone)
-        self._decoder_step.session(is_alone=is_alone).run(binding)
-        return output
+    def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
+        """See `Runner.search`."""
+        return self._search.run(num_rows, limits, self._step, self._cache.reorder)
+
+    def interrupt(self) -> None:
+        """See `Runner.interrupt`."""
+        self._search.control.interrupt()
+
+    def interrupt_for_newcomers(self) -> None:
+        """See `Runner.interrupt_for_newcomers`."""
+        self._search.control.interrupt_for_newcomers()
+
+    def clear_interrupt(self) -> None:
+        """See `Runner.clear_interrupt`."""
+        self._search.control.clear_interrupt()
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `Runner.move`."""
         self._cache.move(source_row, target_row, length)
-
-    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """See `Runner.reorder`."""
-        self._cache.reorder(source_rows, target_rows, lengths)
 
     def clear(self, rows: Sequence[int]) -> None:
         """See `Runner.clear`."""
@@ -229,6 +234,7 @@ class OnnxRunner:
         self.idle()
         self._encoder.reset()
         self._decoder_step.reset()
+        self.clear_interrupt()
         self._bindings.clear()
         self._cache.clear_all()
 
@@ -237,55 +243,42 @@ class OnnxRunner:
         self._encoder.terminate()
         self._decoder_step.terminate()
 
-    def _binding(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, RunOutput]:
-        key = (num_rows, self._cache.source_bucket, fetch, is_alone)
-        found = self._bindings.get(key)
-        if found is None:
+    def _step(self, step: Step) -> None:
+        num_rows, need, total_length, longest_source = step
+        self._cache.prepare_step(longest_source, num_rows)
+        self._inputs.send()
+        self._total_length[0] = total_length
+        is_alone = self.is_alone
+        key = num_rows, self._cache.source_bucket, need, is_alone
+        binding = self._bindings.get(key)
+        if binding is None:
             if len(self._bindings) >= _MAX_BINDINGS:
                 self._bindings.clear()
-            found = self._bindings[key] = self._bind(num_rows, fetch, is_alone)
-        return found
+            binding = self._bindings[key] = self._bind(num_rows, need, is_alone)
+        self._decoder_step.session(is_alone=is_alone).run(binding)
 
-    def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, RunOutput]:
+    def _bind(self, num_rows: int, need: Need, is_alone: bool) -> Binding:
         """Bind the first `num_rows` rows of all tensors. K = 0 tells the graph to compute no log-probabilities."""
-        num_candidates = min(fetch.num_candidates, self._vocabulary_size)
-        past = self._cache.past(num_rows)
+        past, search = self._cache.past(num_rows), self._search
         inputs: dict[str, Array | Buffer] = {
             graph_io.TOTAL_LENGTH: self._total_length,
-            graph_io.NUM_CANDIDATES: np.array(
-                [num_candidates or int(fetch.next_log_probs or fetch.log_totals)], np.int64
-            ),
+            graph_io.NUM_CANDIDATES: np.array([need.num_candidates or need.log_probs or need.log_totals], np.int64),
             **self._inputs.buffers(num_rows),
             **dict(zip(self._past_names, past, strict=True)),
             **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
         }
-        next_ids = self._next_ids[:num_rows] if fetch.next_ids else None
-        next_log_probs = self._next_log_probs[:num_rows] if fetch.next_log_probs else None
-        output = RunOutput(
-            next_ids=None if next_ids is None else next_ids[:, None],
-            next_log_probs=None if next_log_probs is None else next_log_probs[:, None],
-            candidate_ids=np.zeros((num_rows, num_candidates), np.int64) if num_candidates else None,
-            candidate_log_probs=np.zeros((num_rows, num_candidates), np.float32) if num_candidates else None,
-            logits=self._logits_of(num_rows) if fetch.logits else None,
-            log_totals=np.zeros(num_rows, np.float32) if fetch.log_totals else None,
-        )
-        fetched = {
-            graph_io.NEXT_IDS: next_ids,
-            graph_io.NEXT_LOG_PROBS: next_log_probs,
-            graph_io.CANDIDATE_IDS: output.candidate_ids,
-            graph_io.CANDIDATE_LOG_PROBS: output.candidate_log_probs,
-            graph_io.LOGITS: output.logits,
-            graph_io.LOG_TOTALS: output.log_totals,
-        }
         outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
-        outputs |= {name: array for name, array in fetched.items() if array is not None}
-        return self._decoder_step.session(is_alone=is_alone).bind(inputs, outputs), output
-
-    def _logits_of(self, num_rows: int) -> npt.NDArray[np.float32]:
-        """Return the memory for the first rows' logits, which all bindings share: it is large."""
-        if self._logits is None:
-            self._logits = np.zeros((self.spec.max_slots, self._vocabulary_size), np.float32)
-        return self._logits[:num_rows]
+        outputs[graph_io.NEXT_IDS] = search.next_ids[:num_rows]
+        if need.log_probs:
+            outputs[graph_io.NEXT_LOG_PROBS] = search.next_log_probs[:num_rows]
+        if need.num_candidates:
+            ids, log_probs = search.candidates(num_rows, need.num_candidates)
+            outputs |= {graph_io.CANDIDATE_IDS: ids, graph_io.CANDIDATE_LOG_PROBS: log_probs}
+        if need.logits:
+            outputs[graph_io.LOGITS] = search.logits(num_rows)
+        if need.log_totals:
+            outputs[graph_io.LOG_TOTALS] = search.log_totals[:num_rows]
+        return self._decoder_step.session(is_alone=is_alone).bind(inputs, outputs)
 
 
 def _cache(shape: CacheShape, session_config: SessionConfig) -> KVCache:

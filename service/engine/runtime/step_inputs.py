@@ -1,45 +1,35 @@
 """The per-row inputs of a decoder step, in memory that the step graph reads."""
 
 import numpy as np
-from numpy import typing as npt
 
 from service.bundle import graph_io
 from service.engine.runtime.session import Array, Buffer, DeviceMemory
 
 
 class StepInputs:
-    """Token ids, lengths and source lengths of up to `max_slots` rows, in one contiguous block.
+    """`token_ids`, `lengths` and `source_lengths` of up to `max_slots` rows, in one contiguous block.
 
     With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory.
     """
 
     def __init__(self, max_slots: int, device: str | None) -> None:
         self._bytes = np.zeros(max_slots * 16, np.uint8)
-        self._token_ids = self._bytes[: 8 * max_slots].view(np.int64)
-        self._lengths = self._bytes[8 * max_slots : 12 * max_slots].view(np.int32)
-        self._source_lengths = self._bytes[12 * max_slots :].view(np.int32)
+        self.token_ids = self._bytes[: 8 * max_slots].view(np.int64)
+        self.lengths = self._bytes[8 * max_slots : 12 * max_slots].view(np.int32)
+        self.source_lengths = self._bytes[12 * max_slots :].view(np.int32)
         self._on_device = None if device is None else DeviceMemory(device, self._bytes.nbytes)
 
-    def write(
-        self,
-        token_ids: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int32],
-        source_lengths: npt.NDArray[np.int32],
-    ) -> None:
-        """Set the inputs of the first n rows; all arrays are (n,)."""
-        num_rows = len(token_ids)
-        self._token_ids[:num_rows] = token_ids
-        self._lengths[:num_rows] = lengths
-        self._source_lengths[:num_rows] = source_lengths
+    def send(self) -> None:
+        """Let the graph read what the arrays contain now."""
         if self._on_device is not None:
             self._on_device.write(self._bytes)
 
     def buffers(self, num_rows: int) -> dict[str, Buffer]:
         """Return input names and the buffers of their first `num_rows` entries, which stay valid."""
         arrays: dict[str, Array] = {
-            graph_io.TOKEN_IDS: self._token_ids,
-            graph_io.LENGTHS: self._lengths,
-            graph_io.SOURCE_LENGTHS: self._source_lengths,
+            graph_io.TOKEN_IDS: self.token_ids,
+            graph_io.LENGTHS: self.lengths,
+            graph_io.SOURCE_LENGTHS: self.source_lengths,
         }
         if self._on_device is None:
             return {name: Buffer.of(array[:num_rows]) for name, array in arrays.items()}

@@ -1,1 +1,1 @@
-"""Selection of the next token: pure functions of a step's output."""
+"""What the search in C++ has done, as sequences and hypotheses."""

@@ -13,7 +13,7 @@ def certain_of_row(batch: Batch, sequence: Sequence) -> tuple[int, ...]:
     if end <= batch.forced_lengths[row]:
         return ()
     if sequence.options.max_repeats:
-        end -= batch.repeats.doubtful(row, int(batch.max_repeats[row]))
+        end -= _doubtful(batch, row)
     return tuple(batch.output_ids[row, len(sequence.target_prefix_ids) : end].tolist())
 
 
@@ -26,11 +26,18 @@ def certain_of_beams(batch: Batch, sequence: Sequence, best_finished: tuple[int,
     alive = np.isfinite(batch.log_probs[rows])
     rows = [row for row, is_alive in zip(rows, alive.tolist(), strict=True) if is_alive or not alive.any()]
     if sequence.options.max_repeats:
-        end -= max(batch.repeats.doubtful(row, int(batch.max_repeats[row])) for row in rows)
+        end -= max(_doubtful(batch, row) for row in rows)
     outputs = [tuple(batch.output_ids[row, start:end].tolist()) for row in rows]
     if best_finished is not None:
         outputs.append(best_finished[start:])
     return _common_beginning(outputs)
+
+
+def _doubtful(batch: Batch, row: int) -> int:
+    """Return how many tokens at the end of a row may turn out to be an excess."""
+    runs: list[int] = batch.runs[row].tolist()
+    allowed = int(batch.max_repeats[row]) - 1
+    return max(0, *(run - allowed * period for period, run in enumerate(runs, 1)))
 
 
 def _common_beginning(outputs: list[tuple[int, ...]]) -> tuple[int, ...]:

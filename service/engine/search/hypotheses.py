@@ -1,4 +1,4 @@
-"""The score of a hypothesis, and the hypothesis that a caller gets from a strategy's result."""
+"""The score of a hypothesis, and the hypothesis that a caller gets of a row."""
 
 import math
 

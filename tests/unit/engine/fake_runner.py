@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy import typing as npt
 
+from service.bundle import fused_io
 from service.bundle.graph_io import NO_TOKEN
-from service.engine.runner import EncodeJob, Fetch, Rows, RunnerSpec, RunOutput, RunTerminated
+from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
+from service.engine.runtime.step_inputs import StepInputs
+from service.engine.runtime.step_search import Need, Step, StepSearch
+from service.engine.search_state import SearchState
 
 EOS_ID = 1
 START_ID = 0
@@ -20,8 +24,9 @@ NAN_STEP_SOURCE_ID = 996  # a source containing it produces NaN from the third s
 class FakeRunner:
     """Keeps each row's source and inputs, as the real one keeps keys and values, so that misplaced rows show.
 
-    `before_step` is called at the start of each step with its number, and may raise or call the engine. A run makes as
-    many steps as it may, up to `max_steps`; a row that has ended gets meaningless tokens until the others have ended.
+    Tokens are chosen by the real search. `before_step` is called at the start of each step with its number, and may
+    raise or call the engine; `before_run` likewise. A run makes up to `steps_per_run` steps, whatever its limits say;
+    0: as many as they say.
     """
 
     def __init__(
@@ -32,7 +37,7 @@ class FakeRunner:
         vocabulary_size: int = 50,
         eos_weight: float = 2.0,
         before_step: Callable[[int], None] | None = None,
-        max_steps: int = 1,
+        steps_per_run: int = 1,
     ) -> None:
         self.spec = RunnerSpec(
             max_slots,
@@ -41,25 +46,41 @@ class FakeRunner:
             EOS_ID,
             START_ID,
             bytes_per_slot=4096,
-            max_steps=max_steps,
             has_logits=True,
         )
         self.before_step = before_step
+        self.before_run: Callable[[], None] | None = None
+        self.steps_per_run = steps_per_run
         self.num_steps = 0
         self.num_encodes = 0
         self.encoded: list[list[Sequence[int]]] = []
         self.batch_sizes: list[int] = []
-        self.fetches: list[Fetch] = []
-        self.num_runs = 0
+        self.needs: list[Need] = []
+        self.runs: list[RunLimits] = []
+        self.num_copies = 0
         self.is_at_work = False
         self.is_terminated = False
         self._vocabulary_size = vocabulary_size
         self._eos_weight = eos_weight
         self._sources: list[tuple[int, ...] | None] = [None] * max_slots
         self._inputs: list[list[int]] = [[] for _ in range(max_slots)]
-        self._meaningless = np.zeros(vocabulary_size, np.float32)  # of a row past its end
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]] = {}
         self._unclean: set[int] = set()  # rows that contain NaN and must be cleared before reuse
+        self._step_inputs = StepInputs(max_slots, None)
+        self._search = StepSearch(self.spec, vocabulary_size, self._step_inputs)
+
+    @property
+    def num_runs(self) -> int:
+        return len(self.runs)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether the next run will make no step."""
+        (control,) = self._search.control.fields.view(fused_io.CONTROL)
+        return bool(control["interrupt"] == fused_io.INTERRUPT_NOW)
+
+    def attach(self, state: SearchState) -> None:
+        self._search.attach(state)
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         self._check_terminated()
@@ -69,6 +90,7 @@ class FakeRunner:
         if any(BAD_SOURCE_ID in job.source_ids for job in jobs):
             raise RuntimeError("bad source")
         for job in jobs:
+            self._search.raise_guards(*job)
             for row in job.rows:
                 assert row not in self._unclean, f"row {row} was not cleared"
                 self._sources[row] = tuple(job.source_ids)
@@ -77,73 +99,57 @@ class FakeRunner:
                     self._unclean.add(row)
         return [NAN_SOURCE_ID not in job.source_ids for job in jobs]
 
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+    def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
         self._check_terminated()
-        assert 1 <= max_steps <= self.spec.max_steps
-        assert max_steps == 1 or not (fetch.num_candidates or fetch.logits)
-        self.num_runs += 1
+        if self.before_run is not None:
+            self.before_run()
+        assert limits.max_steps >= 1
         assert self.is_at_work
-        steps: list[RunOutput] = []
-        token_ids, lengths = rows.token_ids, rows.lengths
-        has_ended = np.zeros(len(token_ids), np.bool_)
-        while not steps or (len(steps) < max_steps and not has_ended.all()):
-            steps.append(self._step(token_ids, lengths, rows.source_lengths, fetch, has_ended))
-            if steps[-1].next_ids is None:
-                return steps[-1]
-            token_ids, lengths = steps[-1].next_ids[:, 0], lengths + 1
-            has_ended |= (token_ids == EOS_ID) | (token_ids == NO_TOKEN) | (lengths >= rows.limits)
-        if len(steps) == 1:
-            return steps[0]
-        log_probs = [step.next_log_probs for step in steps if step.next_log_probs is not None]
-        return RunOutput(
-            np.concatenate([step.next_ids for step in steps if step.next_ids is not None], axis=1),
-            np.concatenate(log_probs, axis=1) if log_probs else None,
-            None,
-            None,
-            num_steps=len(steps),
-        )
+        self.runs.append(limits)
+        if self.steps_per_run:
+            limits = limits._replace(max_steps=self.steps_per_run)
+        return self._search.run(num_rows, limits, self._step, self._reorder)
 
-    def _step(
-        self,
-        token_ids: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int32],
-        source_lengths: npt.NDArray[np.int32],
-        fetch: Fetch,
-        has_ended: npt.NDArray[np.bool_],
-    ) -> RunOutput:
+    def interrupt(self) -> None:
+        self._search.control.interrupt()
+
+    def interrupt_for_newcomers(self) -> None:
+        self._search.control.interrupt_for_newcomers()
+
+    def clear_interrupt(self) -> None:
+        self._search.control.clear_interrupt()
+
+    def _step(self, step: Step) -> None:
         self._check_terminated()
         self.num_steps += 1
-        self.batch_sizes.append(len(token_ids))
-        self.fetches.append(fetch)
+        num_rows, need, inputs, search = step.num_rows, step.need, self._step_inputs, self._search
+        self.batch_sizes.append(num_rows)
+        self.needs.append(need)
         if self.before_step is not None:
             self.before_step(self.num_steps)
         self._check_terminated()
         rows = []
-        for row, (token_id, length, source_length) in enumerate(zip(token_ids, lengths, source_lengths, strict=True)):
-            if has_ended[row]:
-                rows.append(self._meaningless)
-                continue
-            source = self._sources[row]
+        for row in range(num_rows):
+            source, length = self._sources[row], inputs.lengths[row]
             assert source is not None, f"row {row} was not encoded"
-            assert len(source) == source_length, f"row {row} has another row's source"
+            assert len(source) == inputs.source_lengths[row], f"row {row} has another row's source"
             assert len(self._inputs[row]) == length, f"row {row} holds {len(self._inputs[row])} tokens, not {length}"
-            self._inputs[row].append(int(token_id))
+            self._inputs[row].append(int(inputs.token_ids[row]))
             rows.append(self.log_probs(source, self._inputs[row]))
             if np.isnan(rows[-1]).any():
                 self._unclean.add(row)
+        assert step.total_length == max(map(len, self._inputs[:num_rows]))
+        assert step.longest_source == inputs.source_lengths[:num_rows].max()
         log_probs = np.stack(rows)
         order = np.argsort(-log_probs, axis=1, kind="stable")
         ranked = np.take_along_axis(log_probs, order, axis=1)
-        width = fetch.num_candidates
-        next_ids = np.where(np.isnan(log_probs).any(axis=1), NO_TOKEN, order[:, 0])
-        return RunOutput(
-            next_ids[:, None] if fetch.next_ids else None,
-            ranked[:, :1] if fetch.next_log_probs else None,
-            order[:, :width] if width else None,
-            ranked[:, :width] if width else None,
-            logits=log_probs + LOG_TOTAL if fetch.logits else None,
-            log_totals=np.full(len(rows), LOG_TOTAL) if fetch.log_totals else None,
-        )
+        search.next_ids[:num_rows] = np.where(np.isnan(log_probs).any(axis=1), NO_TOKEN, order[:, 0])
+        search.next_log_probs[:num_rows] = ranked[:, 0] if need.log_probs else np.nan
+        search.log_totals[:num_rows] = LOG_TOTAL if need.log_totals else np.nan
+        ids, best = search.candidates(num_rows, need.num_candidates)
+        ids[:], best[:] = order[:, : need.num_candidates], ranked[:, : need.num_candidates]
+        if need.logits:
+            search.logits(num_rows)[:] = log_probs + LOG_TOTAL
 
     def log_probs(self, source: tuple[int, ...], inputs: Sequence[int]) -> npt.NDArray[np.float32]:
         """Return (V,) log-probabilities of what follows `inputs` (start token and prefix included) given a source."""
@@ -168,9 +174,10 @@ class FakeRunner:
         self._inputs[target_row] = self._inputs[source_row][:length]
         self._sources[source_row] = None
 
-    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
+    def _reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
         assert not set(source_rows) & set(target_rows)
         assert len(set(target_rows)) == len(target_rows)
+        self.num_copies += len(target_rows)
         for source, target, length in zip(source_rows, target_rows, lengths, strict=True):
             assert self._sources[source] == self._sources[target]
             self._inputs[target] = self._inputs[source][:length]
@@ -185,6 +192,7 @@ class FakeRunner:
 
     def reset(self) -> None:
         self.idle()
+        self.clear_interrupt()
         self.is_terminated = False
         self._unclean.clear()
         self._sources = [None] * self.spec.max_slots

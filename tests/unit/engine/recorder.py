@@ -138,7 +138,6 @@ def held(engine: Engine) -> dict[str, int]:
         "decoded by a worker": sum(len(worker.assigned) for worker in workers),
         "abandoned": sum(len(worker.abandoned) for worker in workers),
         "rows": sum(worker.batch.num_rows for worker in workers),
-        "searches": sum(worker.search.num_kept for worker in workers),
     }
 
 

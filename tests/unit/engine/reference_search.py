@@ -6,7 +6,7 @@ import numpy as np
 from numpy import typing as npt
 
 from service.domain.options import DecodingOptions
-from service.engine.search.sampling import uniforms
+from service.engine.search.seeds import mixed
 
 LogProbs = Callable[[Sequence[int]], npt.NDArray[np.float32]]  # inputs (start token first) -> (V,)
 Result = list[tuple[tuple[int, ...], float]]  # (token ids with their end-of-sentence token, score), best first
@@ -170,7 +170,7 @@ def sample(
         while num_kept < len(order) and (not num_kept or kept < threshold) and weights[num_kept] > 0:
             kept += weights[num_kept]
             num_kept += 1
-        (chance,) = uniforms(np.array([options.seed], np.uint64), np.array([position], np.int32))
+        chance = uniform(options.seed, position)
         chosen, passed = 0, weights[0]
         while chosen < num_kept - 1 and passed <= chance * kept:
             chosen += 1
@@ -181,3 +181,8 @@ def sample(
             break
     chosen_ids = tuple(inputs[len(start) :])
     return [(chosen_ids, _score(total, start, chosen_ids, eos_id, options))]
+
+
+def uniform(seed: int, position: int) -> float:
+    """Return a random number in [0, 1), by SplitMix64, accessed by position instead of in order."""
+    return (mixed((seed + (position + 1) * 0x9E3779B97F4A7C15) % 2**64) >> 11) * 2.0**-53

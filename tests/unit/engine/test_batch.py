@@ -77,6 +77,7 @@ def test_the_hypotheses_of_a_beam_move_with_its_rows_and_its_slots_stay() -> Non
     state = batch.state
     batch.lengths[1:3] = 4
     state.history[1:3, :4] = [[1, 2, 1, 2], [1, 1, 1, 2]]
+    state.cache_ranks[1:3] = [1, 0]
     state.hypotheses["score"][[1, 2, NUM_SLOTS + 2]] = [1.0, 2.0, 3.0]
     state.hypothesis_ids[[1, 2, NUM_SLOTS + 2], 0] = [11, 12, 13]
     assert batch.leave(first) == [(2, 0, 4)]
@@ -85,6 +86,7 @@ def test_the_hypotheses_of_a_beam_move_with_its_rows_and_its_slots_stay() -> Non
     assert state.rows["source_slot"][:2].tolist() == [1, 1]
     assert state.rows["beam_rows"][1, :2].tolist() == [1, 0]
     assert state.history[:2, :4].tolist() == [[1, 1, 1, 2], [1, 2, 1, 2]]
+    assert state.cache_ranks[:2].tolist() == [0, 1]
     assert state.hypotheses["score"][[1, 0, NUM_SLOTS]].tolist() == [1.0, 2.0, 3.0]
     assert state.hypothesis_ids[[1, 0, NUM_SLOTS], 0].tolist() == [11, 12, 13]
     batch.check_integrity()
@@ -144,18 +146,6 @@ class BatchMachine(RuleBasedStateMachine):
                 self.batch.output_ids[row, length] = self.num_written
                 self.written[sequence][beam].append(self.num_written)
             self.batch.lengths[row] += 1
-            if self.batch.num_guarded:
-                is_chosen = np.array([length >= len(sequence.forced_ids)])
-                assert not self.batch.note_repeats([row], is_chosen)
-
-    @precondition(lambda self: self.written)
-    @rule(data=st.data())
-    def follow_another_beam(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from(list(self.written)))
-        source, target = (data.draw(st.integers(0, sequence.num_slots - 1)) for _ in range(2))
-        if source != target:
-            self.batch.copy_outputs(np.array([sequence.slots[source]]), np.array([sequence.slots[target]]))
-            self.written[sequence][target] = list(self.written[sequence][source])
 
     @precondition(lambda self: self.written)
     @rule(data=st.data())

@@ -16,7 +16,7 @@ from numpy import typing as npt
 from service.domain.translation import FinishReason
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
-from service.engine.runner import Fetch
+from service.engine.runtime.step_search import Need
 from service.engine.sequence import Sequence, SequenceUpdate
 from tests.unit.engine import reference_search
 from tests.unit.engine.fake_runner import EOS_ID, LOG_TOTAL, START_ID, FakeRunner
@@ -38,7 +38,6 @@ def decode(
     finally:
         stop(engine)
     assert not recorder.failures
-    assert not any(worker.search.num_kept for worker in engine.workers), "searches of sequences that left are forgotten"
     updates = [recorder.update(sequence) for sequence in sequences]
     for update in updates:
         progress = recorder.progress.get(update.sequence, [])
@@ -231,25 +230,21 @@ def test_a_short_sequence_that_comes_during_long_ones_finishes_first() -> None:
     assert runner.num_steps == 30
 
 
-def test_only_what_is_needed_is_fetched() -> None:
+def test_only_what_is_needed_is_computed() -> None:
     runner = FakeRunner(max_slots=16)
-    decode(runner, [new_sequence(max_output_tokens=2)])
-    assert set(runner.fetches) == {Fetch(True, False, 0)}
-    runner.fetches.clear()
-    decode(runner, [new_sequence(max_output_tokens=2, return_scores=True)])
-    assert set(runner.fetches) == {Fetch(True, True, 0)}
-    runner.fetches.clear()
-    decode(runner, [new_sequence(max_output_tokens=2), new_sequence(max_output_tokens=2, temperature=1.0, top_k=9)])
-    assert set(runner.fetches) == {Fetch(True, False, 9)}
-    runner.fetches.clear()
-    decode(runner, [new_sequence(beam_size=3, max_output_tokens=2), new_sequence(beam_size=4, max_output_tokens=2)])
-    assert set(runner.fetches) == {Fetch(False, False, 8)}
-    runner.fetches.clear()
-    decode(runner, [new_sequence(max_output_tokens=2, no_repeat_ngram_size=1)])
-    assert set(runner.fetches) == {Fetch(True, False, 0, logits=True)}
-    runner.fetches.clear()
-    decode(runner, [new_sequence(max_output_tokens=2), new_sequence(beam_size=4, repetition_penalty=2.0)])
-    assert set(runner.fetches) == {Fetch(True, False, 0, True, True)}
+
+    def needs(*asked: dict[str, Any]) -> set[Need]:
+        runner.needs.clear()
+        decode(runner, [new_sequence(**{"max_output_tokens": 2} | each) for each in asked])
+        return set(runner.needs)
+
+    assert needs({}) == {Need(0, 0, 0, 0)}
+    assert needs({"return_scores": True}) == {Need(0, 1, 0, 0)}
+    assert needs({}, {"temperature": 1.0, "top_k": 9}) == {Need(9, 0, 0, 0)}
+    assert needs({"beam_size": 3}, {"beam_size": 4}) == {Need(8, 0, 0, 0)}
+    assert needs({"no_repeat_ngram_size": 1}) == {Need(0, 0, 1, 0)}
+    assert needs({}, {"beam_size": 4, "repetition_penalty": 2.0}) == {Need(0, 0, 1, 1)}
+    assert needs({"target_prefix_ids": (5, 6), "beam_size": 4}) == {Need(0, 0, 0, 0), Need(8, 0, 0, 0)}
 
 
 def test_the_batch_is_full_while_work_waits() -> None:

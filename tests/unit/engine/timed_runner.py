@@ -14,7 +14,7 @@ TOKEN_ID = 7
 
 
 class TimedRunner:
-    """Implements `SearchRunner` for greedy search. A source's first id is the number of its output tokens.
+    """Implements `Runner` for greedy search. A source's first id is the number of its output tokens.
 
     Encoding takes `encode_seconds` per source, and a step of n rows `step_seconds(n)`; `passed` is called after each,
     once the clock has advanced.
@@ -36,8 +36,6 @@ class TimedRunner:
             eos_id=EOS_ID,
             decoder_start_id=0,
             bytes_per_slot=1,
-            max_steps=kv_capacity,
-            searches=True,
             pads_sources=False,
         )
         self._clock = clock

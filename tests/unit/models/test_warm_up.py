@@ -56,7 +56,7 @@ def test_what_does_not_fit_is_not_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_workers", "searches", "counts"),
+    ("num_workers", "are_fused", "counts"),
     [
         (1, False, (16, 32, 64, 128)),
         (2, False, (16, 32, 64, 128)),
@@ -67,8 +67,8 @@ def test_what_does_not_fit_is_not_chosen() -> None:
         (32, True, (256,)),
     ],
 )
-def test_each_worker_has_room_for_beams(num_workers: int, searches: bool, counts: tuple[int, ...]) -> None:
-    assert worthwhile_counts(num_workers, searches=searches) == counts
+def test_each_worker_has_room_for_beams(num_workers: int, are_fused: bool, counts: tuple[int, ...]) -> None:
+    assert worthwhile_counts(num_workers, are_fused=are_fused) == counts
 
 
 def found(directory: Path) -> FoundBundle:

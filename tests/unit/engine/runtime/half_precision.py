@@ -12,22 +12,23 @@ from numpy import typing as npt
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair, Limits, ModelShape, TokenizerSpec
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch
+from service.engine.runner import EncodeJob
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 from service.engine.runtime.step_inputs import StepInputs
+from service.engine.runtime.step_search import Need, StepSearch
 from service.engine.sequence import Sequence
 from tests.unit.engine.recorder import decode, new_sequence
 from tests.unit.engine.runtime.device_access import get, put
-from tests.unit.engine.runtime.steps import step
+from tests.unit.engine.runtime.steps import attached, step
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_decoder_step, save_encoder
 
 PAD_ID, EOS_ID, START_ID = 0, 1, 0
 HALF = TinyModel(precision="float16")
 SINGLE = TinyModel(precision="float32")
 VOCABULARY = HALF.vocabulary_size
-EVERYTHING = Fetch(next_ids=True, next_log_probs=True, num_candidates=VOCABULARY)
+EVERYTHING = Need(VOCABULARY, 1, 0, 0)
 TOLERANCE = 0.05  # of a log-probability; float16 has three digits
 
 LogProbs = npt.NDArray[np.float32]
@@ -52,7 +53,7 @@ def load(directory: Path, model: TinyModel, config: EngineConfig, session_config
         checkpoint_sha256="",
         precision=model.precision,
     )
-    return OnnxRunner.load(directory, manifest, config, session_config)
+    return attached(OnnxRunner.load(directory, manifest, config, session_config))
 
 
 class Pair:
@@ -64,6 +65,8 @@ class Pair:
         if session_config.device == "cpu":
             self.half._cache = DeviceCache(self.half._cache.shape, session_config)
             self.half._inputs = StepInputs(max_slots, "cpu")
+            self.half._search = StepSearch(self.half.spec, VOCABULARY, self.half._inputs)
+            attached(self.half)
         assert isinstance(self.half._cache, DeviceCache)
         assert self.half._cache.shape.dtype == np.float16
         host = SessionConfig("cpu", intra_op_threads=1)
@@ -80,13 +83,8 @@ def log_probs(
     runner: OnnxRunner, tokens: Sequence_[int], lengths: Sequence_[int], source_lengths: Sequence_[int]
 ) -> LogProbs:
     """Run one step; return (n, V) by token id."""
-    output = step(
-        runner, np.array(tokens, np.int64), np.array(lengths, np.int32), np.array(source_lengths, np.int32), EVERYTHING
-    )
-    assert output.candidate_ids is not None
-    assert output.candidate_log_probs is not None
-    assert output.next_ids is not None
-    np.testing.assert_array_equal(output.next_ids, output.candidate_ids[:, :1])
+    output = step(runner, tokens, lengths, source_lengths, EVERYTHING)
+    np.testing.assert_array_equal(output.next_ids, output.candidate_ids[:, 0])
     by_id = np.empty_like(output.candidate_log_probs)
     np.put_along_axis(by_id, output.candidate_ids, output.candidate_log_probs, axis=1)
     assert by_id.dtype == np.float32
@@ -102,7 +100,7 @@ def check_rows_through_joins_moves_and_copies(pair: Pair) -> None:
     np.testing.assert_allclose(at_start[1], pair.expected(first, [0])[0], atol=TOLERANCE)
     later = log_probs(runner, [4, 7, 8], [1, 1, 1], [7, 4, 4])
     np.testing.assert_allclose(later[2], pair.expected(first, [0, 8])[1], atol=TOLERANCE)
-    runner.reorder([2], [1], [2])  # the second beam continues from the third: 0, 8
+    runner._cache.reorder([2], [1], [2])  # the second beam continues from the third: 0, 8
     assert runner.encode([EncodeJob(third, [3])]) == [True]  # a longer bucket for all
     beams = log_probs(runner, [4, 6, 9, 0], [2, 2, 2, 0], [7, 4, 4, 34])
     np.testing.assert_allclose(beams[0], pair.expected(second, [0, 4, 4])[2], atol=TOLERANCE)
@@ -124,8 +122,7 @@ def check_a_failed_rows_leavings_do_not_reach_its_next_owner(pair: Pair) -> None
         contents = get(buffer)
         contents[:] = np.nan
         put(buffer, contents)
-    output = step(runner, np.array([0]), np.array([3], np.int32), np.array([30], np.int32), EVERYTHING)
-    assert output.candidate_log_probs is not None
+    output = step(runner, [0], [3], [30], EVERYTHING)
     assert np.isnan(output.candidate_log_probs).all(), "a positive control"
     runner.clear([0])
     runner.encode([EncodeJob((5, 1), [0])])

@@ -15,7 +15,7 @@ from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminate
 from service.engine.runtime.fused_runner import FusedGraphs, FusedRunner
 from tests.unit.engine.recorder import new_sequence
 
-SPEC = RunnerSpec(4, 32, 64, eos_id=2, decoder_start_id=1, bytes_per_slot=1, max_steps=32, searches=True)
+SPEC = RunnerSpec(4, 32, 64, eos_id=2, decoder_start_id=1, bytes_per_slot=1)
 
 
 class NotingSession:
@@ -111,7 +111,7 @@ def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     def compute(bound: dict[str, Any]) -> None:
         control = bound["control"].view(fused_io.CONTROL)
         assert control[["num_rows", "max_steps", "returns_after", "eos_id", "decoder_start_id"]][0].tolist() == (
-            1, 32, 3, 2, 1,
+            1, 100, 3, 2, 1,
         )  # fmt: skip
         control["num_steps"], control["num_row_steps"], control["num_generated"], control["num_ended"] = 5, 7, 4, 1
         bound["rows"].view(fused_io.ROW)["length"][0] = 5
@@ -124,7 +124,8 @@ def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     shapes = {name: here.decoder.bound[name].shape for name in fused_io.DECODE_INPUTS}
     assert shapes == {
         "control": (16,), "rows": (4, 208), "output_ids": (4, 32), "history": (4, 32), "hypotheses": (8, 16),
-        "hypothesis_ids": (8, 32), "self_cache": (4, 2, 2, 3, 2, 256), "cross_cache": (4, 2, 4, 3, 2, 256), "attention": (0, 0, 0),
+        "hypothesis_ids": (8, 32), "self_cache": (4, 2, 2, 3, 2, 256), "cross_cache": (4, 2, 4, 3, 2, 256),
+            "attention": (0, 0, 0),
     }  # fmt: skip
     for name in ("self_cache", "cross_cache"):
         assert here.decoder.bound[name].ctypes.data % 64 == 0

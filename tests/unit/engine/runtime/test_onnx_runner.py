@@ -13,17 +13,19 @@ from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair, Limits, ModelShape, TokenizerSpec
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, RunTerminated
+from service.engine.runner import EncodeJob, RunTerminated
+from service.engine.runtime import kernels
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.onnx_runner import OnnxRunner
-from service.engine.runtime.session import Binding, SessionConfig
+from service.engine.runtime.session import Binding, DeviceUnavailable, SessionConfig
 from service.engine.runtime.shared_graph import num_workers
 from service.engine.runtime.step_inputs import StepInputs
+from service.engine.runtime.step_search import Need, StepSearch
 from service.engine.sequence import Sequence
 from tests.unit.engine import reference_search
 from tests.unit.engine.recorder import decode, new_sequence
 from tests.unit.engine.runtime.device_access import get, put
-from tests.unit.engine.runtime.steps import step
+from tests.unit.engine.runtime.steps import attached, step
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_decoder_step, save_encoder
 
 MODEL = TinyModel()
@@ -31,7 +33,7 @@ PAD_ID, EOS_ID, START_ID = 0, 1, 0
 PROVIDERS = ["CPUExecutionProvider"]
 ONE_THREAD = SessionConfig(intra_op_threads=1)
 Load = Callable[[Path, EngineConfig], OnnxRunner]
-GREEDY = Fetch(next_ids=True, next_log_probs=False, num_candidates=0)
+GREEDY, SCORED, FOUR = Need(0, 0, 0, 0), Need(0, 1, 0, 0), Need(4, 0, 0, 0)
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +58,12 @@ def manifest(max_source_tokens: int = 40, max_output_tokens: int = 24) -> Manife
 
 
 def load_on_host(bundle: Path, config: EngineConfig) -> OnnxRunner:
-    return OnnxRunner.load(bundle, manifest(), config, ONE_THREAD)
+    return attached(OnnxRunner.load(bundle, manifest(), config, ONE_THREAD))
 
 
 def load_sharded(bundle: Path, config: EngineConfig) -> OnnxRunner:
     """Load a runner that splits rows among threads as soon as there are six."""
-    return OnnxRunner.load(bundle, manifest(), config, SessionConfig(intra_op_threads=3))
+    return attached(OnnxRunner.load(bundle, manifest(), config, SessionConfig(intra_op_threads=3)))
 
 
 def load_on_device(bundle: Path, config: EngineConfig) -> OnnxRunner:
@@ -69,7 +71,8 @@ def load_on_device(bundle: Path, config: EngineConfig) -> OnnxRunner:
     runner = load_on_host(bundle, config)
     runner._cache = DeviceCache(runner._cache.shape, ONE_THREAD)
     runner._inputs = StepInputs(runner.spec.max_slots, "cpu")
-    return runner
+    runner._search = StepSearch(runner.spec, MODEL.vocabulary_size, runner._inputs)
+    return attached(runner)
 
 
 @pytest.fixture(params=[load_on_host, load_sharded, load_on_device])
@@ -160,14 +163,9 @@ def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load) -> N
 def test_rows_are_independent_of_company_bucket_and_place(bundle: Path, load: Load) -> None:
     """Bitwise: the same source alone, and among longer ones, moved and re-laid."""
     runner = load(bundle, EngineConfig(max_slots=6))
-    fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=0)
 
     def one_step(lengths: list[int], tokens: list[int], sources: list[int]) -> npt.NDArray[np.float32]:
-        output = step(
-            runner, np.array(tokens), np.array(lengths, np.int32), np.array(sources, np.int32), fetch
-        ).next_log_probs
-        assert output is not None
-        return output[:, 0].copy()
+        return step(runner, tokens, lengths, sources, SCORED).next_log_probs
 
     source = (5, 9, 13, 1)
     runner.encode([EncodeJob(source, [0])])
@@ -184,8 +182,8 @@ def test_rows_are_independent_of_company_bucket_and_place(bundle: Path, load: Lo
 def test_the_cache_grows_in_place(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=3))
     runner.encode([EncodeJob((5, 6, 1), [0]), EncodeJob((7, 1), [1])])
-    step(runner, np.array([3, 4]), np.array([0, 0], np.int32), np.array([3, 2], np.int32), GREEDY)
-    step(runner, np.array([3, 4]), np.array([1, 1], np.int32), np.array([3, 2], np.int32), GREEDY)
+    step(runner, [3, 4], [0, 0], [3, 2], GREEDY)
+    step(runner, [3, 4], [1, 1], [3, 2], GREEDY)
     arenas = np.stack([get(buffer) for buffer in runner._cache.past(3)])
     assert (arenas[:, :2, :, :2] != 0).all(), "bound outputs are the arenas themselves"
     assert (arenas[:, :2, :, 2:] == 0).all()
@@ -194,20 +192,15 @@ def test_the_cache_grows_in_place(bundle: Path, load: Load) -> None:
 
 def test_a_failed_rows_leavings_do_not_reach_its_next_owner(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=2))
-    fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=4)
-    one = np.array([1], np.int32)
 
     def first_step() -> npt.NDArray[np.float32]:
         runner.encode([EncodeJob((5,), [0])])
-        output = step(runner, np.array([0]), np.zeros(1, np.int32), one, fetch).candidate_log_probs
-        assert output is not None
-        return output.copy()
+        return step(runner, [0], [0], [1], FOUR).candidate_log_probs
 
     clean = first_step()
     runner.encode([EncodeJob((5,) * 30, [0])])
     spoil_row(runner, 0)
-    output = step(runner, np.array([0]), np.array([3], np.int32), np.array([30], np.int32), fetch).candidate_log_probs
-    assert output is not None
+    output = step(runner, [0], [3], [30], FOUR).candidate_log_probs
     assert np.isnan(output).all(), "a positive control"
     runner.clear([0])
     np.testing.assert_array_equal(first_step(), clean)
@@ -230,13 +223,10 @@ def test_sources_that_encode_to_no_numbers_are_reported(bundle: Path, load: Load
 
 def test_the_same_rows_with_another_bucket_and_after_a_reset(bundle: Path, load: Load) -> None:
     """Bindings are kept for reuse: they must not outlive the layout or the memory that they were made for."""
-    fetch = Fetch(next_ids=False, next_log_probs=False, num_candidates=4)
 
     def first_step(runner: OnnxRunner, source_length: int) -> npt.NDArray[np.float32]:
         runner.encode([EncodeJob((5,) * source_length, [0])])
-        output = step(runner, np.array([0]), np.zeros(1, np.int32), np.array([source_length], np.int32), fetch)
-        assert output.candidate_log_probs is not None
-        return output.candidate_log_probs.copy()
+        return step(runner, [0], [0], [source_length], FOUR).candidate_log_probs
 
     config = EngineConfig(max_slots=2)
     fresh = {length: first_step(load(bundle, config), length) for length in (4, 7, 30)}
@@ -256,20 +246,12 @@ def test_a_terminated_runner_runs_again_after_reset(bundle: Path, load: Load) ->
     assert runner.encode([EncodeJob((5,), [0])]) == [True]
 
 
-def test_more_candidates_than_tokens_are_cut_to_the_vocabulary(bundle: Path, load: Load) -> None:
-    runner = load(bundle, EngineConfig(max_slots=1))
-    runner.encode([EncodeJob((5,), [0])])
-    output = step(
-        runner,
-        np.array([0]),
-        np.zeros(1, np.int32),
-        np.ones(1, np.int32),
-        Fetch(False, False, MODEL.vocabulary_size + 5),
-    )
-    assert output.candidate_ids is not None
-    assert output.candidate_ids.shape == (1, MODEL.vocabulary_size)
-    assert output.next_ids is None
-    assert output.next_log_probs is None
+def test_without_the_kernels_library_there_is_no_runner(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(kernels.PATH, str(tmp_path / "none.so"))
+    with pytest.raises(DeviceUnavailable, match=r"none\.so can't be loaded .*; build it with 'make serve'$"):
+        load_on_host(bundle, EngineConfig(max_slots=1))
 
 
 def test_the_capacity_is_the_models_limit_and_prefix_unless_set(bundle: Path, load: Load) -> None:
@@ -286,8 +268,8 @@ def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: 
     """Alone with all threads or beside others with its own: int8 and float32 products are bitwise equal."""
     config = EngineConfig(max_slots=40)
     runners = OnnxRunner.load_for_workers(bundle, manifest(), config, SessionConfig(intra_op_threads=2))
+    runners = [attached(runner) for runner in runners]
     assert [runner.spec.max_slots for runner in runners] == [20, 20]
-    fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=4)
     outputs = []
     for runner, other in (runners, runners[::-1]):
         for is_alone in (True, False):
@@ -298,16 +280,14 @@ def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: 
             jobs = [EncodeJob((5 + row, 6, 7, 1), [row]) for row in range(3)]
             assert runner.encode(jobs) == [True] * 3
             assert runner.is_alone == is_alone
-            sources = np.full(3, 4, np.int32)
-            output = step(runner, np.array([0, 3, 4]), np.zeros(3, np.int32), sources, fetch)
-            assert output.candidate_log_probs is not None
-            outputs.append(output.candidate_log_probs.copy())
+            outputs.append(step(runner, [0, 3, 4], [0, 0, 0], [4, 4, 4], FOUR).candidate_log_probs)
     for each in outputs[1:]:
         np.testing.assert_array_equal(each, outputs[0])
 
 
 def test_a_runner_is_alone_while_the_others_are_idle(bundle: Path) -> None:
-    first, second = OnnxRunner.load_for_workers(bundle, manifest(), EngineConfig(max_slots=40), SessionConfig("cpu", 2))
+    config = SessionConfig("cpu", 2)
+    first, second = map(attached, OnnxRunner.load_for_workers(bundle, manifest(), EngineConfig(max_slots=40), config))
     first.encode([EncodeJob((5, 1), [0])])
     assert [runner.is_alone for runner in (first,)] == [True]
     second.encode([EncodeJob((5, 1), [0])])

@@ -11,9 +11,9 @@ def test_buffers_show_what_was_written_last(device: str | None) -> None:
     inputs = StepInputs(5, device)
     buffers = inputs.buffers(3)
     for shift in (0, 1):
-        inputs.write(
-            np.array([7, 8, 9]) + shift, np.array([1, 2, 3], np.int32) + shift, np.array([4, 5, 6], np.int32) + shift
-        )
+        for array, first in ((inputs.token_ids, 7), (inputs.lengths, 1), (inputs.source_lengths, 4)):
+            array[:3] = np.arange(first, first + 3) + shift
+        inputs.send()
         np.testing.assert_array_equal(get(buffers[graph_io.TOKEN_IDS]), np.array([7, 8, 9]) + shift)
         np.testing.assert_array_equal(get(buffers[graph_io.LENGTHS]), np.array([1, 2, 3]) + shift)
         np.testing.assert_array_equal(get(buffers[graph_io.SOURCE_LENGTHS]), np.array([4, 5, 6]) + shift)

@@ -1,7 +1,10 @@
-"""Engines on runners that choose the tokens themselves: the same answers, and runs that end when somebody needs it."""
+"""Runs of many steps: the same answers, and runs that end when somebody needs it."""
 
+import json
+import math
 import random
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -9,10 +12,8 @@ from service.domain.errors import Cancelled, EngineFailure, Unavailable
 from service.engine.config import EngineConfig
 from service.engine.sequence import Sequence
 from tests.unit.engine.fake_runner import NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
-from tests.unit.engine.fake_search_runner import FakeSearchRunner
 from tests.unit.engine.recorder import WAIT_SECONDS, decode, new_sequence
 from tests.unit.engine.test_engine import Rig, endless
-from tests.unit.engine.test_several_steps import told
 
 CONFIG = EngineConfig(max_encode_tokens=60)
 
@@ -54,16 +55,35 @@ def mixed(seed: int, count: int = 50) -> list[Sequence]:
 
 @pytest.mark.parametrize("steps_per_run", [0, 1, 3, 64])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_answers_are_those_of_the_strategies(steps_per_run: int, seed: int) -> None:
-    stepwise = decode(FakeRunner(max_slots=9), mixed(seed), CONFIG)
-    runner = FakeSearchRunner(max_slots=9, steps_per_run=steps_per_run)
-    assert told(decode(runner, mixed(seed), CONFIG)) == told(stepwise)
-    assert any(isinstance(update.error, EngineFailure) for update in stepwise)
-    assert sum(update.error is None for update in stepwise) > 30
+def test_answers_are_those_that_were_recorded(steps_per_run: int, seed: int) -> None:
+    """By a search in Python, step by step: of each sequence its hypotheses, or the name of its error."""
+    runner = FakeRunner(max_slots=9, steps_per_run=steps_per_run)
+    updates = decode(runner, mixed(seed), CONFIG)
+    recorded = json.loads(Path(__file__).with_name("recorded_answers.json").read_text(encoding="utf-8"))[str(seed)]
+    for update, expected in zip(updates, recorded, strict=True):
+        if update.error is not None:
+            assert type(update.error).__name__ == expected
+            continue
+        for hypothesis, (token_ids, reason, score) in zip(update.hypotheses, expected, strict=True):
+            assert (list(hypothesis.token_ids), hypothesis.finish_reason.value) == (token_ids, reason)
+            assert hypothesis.score == pytest.approx(math.nan if score is None else score, rel=1e-5, nan_ok=True)
+    assert any(isinstance(update.error, EngineFailure) for update in updates)
+    assert sum(update.error is None for update in updates) > 30
+    assert steps_per_run == 1 or runner.num_runs < runner.num_steps, "there were runs of several steps"
+    assert runner.num_copies > 50
+
+
+def test_a_run_ends_with_the_first_row_that_ends() -> None:
+    """Those that go on are side by side again before the next run."""
+    runner = FakeRunner(steps_per_run=64, eos_weight=-30.0)
+    sequences = [new_sequence((5 + n, 1), str(n), max_output_tokens=5 * n) for n in range(1, 5)]
+    updates = decode(runner, sequences, CONFIG)
+    assert [len(update.hypotheses[0].token_ids) for update in updates] == [5, 10, 15, 20]
+    assert (runner.num_runs, runner.num_steps, sum(runner.batch_sizes)) == (4, 20, 50)
 
 
 def test_a_long_run_ends_when_a_sequence_comes_that_may_join() -> None:
-    runner = FakeSearchRunner(max_slots=3, eos_weight=-30.0, steps_per_run=64)
+    runner = FakeRunner(max_slots=3, eos_weight=-30.0, steps_per_run=64)
     newcomer, late = new_sequence((3, 1), max_output_tokens=2), new_sequence((4, 1), max_output_tokens=2)
     rows = {}
     with Rig(runner) as rig:
@@ -83,7 +103,7 @@ def test_a_long_run_ends_when_a_sequence_comes_that_may_join() -> None:
 
 
 def test_a_run_goes_on_when_a_sequence_comes_that_has_to_wait() -> None:
-    runner = FakeSearchRunner(max_slots=1, eos_weight=-30.0, steps_per_run=64)
+    runner = FakeRunner(max_slots=1, eos_weight=-30.0, steps_per_run=64)
     with Rig(runner) as rig:
         runner.before_step = lambda number: rig.engine.submit([endless(3)]) if number == 5 else None
         rig.engine.submit([endless(2)])
@@ -92,7 +112,7 @@ def test_a_run_goes_on_when_a_sequence_comes_that_has_to_wait() -> None:
 
 
 def test_a_cancelled_sequence_ends_a_long_run() -> None:
-    runner = FakeSearchRunner(eos_weight=-30.0, steps_per_run=64)
+    runner = FakeRunner(eos_weight=-30.0, steps_per_run=64)
     victim, other = endless(2, beam_size=3), endless(3)
     rows = {}
     with Rig(runner) as rig:
@@ -110,7 +130,7 @@ def test_a_cancelled_sequence_ends_a_long_run() -> None:
 
 
 def test_one_that_is_cancelled_in_another_workers_run_leaves_it_soon() -> None:
-    runners = tuple(FakeSearchRunner(eos_weight=-30.0, steps_per_run=64) for _ in range(2))
+    runners = tuple(FakeRunner(eos_weight=-30.0, steps_per_run=64) for _ in range(2))
     victims = [endless(2), endless(3)]
     rig = Rig(*runners)
     are_running, is_told = threading.Barrier(2), threading.Event()
@@ -130,7 +150,7 @@ def test_one_that_is_cancelled_in_another_workers_run_leaves_it_soon() -> None:
 
 
 def test_an_interrupt_between_a_turns_beginning_and_its_run_is_not_lost() -> None:
-    runner = FakeSearchRunner(max_slots=2, eos_weight=-30.0, steps_per_run=64)
+    runner = FakeRunner(max_slots=2, eos_weight=-30.0, steps_per_run=64)
     victim = endless(2)
     with Rig(runner) as rig:
         runner.before_run = lambda: rig.engine.abort([victim])
@@ -141,7 +161,7 @@ def test_an_interrupt_between_a_turns_beginning_and_its_run_is_not_lost() -> Non
 
 @pytest.mark.parametrize("steps_per_run", [1, 64])
 def test_stopping_ends_a_long_run(steps_per_run: int) -> None:
-    runner = FakeSearchRunner(eos_weight=-30.0, steps_per_run=steps_per_run)
+    runner = FakeRunner(eos_weight=-30.0, steps_per_run=steps_per_run)
     sequence, is_running = endless(2), threading.Event()
     rig = Rig(runner)
 
@@ -160,7 +180,7 @@ def test_stopping_ends_a_long_run(steps_per_run: int) -> None:
 
 
 def test_first_tokens_and_steps_are_counted_within_a_long_run() -> None:
-    runner = FakeSearchRunner(eos_weight=-30.0, steps_per_run=64)
+    runner = FakeRunner(eos_weight=-30.0, steps_per_run=64)
     rig = Rig(runner)
     one, prefixed = (
         new_sequence((number, 1), max_output_tokens=8, arrived_seconds=90.0, target_prefix_ids=prefix)
@@ -174,8 +194,8 @@ def test_first_tokens_and_steps_are_counted_within_a_long_run() -> None:
     with rig:
         rig.engine.submit([one, prefixed])
         rig.recorder.wait(2)
-    [turn] = rig.recorder.turns
-    assert (turn.num_steps, turn.run_seconds, turn.batch_size, turn.num_generated) == (10, 10.0, 2, 16)
-    assert turn.num_row_steps == 18
+    first, last = rig.recorder.turns
+    assert (first.num_steps, first.run_seconds, first.batch_size, first.num_generated) == (8, 8.0, 2, 14)
+    assert (first.num_row_steps, last.num_row_steps) == (16, 2)
     assert (one.first_token_seconds, prefixed.first_token_seconds) == (101.0, 103.0)
-    assert turn.first_token_seconds == [11.0, 13.0]
+    assert first.first_token_seconds == [11.0, 13.0]
