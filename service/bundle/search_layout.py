@@ -143,13 +143,13 @@ STEP: Final = Structure(
     "Step",
     "What the next step of a plain graph needs, all int32.",
     (
-        Field("is_over", "int32", "there is none: the run ends"),
         Field("num_candidates", "int32", "the most that a row wants"),
         Field("log_probs", "int32", "whether a row wants that of its best token,"),
         Field("logits", "int32", "all logits,"),
         Field("log_totals", "int32", "or their log-sum-exp"),
         Field("total_length", "int32", "the most tokens in a row's cache after the step"),
         Field("longest_source", "int32"),
+        Field("is_over", "int32", "there is none: the run ends"),
         Field("num_copies", "int32", "caches to copy before the step, even if the run ends"),
     ),
 )

@@ -97,13 +97,13 @@ static_assert(sizeof(Control) == 64);
 
 // What the next step of a plain graph needs, all int32.
 struct Step {
-  int32_t is_over; // there is none: the run ends
   int32_t num_candidates; // the most that a row wants
   int32_t log_probs; // whether a row wants that of its best token,
   int32_t logits; // all logits,
   int32_t log_totals; // or their log-sum-exp
   int32_t total_length; // the most tokens in a row's cache after the step
   int32_t longest_source;
+  int32_t is_over; // there is none: the run ends
   int32_t num_copies; // caches to copy before the step, even if the run ends
 };
 static_assert(sizeof(Step) == 32);

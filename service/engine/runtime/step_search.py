@@ -40,8 +40,6 @@ class Step(NamedTuple):
     longest_source: int
 
 
-_FIRST_NEED, _AFTER_NEED, _TOTAL_LENGTH, _LONGEST_SOURCE, _NUM_COPIES = 1, 5, 5, 6, 7  # of `fused_io.STEP`
-
 MakeStep = Callable[[Step], None]
 Reorder = Callable[[Sequence[int], Sequence[int], Sequence[int]], None]
 
@@ -102,7 +100,7 @@ class StepSearch:
         self._candidate_log_probs = np.zeros(most_candidates, np.float32)
         self._logits: npt.NDArray[np.float32] | None = None  # of all rows, once they have been requested: large
         step = np.zeros(1, fused_io.STEP).view(np.int32)
-        self._step = step.data
+        self._step = step.data  # read faster than an array
         self._copies = np.zeros((spec.max_slots, 3), np.int32)
         self._exchange = _Exchange(
             *(
@@ -155,15 +153,15 @@ class StepSearch:
         """
         assert self._state is not None, "search before attach"
         self.control.write(num_rows, limits)
-        step, library, stepper = self._step, self._library, self._stepper
+        library, stepper = self._library, self._stepper
         problem = library.dragoman_stepper_begin(stepper)
         while problem is None:
-            if step[_NUM_COPIES]:
-                reorder(*self._copies[: step[_NUM_COPIES]].T.tolist())
-            if step[0]:
+            *need, total_length, longest_source, is_over, num_copies = self._step.tolist()
+            if num_copies:
+                reorder(*self._copies[:num_copies].T.tolist())
+            if is_over:
                 return self.control.read()
-            need = Need(*step[_FIRST_NEED:_AFTER_NEED])
-            make_step(Step(num_rows, need, step[_TOTAL_LENGTH], step[_LONGEST_SOURCE]))
+            make_step(Step(num_rows, Need(*need), total_length, longest_source))
             problem = library.dragoman_stepper_advance(stepper)
         raise ValueError(problem.decode())
 
