@@ -137,7 +137,8 @@ def build(
     target = Target.of(triplet)
     compiler = find_compiler(target, wanted)
     kind = digest(*compiler.command, compiler.version, target.architecture, str(sanitize))
-    made, warnings = Build(compiler, target, objects / kind, sanitize).library(sources)
+    own = objects / ("sanitized" if sanitize else "") / kind  # apart: what they define differs
+    made, warnings = Build(compiler, target, own, sanitize).library(sources)
     print(warnings, end="", file=sys.stderr)
     if strict and warnings:
         raise BuildError("the compiler warns")

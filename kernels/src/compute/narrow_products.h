@@ -5,8 +5,8 @@
 //   into 16 bits, and four do unless large weights of one sign meet (of a trained model, in one of ten pairs of groups;
 //   `Dense::order` has them last). So 64 products take three multiplications instead of four, and none needs its sign
 //   moved to the other factor.
-// - what is outside of the window, one in eight inputs of a row of a normal distribution, is multiplied again by how
-//   far it is.
+// - what is outside of the window, one in eight inputs, or one in fifty behind ReLU, is multiplied again by how far it
+//   is.
 // Every sum is exact.
 #pragma once
 
