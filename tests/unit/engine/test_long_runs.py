@@ -83,8 +83,9 @@ def test_a_run_ends_with_the_first_row_that_ends() -> None:
 
 
 def test_a_long_run_ends_when_a_sequence_comes_that_may_join() -> None:
+    """Nothing is known of steps in the first run; later ones make some before (`scheduler.run_limits`)."""
     runner = FakeRunner(max_slots=3, eos_weight=-30.0, steps_per_run=64)
-    newcomer, late = new_sequence((3, 1), max_output_tokens=2), new_sequence((4, 1), max_output_tokens=2)
+    newcomer = new_sequence((3, 1), max_output_tokens=2)
     rows = {}
     with Rig(runner) as rig:
 
@@ -92,14 +93,11 @@ def test_a_long_run_ends_when_a_sequence_comes_that_may_join() -> None:
             rows[number] = rig.engine.workers[0].batch.num_rows
             if number == 5:
                 rig.engine.submit([newcomer])
-            if number == 8:
-                rig.engine.submit([late])
 
         runner.before_step = before_step
         rig.engine.submit([endless(2, beam_size=2)])
-        rig.recorder.wait(3)
+        rig.recorder.wait(2)
     assert [rows[number] for number in (5, 6, 7)] == [2, 3, 3], "it joins after the step under way"
-    assert 3 in [rows[number] for number in rows if number > 8], "once the run has made enough steps"
 
 
 def test_a_run_goes_on_when_a_sequence_comes_that_has_to_wait() -> None:
