@@ -124,10 +124,7 @@ def _block_width(num_columns: int) -> int | None:
 
 
 def take_columns(table: Tensor, columns: Tensor) -> Tensor:
-    """Return entries of the last axis by index: (..., n), (m,) int64 -> (..., m).
-
-    torch's own operator counts axes from the front, where `fusion` may add one.
-    """
+    """Return entries of the last axis by index: (..., n), (m,) int64 -> (..., m)."""
     shape = (*table.shape[:-1], columns.shape[0])
     return ops.symbolic("Gather", (table, columns), {"axis": -1}, dtype=table.dtype, shape=shape)
 

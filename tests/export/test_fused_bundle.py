@@ -1,4 +1,4 @@
-"""The shipped bundle's fused graphs translate as its plain ones do, with every option of decoding."""
+"""The shipped bundle: with every option of decoding, no translation depends on what else is decoded."""
 
 import pytest
 
@@ -8,7 +8,6 @@ from service.engine.config import EngineConfig
 from service.engine.generate import Hypotheses, OfflineEngine
 from service.engine.runner import Runner
 from service.engine.runtime.fused_runner import FusedRunner
-from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence
@@ -21,9 +20,8 @@ SENTENCES = REPOSITORY / "checkpoints" / "en-de" / "sentences.tsv"
 NUM_SENTENCES = 40
 CONFIG = EngineConfig(max_slots=24, checks_integrity=True)
 SESSION = SessionConfig(intra_op_threads=1)
-ONE_IN = 20  # a tie may be decided otherwise where sums are rounded otherwise, and then all that follows differs
 
-Texts = list[tuple[tuple[int, ...], tuple[int, ...]]]
+Texts = list[tuple[int, ...]]
 
 KINDS: dict[str, dict[str, object]] = {
     "greedy": {},
@@ -41,66 +39,35 @@ KINDS: dict[str, dict[str, object]] = {
 @pytest.fixture(scope="module")
 def fused() -> list[FusedRunner]:
     opened = open_runners(BUNDLE, Manifest.load(BUNDLE), CONFIG, SESSION)
-    runners = [runner for runner in opened.runners if isinstance(runner, FusedRunner)]
-    if not runners:
-        pytest.skip("there are no kernels, or no fused graphs")
-    return runners
-
-
-@pytest.fixture(scope="module")
-def plain() -> list[OnnxRunner]:
-    return OnnxRunner.load_for_workers(BUNDLE, Manifest.load(BUNDLE), CONFIG, SESSION)
+    return [runner for runner in opened.runners if isinstance(runner, FusedRunner)]
 
 
 @pytest.fixture(scope="module")
 def texts() -> Texts:
-    """Return held-out sentences and the first tokens of their translations."""
+    """Return held-out sentences."""
     manifest = Manifest.load(BUNDLE)
     tokenizer = load_tokenizer(manifest.tokenizer, BUNDLE)
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()[:NUM_SENTENCES]
-    pairs = (line.split("\t")[:2] for line in lines)
-    return [
-        (manifest.source_ids(tokenizer.encode(source), manifest.first_pair), tuple(tokenizer.encode(target)[:2]))
-        for source, target in pairs
-    ]
+    return [manifest.source_ids(tokenizer.encode(line.split("\t")[0]), manifest.first_pair) for line in lines]
 
 
-def sequences(texts: Texts, kind: str, *, has_prefix: bool = False) -> list[Sequence]:
+def sequences(texts: Texts, kind: str) -> list[Sequence]:
     made = []
-    for number, (source_ids, prefix) in enumerate(texts):
+    for number, source_ids in enumerate(texts):
         given: dict[str, object] = {
             "beam_size": 1, "length_penalty": 1.0, "num_hypotheses": 1, "max_output_tokens": 60, **KINDS[kind],
         }  # fmt: skip
         if given.get("temperature"):
             given["seed"] = number
         options = DecodingOptions(**given)  # type: ignore[arg-type]
-        made.append(Sequence(source_ids, options, 0.0, output_prefix_ids=prefix if has_prefix else ()))
+        made.append(Sequence(source_ids, options, 0.0))
     return made
 
 
-def decode(runners: list[OnnxRunner] | list[FusedRunner], asked: list[Sequence]) -> list[Hypotheses]:
+def decode(runners: list[FusedRunner], asked: list[Sequence]) -> list[Hypotheses]:
     given: list[Runner] = list(runners)
     with OfflineEngine(given, CONFIG) as engine:
         return engine.generate(asked, patient(120.0))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("has_prefix", [False, True], ids=["", "prefix"])
-def test_fused_graphs_translate_as_plain_ones(
-    fused: list[FusedRunner], plain: list[OnnxRunner], texts: Texts, kind: str, has_prefix: bool
-) -> None:
-    expected = decode(plain, sequences(texts, kind, has_prefix=has_prefix))
-    found = decode(fused, sequences(texts, kind, has_prefix=has_prefix))
-    differing = 0
-    for wanted, given in zip(expected, found, strict=True):
-        assert len(wanted) == len(given)
-        is_same = [each.token_ids for each in wanted] == [each.token_ids for each in given]
-        differing += not is_same
-        if is_same:
-            for one, other in zip(wanted, given, strict=True):
-                assert one.finish_reason is other.finish_reason
-                assert one.score == pytest.approx(other.score, abs=0.05, nan_ok=True)
-    assert differing <= NUM_SENTENCES // ONE_IN
 
 
 def test_answers_do_not_depend_on_the_company(fused: list[FusedRunner], texts: Texts) -> None:
