@@ -26,8 +26,9 @@ from service.domain.errors import shown
 OPERATORS: Mapping[str, frozenset[str]] = {
     "": frozenset(
         """
-        Add ArgMax Cast Clip Concat Exp Expand Gather GatherND Gelu Gemm IsNaN LayerNormalization Less MatMul Mul Not Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean
-        ReduceSum Relu Reshape Shape Sigmoid Slice Softmax Sqrt Squeeze Sub TopK Transpose Unsqueeze Where
+        Add ArgMax Cast Clip Concat Exp Expand Gather GatherND Gelu Gemm IsNaN LayerNormalization Less MatMul
+        Mul Not Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceSum Relu Reshape Shape
+        Sigmoid Slice Softmax Sqrt Squeeze Sub TopK Transpose Unsqueeze Where
         """.split()  # noqa: SIM905  # a word a name: forty lines of quotes otherwise
     ),
     "com.microsoft": frozenset({"GroupQueryAttention", "MultiHeadAttention"}),
