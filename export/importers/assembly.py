@@ -12,7 +12,7 @@ from export.architecture.embedding import sinusoidal_table
 def assemble(config: ModelConfig, weights: Mapping[str, Tensor], problems: list[str]) -> Transformer | None:
     """Return the model in evaluation mode; or `None`, with wrong names, shapes and numbers added to `problems`.
 
-    `weights` are float32 under our names, each once.
+    `weights` are of any floating dtype, which the model keeps, under our names, each once.
     """
     found = len(problems)
     problems += [

@@ -153,15 +153,15 @@ def read_architecture(
 def our_weights(
     given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
-    """Return the weights under our names, float32, and the configuration with the tables that they have.
+    """Return the weights under our names, as stored, and the configuration with the tables that they have.
 
     Weights that have no name in our model, or contradict each other, are added to `problems`.
     """
     ours: dict[str, Tensor] = {}
     tables: dict[str, Tensor] = {}
     seen: set[str] = set()
-    for full_name, given_value in given.items():
-        name, value = full_name.removeprefix("model."), given_value.float()
+    for full_name, value in given.items():
+        name = full_name.removeprefix("model.")
         if name in seen:
             problems.append(f"model.{name} and {name} are one weight; keep one")
             continue

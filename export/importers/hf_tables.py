@@ -58,4 +58,4 @@ def _in_order(name: str, config: ModelConfig) -> tuple[str, ...]:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    return one is other or torch.equal(one, other)
+    return one is other or (one.dtype == other.dtype and torch.equal(one, other))

@@ -65,7 +65,8 @@ class Reference(Protocol):
 class ImportedCheckpoint:
     """A model with everything that a bundle states about it.
 
-    `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to its path, or to
+    `model` is in evaluation mode, its weights in the checkpoint's dtype and mapped from its files where that is
+    possible. `tokenizer_files` maps each file's name in the bundle to its path, or to
     a function that writes it. `open_reference` loads another implementation, if there is one, for the duration of its
     block.
     """

@@ -90,7 +90,7 @@ def _load_weights(path: Path) -> dict[str, torch.Tensor]:
     for name, value in weights.items():
         if not value.is_floating_point():
             raise ValueError(f"{name} holds {value.dtype}, expected floating-point numbers")
-    return {name: value.float() for name, value in weights.items()}
+    return weights
 
 
 def _tokenizer_problems(config: ModelConfig, facts: SentencePieceFacts) -> list[str]:

@@ -46,7 +46,7 @@ def build_model(
     if misfits:
         return completed, None
     ours = naming.ours(weights, outline)
-    return completed, assemble(completed, {name: tensor.float() for name, tensor in ours.items()}, problems)
+    return completed, assemble(completed, ours, problems)
 
 
 def _complete(said: Mapping[str, Any], shown: Mapping[str, Any], problems: list[str]) -> ModelConfig | None:
