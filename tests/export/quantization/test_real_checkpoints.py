@@ -1,0 +1,46 @@
+"""int8 of checkpoints as people store them: bfloat16 in shards, embeddings that are quantized in several parts."""
+
+import json
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from export.convert import convert
+from export.quantization import fused_graphs
+from export.quantization.weights import BLOCK_COLUMNS
+from export.quantization.weights_file import WEIGHTS
+from service.bundle.manifest import Manifest
+from tests.export.huggingface import checkpoints
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an NLLB folder whose weights are in bfloat16, in two shards."""
+    folder = checkpoints.nllb(tmp_path_factory.mktemp("nllb") / "checkpoint")
+    weights = {name: value.bfloat16() for name, value in load_file(folder / "model.safetensors").items()}
+    (folder / "model.safetensors").unlink()
+    names, placed = sorted(weights), {}
+    for number, chosen in enumerate((names[::2], names[1::2]), 1):
+        file = f"model-{number:05}-of-00002.safetensors"
+        save_file({name: weights[name] for name in chosen}, folder / file, {"format": "pt"})
+        placed |= dict.fromkeys(chosen, file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": placed}), encoding="utf-8")
+    return folder
+
+
+def test_bfloat16_in_shards_is_converted(folder: Path, tmp_path: Path) -> None:
+    manifest = convert(folder, tmp_path / "1", precision="int8")
+    assert Manifest.load(tmp_path / "1") == manifest
+    assert manifest.any_to_any
+    assert manifest.verification["int8"]["agreement"] > 0.5
+
+
+def test_the_parts_of_large_tables_make_the_whole(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is converted some rows at a time, as tables of gigabytes are, is what is converted at once."""
+    convert(folder, tmp_path / "whole", precision="int8")
+    monkeypatch.setattr(fused_graphs, "_ROWS_AT_ONCE", BLOCK_COLUMNS)
+    convert(folder, tmp_path / "parts", precision="int8")
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
