@@ -7,6 +7,7 @@ from pathlib import Path
 from export.importers.hf_bart import M2M100
 from export.importers.hf_folder import checkpoint, read_model
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
+from export.importers.language_choice import chosen_language
 from export.importers.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
 from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
@@ -48,15 +49,13 @@ def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> Mapping
 def _languages(files: M2M100Files | NllbFiles, options: ImportOptions, problems: list[str]) -> tuple[Language, ...]:
     """Return all languages or, if `options` name two, these, source first."""
     every = {code: Language(code, (index,), (index,)) for code, index in files.languages.items()}
-    chosen = [code for code in (options.source_language, options.target_language) if code]
-    if len(chosen) == 1:
+    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
+    given = {flag: code for flag, code in asked.items() if code}
+    if len(given) == 1:
         problems.append("--source-language and --target-language choose a pair together; give both or neither")
-    unknown = [code for code in chosen if code not in every]
-    if unknown:
-        problems.append(f"the model does not know {', '.join(unknown)}; it knows {', '.join(every)}")
-    if len(chosen) != 2 or unknown:
-        return tuple(every.values())
-    return tuple(every[code] for code in chosen)
+    chosen = [chosen_language(code, every, flag, problems) for flag, code in given.items()]
+    named = [every[code] for code in chosen if code is not None]
+    return tuple(named) if len(named) == len(asked) else tuple(every.values())
 
 
 def _pair(languages: tuple[Language, ...]) -> tuple[LanguagePair, ...]:

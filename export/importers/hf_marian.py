@@ -5,6 +5,7 @@ from pathlib import Path
 from export.importers.hf_bart import MARIAN
 from export.importers.hf_folder import checkpoint, read_model
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.language_choice import chosen_language
 from export.importers.marian_files import MarianFiles, read_marian
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
@@ -46,8 +47,6 @@ def _languages(
         return (LanguagePair(source, target),)
     chosen = files.target_prefixes
     if options.target_language:
-        if options.target_language not in chosen:
-            shown = ", ".join(sorted(chosen))
-            problems.append(f"--target-language is {options.target_language!r}; the model has {shown}")
-        chosen = {code: index for code, index in chosen.items() if code == options.target_language}
+        only = chosen_language(options.target_language, chosen, "--target-language", problems)
+        chosen = {code: index for code, index in chosen.items() if code == only}
     return tuple(LanguagePair(source, code, source_prefix_ids=(index,)) for code, index in chosen.items())

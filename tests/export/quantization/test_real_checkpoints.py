@@ -20,7 +20,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = checkpoints.nllb(tmp_path_factory.mktemp("nllb") / "checkpoint")
     weights = {name: value.bfloat16() for name, value in load_file(folder / "model.safetensors").items()}
     (folder / "model.safetensors").unlink()
-    names, placed = sorted(weights), {}
+    names = sorted(weights)
+    placed: dict[str, str] = {}
     for number, chosen in enumerate((names[::2], names[1::2]), 1):
         file = f"model-{number:05}-of-00002.safetensors"
         save_file({name: weights[name] for name in chosen}, folder / file, {"format": "pt"})

@@ -1,0 +1,29 @@
+"""A checkpoint's language by the code that people write: "en" means `eng_Latn`, as it does to the server."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+from service.text.languages import ServedLanguages, display_name
+
+_MOST_NAMED = 5
+
+
+def chosen_language(asked: str, codes: Collection[str], flag: str, problems: list[str]) -> str | None:
+    """Return the one of a model's `codes` that `asked` means; or `None`, and add to `problems` why there is none.
+
+    `flag` is the option that `asked` was given with.
+    """
+    if found := ServedLanguages(codes).find(asked):
+        return found[0].code
+    near = " or ".join(_near(asked, codes)) or f"a code such as {', '.join(sorted(codes)[:_MOST_NAMED])}"
+    problems.append(f"{flag} is {asked!r}, none of the model's {len(codes)} languages; did you mean {near}?")
+    return None
+
+
+def _near(asked: str, codes: Collection[str]) -> list[str]:
+    """Return codes of related languages, and of those whose code or English name is written alike."""
+    nearest = ServedLanguages(codes).nearest(asked)
+    by_name = {display_name(code, "en").casefold(): code for code in codes}
+    alike = [by_name[name] for name in get_close_matches(asked.casefold(), by_name, _MOST_NAMED)]
+    written_alike = get_close_matches(asked, codes, _MOST_NAMED)
+    return list(dict.fromkeys([*filter(None, [nearest]), *alike, *written_alike]))[:_MOST_NAMED]
