@@ -22,7 +22,6 @@ class Worker:
     parent: Parent
 
     @property
-    @property
     def documents(self) -> Path:
         """Return where documents are that callers may fetch from any worker."""
         return documents_folder(self.folder)

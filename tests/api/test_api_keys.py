@@ -278,7 +278,7 @@ def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(serve: 
         write(keys, ("alice", ALICE, Quotas(tokens_per_minute=sources + 3)))
         eventually(lambda: is_let_in(alice))
         parts = stub.TranslateStream(request, timeout=patient(30), metadata=(("x-api-key", ALICE),))
-        received = [next(parts) for _ in range(4)]
+        received = [next(parts)]
         parts.cancel()
         assert not any(part.HasField("translation") for part in received), "else it is charged as what has ended"
         eventually(is_idle)

@@ -261,7 +261,7 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[
     phases = stats.inference_stats
     assert found["nv_inference_request_success"] == phases.success.count == 1
     assert found["nv_inference_count"] == stats.inference_count == 2
-    assert found["nv_inference_exec_count"] >= 2  # an encoder run and one of many steps
+    assert found["nv_inference_exec_count"] >= 1  # of many steps
     assert found["nv_inference_pending_request_count"] == 0
     for name, duration in (
         ("request", phases.success),
