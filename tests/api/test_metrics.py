@@ -182,8 +182,8 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
     server = serve(max_slots=1)
     waiting = distinct_texts(3)
     translate(server, waiting)
+    eventually(lambda: server.metric("dragoman_admissions_total", model="tiny") == 3)
     of_waiting = server.metric("dragoman_source_tokens_total", model="tiny")
-    assert server.metric("dragoman_admissions_total", model="tiny") == 3
     gate = Gate(server, monkeypatch)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
