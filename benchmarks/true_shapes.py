@@ -147,8 +147,9 @@ def _numbers(shape: TrueShape, ids: Mapping[str, int], name: str, size: tuple[in
     elif len(size) == 2:
         for _, rows in _row_pieces(rng, size, _gain(shape, name) * (2 / sum(size)) ** 0.5):
             if "fc2" in name:  # what all tokens have in common cancels out, else layer by layer they become alike
-                rows -= rows.mean(axis=1, keepdims=True)
-            yield rows
+                yield rows - rows.mean(axis=1, keepdims=True)
+            else:
+                yield rows
     else:
         values = NOISE * rng.standard_normal(size, np.float32)
         if name.endswith("norm.weight"):
@@ -181,7 +182,8 @@ def _row_pieces(rng: np.random.Generator, size: tuple[int, ...], deviation: floa
 def _row(shape: TrueShape, index: int) -> _Floats:
     """Return one of the embedding's first rows."""
     rng = np.random.default_rng([SEED, *b"model.shared.weight"])
-    return rng.standard_normal((index + 1, shape.d_model), np.float32)[index] * np.float32(shape.d_model**-0.5)
+    *_, row = rng.standard_normal((index + 1, shape.d_model), np.float32) * np.float32(shape.d_model**-0.5)
+    return row
 
 
 def _write_weights(shape: TrueShape, ids: Mapping[str, int], directory: Path) -> None:
@@ -222,10 +224,10 @@ def _num_bytes(shape: TrueShape, size: tuple[int, ...]) -> int:
     return int(np.prod(size)) * _BYTES[shape.precision]
 
 
-def _encoded(numbers: _Floats, precision: Precision) -> memoryview:
+def _encoded(numbers: _Floats, precision: Precision) -> bytes:
     if precision == "bfloat16":  # the upper half of a float32, rounded
-        return memoryview(((numbers.view(np.uint32) + 0x8000) >> 16).astype(np.uint16))
-    return memoryview(numbers.astype(np.float16 if precision == "float16" else np.float32, copy=False))
+        return ((numbers.view(np.uint32) + 0x8000) >> 16).astype(np.uint16).tobytes()
+    return numbers.astype(np.float16 if precision == "float16" else np.float32, copy=False).tobytes()
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:

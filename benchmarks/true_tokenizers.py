@@ -1,7 +1,7 @@
 """Tokenizer files of published sizes: pieces learnt from the shipped sentences, and pairs of them to fill up."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,12 +62,11 @@ def write_nllb_tokenizer(directory: Path, size: int) -> None:
 def _pairs(known: Sequence[str], count: int) -> Iterator[tuple[str, str, str]]:
     """Yield `count` pairs of known pieces that make new ones, and these; the same ones every time."""
     rng = np.random.default_rng(SEED)
-    taken: Collection[str] = set(known)
     rights = [piece for piece in known if not piece.startswith("▁")]
-    seen = set(taken)
+    seen = set(known)
     while count > 0:
-        left = known[rng.integers(len(known))]
-        right = rights[rng.integers(len(rights))]
+        left = known[int(rng.integers(len(known)))]
+        right = rights[int(rng.integers(len(rights)))]
         if left + right not in seen:
             seen.add(left + right)
             count -= 1
