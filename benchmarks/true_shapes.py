@@ -182,8 +182,9 @@ def _row_pieces(rng: np.random.Generator, size: tuple[int, ...], deviation: floa
 def _row(shape: TrueShape, index: int) -> _Floats:
     """Return one of the embedding's first rows."""
     rng = np.random.default_rng([SEED, *b"model.shared.weight"])
-    rows: _Floats = rng.standard_normal((index + 1, shape.d_model), np.float32) * np.float32(shape.d_model**-0.5)
-    return rows[-1]
+    rows = rng.standard_normal((index + 1, shape.d_model), np.float32)
+    row: _Floats = rows[index] * np.float32(shape.d_model**-0.5)
+    return row
 
 
 def _write_weights(shape: TrueShape, ids: Mapping[str, int], directory: Path) -> None:
