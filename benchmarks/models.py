@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.workload import SENTENCES
 from service.bundle.checksums import file_sha256, staleness
@@ -47,7 +47,7 @@ class BenchModel:
     eos_id: int
     max_output_tokens: int
     fixed_output_tokens: int = 0
-    shape: Mapping[str, int] = field(default_factory=dict)
+    shape: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_large(self) -> bool:

@@ -37,7 +37,7 @@ BEAM_SIZES = {"greedy": 1, "beam4": 4}
 SCREENED: tuple[Row, ...] = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam4", 8))
 NUM_SENTENCES = 32
 NUM_FINALISTS = 3
-QUICK_ENGINES = ("dragoman", "ctranslate2")
+FAST_ENGINES = ("dragoman", "ctranslate2")
 SLOW_PEER_ROUNDS = 3  # transformers: an order of magnitude slower, and steady
 MIN_ROUNDS, MAX_ROUNDS = 3, 30
 
@@ -74,7 +74,7 @@ def main(
         model = MODELS[model_name]
         chosen: list[Row] = [(decode, batch) for decode in decodes or BEAM_SIZES for batch in batch_sizes or BATCHES]
         with ExitStack() as stack:
-            compared = engines or (QUICK_ENGINES if model.is_large else ENGINES)
+            compared = engines or (FAST_ENGINES if model.is_large else ENGINES)
             bench = _Offline(model, compared, threads, stack, is_quick=quick)
             if bench.has_ct2:
                 screened += bench.screen([row for row in SCREENED if row in chosen] or chosen, with_switches=not quick)
