@@ -13,7 +13,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.models import MODELS, PRECISIONS, prepare
+from benchmarks.models import DEFAULT_MODELS, MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
 from benchmarks.scale import DEFAULT_SOURCE, DEFAULT_STEPS, load_runner
 from benchmarks.targets import BATCHES
@@ -43,7 +43,7 @@ def main(models: tuple[str, ...], precision: str, rounds: int) -> None:
     line = f"Ceilings: memory is read at {bandwidth / 1e9:.1f} GB/s; multiply-adds run at {products}"
     click.echo(line)
     records: list[dict[str, Any]] = [{"kind": "ceilings", "line": line, **ceilings}]
-    for name in models or tuple(MODELS):
+    for name in models or DEFAULT_MODELS:
         bundle = prepare(MODELS[name], precision, click.echo)
         num_weights = dense_weights(bundle / Manifest.load(bundle).graphs.decoder_step)
         runner = load_runner(bundle, max(BATCHES), threads)

@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from service.bundle.checksums import file_sha256, staleness
 from service.bundle.manifest_parts import LanguagePair, Limits, TokenizerSpec
@@ -29,9 +29,10 @@ _MAKERS = ("export/architecture", "export/graphs", "export/quantization", "expor
 
 @dataclass(frozen=True, slots=True)
 class BenchModel:
-    """A model by name: `en-de`, the shipped one, or `base`, with Marian's base shape and random weights.
+    """A model by name: `en-de`, the shipped one, or a published shape with random weights.
 
-    `fixed_output_tokens` is 0 if the model itself ends its outputs.
+    `fixed_output_tokens` is 0 if the model itself ends its outputs. `shape` has the sizes of `ModelConfig` that are not
+    Marian's base ones. A large model is built only when it is asked for, in int8.
     """
 
     name: str
@@ -41,6 +42,12 @@ class BenchModel:
     eos_id: int
     max_output_tokens: int
     fixed_output_tokens: int = 0
+    shape: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether it takes minutes and gigabytes to build and to run in float32."""
+        return bool(self.shape)
 
     def bundle(self, precision: str) -> Path:
         """Return the folder of our bundle in a precision."""
@@ -50,8 +57,28 @@ class BenchModel:
 
 
 EN_DE = BenchModel("en-de", SHIPPED_CHECKPOINT, FOLDER / "en-de-ct2", 8192, 2, 128)
-BASE = BenchModel("base", FOLDER / "base-checkpoint", FOLDER / "base-ct2", 32_000, 2, 30, BASE_OUTPUT_TOKENS)
-MODELS = {model.name: model for model in (BASE, EN_DE)}
+
+
+def _random(name: str, vocabulary_size: int, **shape: int) -> BenchModel:
+    return BenchModel(
+        name,
+        FOLDER / f"{name}-checkpoint",
+        FOLDER / f"{name}-ct2",
+        vocabulary_size,
+        2,
+        BASE_OUTPUT_TOKENS,
+        BASE_OUTPUT_TOKENS,
+        shape,
+    )
+
+
+BASE = _random("base", 32_000)
+BIG = _random("big", 58_000, d_model=1024, d_ff=4096, num_heads=16)  # OPUS-MT tc-big
+NLLB = _random(  # NLLB-200-distilled-600M
+    "nllb", 256_206, d_model=1024, d_ff=4096, num_heads=16, num_encoder_layers=12, num_decoder_layers=12
+)
+MODELS = {model.name: model for model in (BASE, EN_DE, BIG, NLLB)}
+DEFAULT_MODELS = tuple(model.name for model in MODELS.values() if not model.is_large)
 
 
 class NotPrepared(Exception):
@@ -81,7 +108,7 @@ def prepare(model: BenchModel, precision: str, say: Callable[[str], None]) -> Pa
 
 def prepare_checkpoint(model: BenchModel) -> Path:
     """Return the native checkpoint's folder."""
-    if model.name == "base":
+    if model.name != "en-de":
         _write_base_checkpoint(model)
     return model.checkpoint
 
@@ -132,6 +159,7 @@ def _write_base_checkpoint(model: BenchModel) -> None:
             share_embeddings=True,
             tie_projection=True,
             positions=POSITIONS,
+            **model.shape,
         )
     ).eval()
     with torch.no_grad():
@@ -139,7 +167,7 @@ def _write_base_checkpoint(model: BenchModel) -> None:
             if parameter.dim() > 1 and "tokens" not in name and name != "projection.weight":
                 parameter.mul_(_BASE_GAIN)
         transformer.projection.weight[[0, 1, 3]] = 0.0  # begin, pad and unknown are never the arg-max
-    info = CheckpointInfo("base", "en", "de", max_source_tokens=128, max_output_tokens=model.max_output_tokens)
+    info = CheckpointInfo(model.name, "en", "de", max_source_tokens=128, max_output_tokens=model.max_output_tokens)
     save_checkpoint(transformer, info, SHIPPED_CHECKPOINT / "tokenizer.model", model.checkpoint)
     _mark_fresh(model.checkpoint)
 

@@ -14,6 +14,7 @@ import click
 from benchmarks.measures import identical_share, rates
 from benchmarks.models import (
     BASE_SOURCE_TOKENS,
+    DEFAULT_MODELS,
     MODELS,
     PRECISIONS,
     BenchModel,
@@ -36,12 +37,19 @@ BEAM_SIZES = {"greedy": 1, "beam4": 4}
 SCREENED: tuple[Row, ...] = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam4", 8))
 NUM_SENTENCES = 32
 NUM_FINALISTS = 3
+FAST_ENGINES = ("dragoman", "ctranslate2")
 SLOW_PEER_ROUNDS = 3  # transformers: an order of magnitude slower, and steady
 MIN_ROUNDS, MAX_ROUNDS = 3, 30
 
 
 @click.command()
-@click.option("--model", "models", multiple=True, type=click.Choice(sorted(MODELS)), help="Only these.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Choice(sorted(MODELS)),
+    help="Only these.  [default: all but large ones]",
+)
 @click.option("--engine", "engines", multiple=True, type=click.Choice(ENGINES), help="Only these.")
 @click.option("--decode", "decodes", multiple=True, type=click.Choice(sorted(BEAM_SIZES)), help="Only these.")
 @click.option("--batch", "batch_sizes", multiple=True, type=click.IntRange(1, 128), help="In place of 1, 8 and 32.")
@@ -62,11 +70,12 @@ def main(
     """Measure, print and write build/bench/offline.json and offline_screening.json."""
     records: list[dict[str, Any]] = []
     screened: list[dict[str, Any]] = []
-    for model_name in models or tuple(MODELS):
+    for model_name in models or DEFAULT_MODELS:
         model = MODELS[model_name]
         chosen: list[Row] = [(decode, batch) for decode in decodes or BEAM_SIZES for batch in batch_sizes or BATCHES]
         with ExitStack() as stack:
-            bench = _Offline(model, engines or ENGINES, threads, stack, is_quick=quick)
+            compared = engines or (FAST_ENGINES if model.is_large else ENGINES)
+            bench = _Offline(model, compared, threads, stack, is_quick=quick)
             if bench.has_ct2:
                 screened += bench.screen([row for row in SCREENED if row in chosen] or chosen, with_switches=not quick)
             for row in chosen:
@@ -92,7 +101,7 @@ class _Offline:
         self._others: list[PeerSettings] = []  # all engines but CTranslate2
         self.has_ct2 = "ctranslate2" in engines
         bundles: list[tuple[str, Path]] = []
-        for precision in PRECISIONS:
+        for precision in ("int8",) if model.is_large else PRECISIONS:
             try:
                 bundles.append((precision, prepare(model, precision, click.echo)))
             except NotPrepared as error:

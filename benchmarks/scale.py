@@ -10,7 +10,7 @@ from typing import Any
 import click
 import psutil
 
-from benchmarks.models import MODELS, PRECISIONS, prepare
+from benchmarks.models import DEFAULT_MODELS, MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
 from benchmarks.runner_steps import RunnerSteps
 
@@ -30,7 +30,7 @@ CAPACITY = 128
 def main(models: tuple[str, ...], precision: str, rounds: int, threads: int) -> None:
     """Measure, print and write build/bench/scale.json."""
     records: list[dict[str, Any]] = []
-    for name in models or tuple(MODELS):
+    for name in models or DEFAULT_MODELS:
         bundle = prepare(MODELS[name], precision, click.echo)
         common = {"model": name, "engine": "dragoman", "precision": precision, "rounds": rounds}
         for record in [*_memory(bundle, threads), *_costs(bundle, rounds, threads)]:

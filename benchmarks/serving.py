@@ -20,7 +20,7 @@ from benchmarks.contenders import CT2_COMPUTE_TYPE, Contender, ct2_contender, li
 from benchmarks.figures import compare, comparison_table, figures_of, figures_table
 from benchmarks.load_generator import Load
 from benchmarks.mlperf import Length
-from benchmarks.models import MODELS, BenchModel, NotPrepared, prepare, prepare_ct2
+from benchmarks.models import DEFAULT_MODELS, MODELS, BenchModel, NotPrepared, prepare, prepare_ct2
 from benchmarks.peers.screening import thread_layouts
 from benchmarks.report import DEFAULT_FOLDER, write_records
 from benchmarks.scenarios import CONNECTIONS, PARTS, Scenarios
@@ -76,7 +76,7 @@ def main(
     seconds, rounds = (5.0, 1) if quick else (seconds, rounds)
     records: list[dict[str, Any]] = []
     tuning: list[dict[str, Any]] = []
-    for name in models or tuple(MODELS):
+    for name in models or DEFAULT_MODELS:
         model = MODELS[name]
         try:
             serving = _Serving(model, prepare(model, precision, click.echo), precision, seconds)

@@ -16,12 +16,20 @@ OFFLINE: Mapping[str, Mapping[tuple[str, str], Sequence[tuple[float, float | Non
         ("base", "beam4"): ((2.2, 4.0), (1.5, 2.5), (1.3, 2.0)),
         ("en-de", "greedy"): ((3.0, 5.0), (2.5, 4.5), (2.2, 4.0)),
         ("en-de", "beam4"): ((2.0, 4.0), (1.8, 3.0), (1.6, 3.0)),
+        ("big", "greedy"): ((3.6, 5.0), (3.3, 4.5), (2.2, 3.0)),
+        ("big", "beam4"): ((4.7, 6.0), (2.4, 3.5), (1.7, 2.3)),
+        ("nllb", "greedy"): ((3.0, 4.0), (2.2, 3.0), (1.5, 2.0)),
+        ("nllb", "beam4"): ((2.5, None), (1.7, None), (1.3, None)),
     },
     "Intel": {
         ("base", "greedy"): ((1.6, None), (1.6, None), (1.5, None)),
         ("base", "beam4"): ((1.5, None), (1.3, None), (1.2, None)),
         ("en-de", "greedy"): ((2.0, None), (1.8, None), (1.7, None)),
         ("en-de", "beam4"): ((1.6, None), (1.5, None), (1.4, None)),
+        ("big", "greedy"): ((2.4, None), (2.2, None), (1.5, None)),
+        ("big", "beam4"): ((3.1, None), (1.6, None), (1.1, None)),
+        ("nllb", "greedy"): ((2.0, None), (1.5, None), (1.0, None)),
+        ("nllb", "beam4"): ((1.7, None), (1.1, None), (0.9, None)),
     },
 }
 
