@@ -85,6 +85,11 @@ CacheShape Model::heads() const {
   return shape;
 }
 
+// Bytes of a packed table.
+static int64_t num_packed(int64_t num_outputs, int64_t num_inputs) {
+  return round_up(num_outputs, kBlockColumns) * round_up(num_inputs, 4);
+}
+
 // Return a packed table (blocks, groups, 64, 4) in its place.
 const int8_t *Model::read_packed(const char *what, int64_t num_outputs, int64_t num_inputs) {
   if (num_outputs < 1 || num_outputs > kMaxSize || num_inputs < 1 || num_inputs > kMaxInputs)
@@ -92,8 +97,6 @@ const int8_t *Model::read_packed(const char *what, int64_t num_outputs, int64_t 
   Tensor packed = node_.constant(what, ort::kInt8, {round_up(num_outputs, kBlockColumns) / kBlockColumns,
                                                     round_up(num_inputs, 4) / 4, kBlockColumns, 4});
   packed.require_alignment(what, kAlignment);
-  if (std::memchr(packed.data, -128, static_cast<size_t>(packed.size()))) // products in pairs of 16 bits could overflow
-    throw std::invalid_argument(std::string(what) + " has the weight -128, allowed is -127 to 127");
   in_place_.push_back(packed.memory("a table of weights"));
   return static_cast<const int8_t *>(packed.data);
 }
@@ -137,6 +140,9 @@ Dense Model::read_dense(const char *what, int64_t num_inputs, int64_t num_output
   num_outputs = static_cast<int64_t>(scales.size());
   Dense dense{};
   dense.weights = read_packed(what, num_outputs, num_inputs);
+  // Products in pairs of 16 bits could overflow. (An embedding is not multiplied; nor need its pages be read from disk.)
+  if (std::memchr(dense.weights, -128, static_cast<size_t>(num_packed(num_outputs, num_inputs))))
+    throw std::invalid_argument(std::string(what) + " has the weight -128, allowed is -127 to 127");
   dense.num_inputs = static_cast<int32_t>(num_inputs);
   dense.num_outputs = static_cast<int32_t>(num_outputs);
   dense.num_groups = static_cast<int32_t>(round_up(num_inputs, 4) / 4);
