@@ -72,22 +72,17 @@ def write_bundle(
     clock = Stages(say)
     check_destination(destination)
 
-    def load_float32() -> ImportedCheckpoint:
-        checkpoint = load()
-        checkpoint.model.float()
-        return checkpoint
-
     with staged_bundle(destination) as directory:
         if precision == "int8":
             manifest, expected = _write_fused(load, name, check, directory, clock), None
         else:
-            manifest, expected = _write_graphs(load_float32, name, precision, directory, clock)
+            manifest, expected = _write_graphs(lambda: load().in_float32(), name, precision, directory, clock)
         if precision == "float32":
             verify_engine(directory, manifest)
             num_golden = len(manifest.golden)
             clock.done("verify", f"the service's engine gives the same tokens for all {num_golden} golden sentences")
         if expected is not None:
-            fidelity = check_fidelity(directory, manifest, expected, load_float32)
+            fidelity = check_fidelity(directory, manifest, expected, lambda: load().in_float32())
             clock.done("verify", fidelity.line())
             manifest = dataclasses.replace(
                 manifest, verification={**manifest.verification, "fidelity": dataclasses.asdict(fidelity)}

@@ -86,6 +86,11 @@ class ImportedCheckpoint:
     licence: str = UNKNOWN_LICENCE
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
+    def in_float32(self) -> "ImportedCheckpoint":
+        """Make the model's weights float32, as its reference is, in place."""
+        self.model.float()
+        return self
+
     def architecture(self) -> dict[str, Any]:
         """Return a description of the model's architecture, for people."""
         num_parameters = sum(parameter.numel() for parameter in self.model.parameters())

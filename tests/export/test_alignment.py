@@ -30,7 +30,7 @@ def attention_of(imported: ImportedCheckpoint, translated: list[Translated]) -> 
 @pytest.fixture
 def parts(checkpoint: Path, exported: tuple[Path, Manifest]) -> Parts:
     directory, manifest = exported
-    imported, graphs = import_native(checkpoint), manifest.graphs
+    imported, graphs = import_native(checkpoint).in_float32(), manifest.graphs
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, model_shape(imported))
     run = AlignmentRun(directory / graphs.alignment, pair)

@@ -21,7 +21,7 @@ Parts = tuple[ImportedCheckpoint, GraphPair, Tokenizer]
 @pytest.fixture
 def parts(checkpoint: Path, exported: tuple[Path, Manifest]) -> Parts:
     directory, manifest = exported
-    imported = import_native(checkpoint)
+    imported = import_native(checkpoint).in_float32()
     graphs = GraphPair(
         directory / manifest.graphs.encoder, directory / manifest.graphs.decoder_step, model_shape(imported)
     )
