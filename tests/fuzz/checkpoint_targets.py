@@ -108,7 +108,7 @@ def _changed(path: Path, content: bytes, source: Source) -> bytes:
 
 def _read(sample: Sample) -> None:
     try:
-        found = import_checkpoint(sample.path, sample.kind, sample.options)
+        found = import_checkpoint(sample.path, sample.kind, sample.options).in_float32()
     except CheckpointError as error:
         check_message(error, _MAX_PROBLEMS)
         return
