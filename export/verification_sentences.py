@@ -1,7 +1,9 @@
 """The sentences that an export is verified on: golden ones as text, and random ones as token ids."""
 
+import dataclasses
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +21,9 @@ NUM_RANDOM_SENTENCES = 16
 MAX_RANDOM_SOURCE_TOKENS = 64
 MAX_GOLDEN_OUTPUT_TOKENS = 96
 MAX_RANDOM_OUTPUT_TOKENS = 24  # random input seldom ends by itself
-# For large models, on which a token takes a tenth of a second, a quarter of that.
-LARGE_PARAMETERS = 200_000_000
-LARGE_SHARE = 4
+# Tokens of all sentences of a kind, times the model's weights. Models of 75 M weights between two languages get all
+# sentences; NLLB-600M some 300 tokens, which decoders in float32 take some ten seconds for.
+MAX_WORK = 2e11
 SEED = 20261120
 
 
@@ -39,18 +41,21 @@ class Sentence:
 
 
 def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
-    """Yield golden texts that fit the model, for every language pair; with many pairs, one text for some of them."""
+    """Yield golden texts that fit the model, for every language pair; with many pairs, one text for some of them.
+
+    Large models get fewer, as of all kinds of sentences: see `bounded`.
+    """
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
-    num_golden = NUM_GOLDEN // _thinned(checkpoint)
     pairs = list(checkpoint.pairs())
-    texts_per_pair = max(1, num_golden // len(pairs))
-    chosen = pairs[:: max(1, len(pairs) // num_golden)][:num_golden]
+    texts_per_pair = max(1, NUM_GOLDEN // len(pairs))
+    chosen = pairs[:: max(1, len(pairs) // NUM_GOLDEN)][:NUM_GOLDEN]
     texts = itertools.cycle(GOLDEN_TEXTS) if texts_per_pair == 1 else iter(GOLDEN_TEXTS[:texts_per_pair] * len(chosen))
-    for languages in chosen:
-        for text in itertools.islice(texts, min(texts_per_pair, len(GOLDEN_TEXTS))):
-            ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
-            if len(ids) <= checkpoint.limits.max_source_tokens:
-                yield Sentence(languages, ids, limit // _thinned(checkpoint), text)
+    given = [
+        (languages, text)
+        for languages in chosen
+        for text in itertools.islice(texts, min(texts_per_pair, len(GOLDEN_TEXTS)))
+    ]
+    yield from bounded(_fitting(given, checkpoint, tokenizer, limit), _num_weights(checkpoint))
 
 
 def alignment_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
@@ -62,10 +67,8 @@ def alignment_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) ->
     if len(symbols) >= NUM_SYMBOLS:
         texts += [text.format(*symbols) for text in SYMBOL_TEXTS]
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
-    for text in texts[:: _thinned(checkpoint)]:
-        ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
-        if len(ids) <= checkpoint.limits.max_source_tokens:
-            yield Sentence(languages, ids, limit // _thinned(checkpoint), text)
+    given = [(languages, text) for text in texts]
+    yield from bounded(_fitting(given, checkpoint, tokenizer, limit), _num_weights(checkpoint))
 
 
 def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
@@ -79,15 +82,52 @@ def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -
     except (OSError, UnicodeError) as error:
         raise CheckpointError(file, [f"it is no text file in UTF-8: {error}"]) from error
     languages = next(checkpoint.pairs())
-    for text in filter(str.strip, texts):
-        ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
-        if len(ids) <= checkpoint.limits.max_source_tokens:
-            yield Sentence(languages, ids, min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens), text)
+    given = [(languages, text) for text in texts if text.strip()]
+    limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
+    yield from _fitting(given, checkpoint, tokenizer, limit)
 
 
-def _thinned(checkpoint: ImportedCheckpoint) -> int:
-    num_parameters = sum(parameter.numel() for parameter in checkpoint.model.parameters())
-    return LARGE_SHARE if num_parameters > LARGE_PARAMETERS else 1
+def bounded(sentences: Sequence[Sentence], num_weights: int) -> list[Sentence]:
+    """Return as many of them, evenly spread, as `MAX_WORK` allows for a model of this size, but at least one.
+
+    If not all are allowed, half of what is saved comes from fewer sentences, half from shorter outputs.
+    """
+    room = MAX_WORK / num_weights
+    work = sum(map(_num_tokens, sentences))
+    if work <= room:
+        return list(sentences)
+    share = math.sqrt(room / work)
+    shorter = [
+        dataclasses.replace(each, max_output_tokens=max(1, int(share * each.max_output_tokens))) for each in sentences
+    ]
+    for count in range(len(shorter), 1, -1):
+        chosen = [shorter[index * len(shorter) // count] for index in range(count)]
+        if sum(map(_num_tokens, chosen)) <= room:
+            return chosen
+    return shorter[:1]
+
+
+def _fitting(
+    given: Sequence[tuple[LanguagePair, str]], checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, limit: int
+) -> list[Sentence]:
+    """Return the texts that are not too long for the model."""
+    encoded = (
+        (languages, checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages), text)
+        for languages, text in given
+    )
+    return [
+        Sentence(languages, ids, limit, text)
+        for languages, ids, text in encoded
+        if len(ids) <= checkpoint.limits.max_source_tokens
+    ]
+
+
+def _num_tokens(sentence: Sentence) -> int:
+    return len(sentence.source_ids) + sentence.max_output_tokens
+
+
+def _num_weights(checkpoint: ImportedCheckpoint) -> int:
+    return sum(parameter.numel() for parameter in checkpoint.model.parameters())
 
 
 def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:
@@ -97,8 +137,9 @@ def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:
     limit = min(MAX_RANDOM_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
     special = {spec.pad_id, spec.eos_id, spec.source_eos_id, spec.decoder_start_id, *checkpoint.suppressed_ids}
     ordinary = np.setdiff1d(np.arange(config.source_vocabulary_size), [i for i in special if i is not None])
-    num_random = NUM_RANDOM_SENTENCES // _thinned(checkpoint)
-    for languages in itertools.islice(itertools.cycle(checkpoint.pairs()), num_random):
+    sentences = []
+    for languages in itertools.islice(itertools.cycle(checkpoint.pairs()), NUM_RANDOM_SENTENCES):
         room = checkpoint.limits.max_source_tokens - len(languages.source_prefix_ids) - 1
         drawn = rng.choice(ordinary, rng.integers(1, max(1, min(MAX_RANDOM_SOURCE_TOKENS, room)), endpoint=True))
-        yield Sentence(languages, spec.source_ids(map(int, drawn), languages), limit)
+        sentences.append(Sentence(languages, spec.source_ids(map(int, drawn), languages), limit))
+    yield from bounded(sentences, _num_weights(checkpoint))
