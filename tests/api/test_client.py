@@ -28,7 +28,7 @@ def test_a_stream_that_is_closed_leaves_the_engine(slow: InProcessServer) -> Non
         contextlib.closing(client.stream(distinct_texts(500), "en", "de", options=LONG)) as it,
     ):
         assert next(it).model == "tiny"
-        assert num_running(slow) > 0
+        eventually(lambda: num_running(slow) > 0)  # it is not between two turns, in which all may end
         it.close()
         eventually(lambda: num_running(slow) == 0)  # before the channel closes
 
