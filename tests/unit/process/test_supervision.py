@@ -17,7 +17,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, environment, eventually, read_line
 
 # On a slow machine a process is silent for longer while it starts.
-HUNG_SECONDS = math.ceil(patient(1.0))
+HUNG_SECONDS = 2 + math.ceil(patient(1.0))  # a supervisor that slept counts 2 s of that (`Presence`)
 
 Supervise = Callable[..., "subprocess.Popen[str]"]
 
