@@ -8,11 +8,9 @@ from typing import Any
 import click
 
 from benchmarks.figures import figure_of, figures_table
-from benchmarks.models import SHIPPED_BUNDLES
 from benchmarks.report import DEFAULT_FOLDER, read_records
 from benchmarks.tables import offline_table, outputs_table, serving_table
 from benchmarks.targets import targets, targets_table
-from service.bundle.manifest import MANIFEST_NAME, Manifest
 
 MEASURED = ("offline", "serving", "serving_figures", "inside", "step_time", "invariance-int8", "int8_quality")
 DOCUMENT = Path("docs/benchmarks.md")
@@ -30,19 +28,17 @@ def main(document: Path, records: Path) -> None:
     def read(name: str) -> list[dict[str, Any]]:
         return read_records(name, records)
 
-    shipped = SHIPPED_BUNDLES["int8"]
-    quality = Manifest.load(shipped).quality if (shipped / MANIFEST_NAME).exists() else {}
     text = document.read_text(encoding="utf-8")
-    document.write_text(filled(text, sections(read, quality)), encoding="utf-8")
+    document.write_text(filled(text, sections(read)), encoding="utf-8")
     names = write_plots(read, (IMAGES, records))
     click.echo(f"Wrote {document} and {', '.join(names) or 'no pictures'}.")
 
 
-def sections(read: Callable[[str], list[dict[str, Any]]], quality: Mapping[str, Any]) -> dict[str, str]:
+def sections(read: Callable[[str], list[dict[str, Any]]]) -> dict[str, str]:
     """Return marker -> Markdown, for every benchmark that has run."""
     records = {name: read(name) for name in MEASURED}
     offline, serving = records["offline"], records["serving"]
-    found = {"targets": targets_table(targets(records, quality))}
+    found = {"targets": targets_table(targets(records))}
     machine = next((each for of_one in records.values() for each in of_one if "machine" in each), None)
     if machine is not None:
         found["machine"] = _wrapped(circumstances(machine))

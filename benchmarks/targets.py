@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.tables import MISSING, Record, as_served, fastest, markdown, ratio_of
 
@@ -59,8 +58,8 @@ class Target:
         return self.measured <= bound if self.less_is_better else self.measured >= bound
 
 
-def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any]) -> list[Target]:
-    """Return every goal. `records` are by benchmark's name; `quality` is from the int8 manifest."""
+def targets(records: Mapping[str, Sequence[Record]]) -> list[Target]:
+    """Return every goal. `records` are by benchmark's name."""
     offline, serving, inside = (records.get(name, ()) for name in ("offline", "serving", "inside"))
     steps, invariance = records.get("step_time", ()), records.get("invariance-int8", ())
     served = as_served(offline)
@@ -113,7 +112,7 @@ def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any])
         what = f"Python's share of the engine's threads, batch {batch}"
         found.append(Target(what, python.get(batch), 0.1, None, less_is_better=True))
     found.append(Target("step time, capacity 512 against 64", capacity_ratio(steps), 1.1, None, less_is_better=True))
-    held_out = next((record for record in records.get("int8_quality", ()) if record["part"] == "all"), quality)
+    held_out = next((record for record in records.get("int8_quality", ()) if record["part"] == "all"), None)
     loss = round(held_out["bleu_float32"] - held_out["bleu"], 2) if held_out else None
     lines = f", {held_out['lines']} lines" if held_out else ""
     found.append(Target(f"int8, shipped model: BLEU lost{lines}", loss, 0.3, 0.1, is_ratio=False, less_is_better=True))

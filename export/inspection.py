@@ -42,7 +42,6 @@ def describe(directory: Path) -> dict[str, Any]:
             **manifest.generation.options,
         },
         "verification": manifest.verification,
-        "quality": manifest.quality,
         "num_golden": len(manifest.golden),
         "files": files,
         "faults": faults,
@@ -72,27 +71,29 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
     yield f"limits        {limits['max_source_tokens']} source and {limits['max_output_tokens']} output tokens"
     yield f"generation    beam {generation['beam_size']}, length penalty {generation['length_penalty']}"
     verification = document["verification"]
-    if verification:
+    if int8 := verification.get("int8"):
+        yield (
+            f"verified      int8 against float on {int8['num_sentences']} sentences: the same next token at "
+            f"{int8['agreement']:.1%} of {int8['num_positions']} positions, log-probabilities "
+            f"{int8['divergence']:.3f} off per token, largest gap {int8['largest_gap']:.2f}; "
+            f"{document['num_golden']} golden sentences"
+        )
+    elif verification:
         yield (
             f"verified      {verification['num_positions']} positions against torch, largest error "
             f"{verification['max_relative_error']:.1e} of the logits' range, {verification['num_ties']} ties; "
             f"{document['num_golden']} golden sentences"
         )
-        if alignment := verification.get("alignment"):
-            yield (
-                f"alignment     decoder layer {alignment['layer']}, heads {', '.join(map(str, alignment['heads']))}: "
-                f"{alignment['share_found']:.0%} of {alignment['num_pieces']} identical pieces point at each other"
-            )
-        if fidelity := verification.get("fidelity"):
-            yield (
-                f"fidelity      {fidelity['num_sentences']} sentences as {fidelity['reference']}: greedy "
-                f"({fidelity['num_greedy_ties']} ties), beam {fidelity['beam_size']} "
-                f"({fidelity['num_beam_ties']} ties)"
-            )
-    if quality := document["quality"]:
+    if alignment := verification.get("alignment"):
         yield (
-            f"quality       BLEU {quality['bleu']} (float32 {quality['bleu_float32']}), chrF {quality['chrf']} "
-            f"({quality['chrf_float32']}), {quality['identical']:.0%} of {quality['lines']} lines identical"
+            f"alignment     decoder layer {alignment['layer']}, heads {', '.join(map(str, alignment['heads']))}: "
+            f"{alignment['share_found']:.0%} of {alignment['num_pieces']} identical pieces point at each other"
+        )
+    if fidelity := verification.get("fidelity"):
+        yield (
+            f"fidelity      {fidelity['num_sentences']} sentences as {fidelity['reference']}: greedy "
+            f"({fidelity['num_greedy_ties']} ties), beam {fidelity['beam_size']} "
+            f"({fidelity['num_beam_ties']} ties)"
         )
     for name, file in document["files"].items():
         size = "missing" if file["bytes"] is None else f"{file['bytes'] / 1e6:.1f} MB"

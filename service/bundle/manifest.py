@@ -70,7 +70,6 @@ class Manifest:
     graphs: Graphs = field(default_factory=Graphs)
     tools: dict[str, str] = field(default_factory=dict)  # tool -> version, of those that wrote the bundle
     verification: dict[str, Any] = field(default_factory=dict)  # measurements of the export
-    quality: dict[str, Any] = field(default_factory=dict)  # the precision's cost relative to float32
     architecture: dict[str, Any] = field(default_factory=dict)  # for people: the model's type, sizes and variants
     licence: str = ""  # of the weights, as their model card states it
     any_to_any: tuple[Language, ...] = ()  # each is translated into every other one

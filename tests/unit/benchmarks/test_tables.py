@@ -98,7 +98,8 @@ def test_targets_take_their_numbers_from_the_records() -> None:
     ]
     records = {"offline": OFFLINE, "serving": serving, "inside": inside, "invariance-int8": changed}
     records["serving_figures"] = figures
-    rows = {row.what: row for row in targets(records, {"bleu": 31.39, "bleu_float32": 31.72, "lines": 250})}
+    records["int8_quality"] = [{"part": "all", "bleu": 31.39, "bleu_float32": 31.72, "lines": 250}]
+    rows = {row.what: row for row in targets(records)}
     assert rows["base, greedy, batch 8, against CTranslate2 (on Intel)"].measured == 3.0
     assert rows["base, greedy, batch 8, against CTranslate2 (on Intel)"].must == 1.6
     assert rows["base: goodput within ten times the unloaded latency"].measured == 2.5
@@ -121,7 +122,7 @@ def test_targets_take_their_numbers_from_the_records() -> None:
 
 def test_goals_against_ctranslate2_depend_on_the_maker_of_the_cpu() -> None:
     on_amd = [{**each, "machine": {"cpu": "AMD EPYC"}} for each in OFFLINE]
-    rows = {row.what: row for row in targets({"offline": on_amd}, {})}
+    rows = {row.what: row for row in targets({"offline": on_amd})}
     assert rows["base, greedy, batch 8, against CTranslate2 (on AMD)"].must == 2.2
 
 
@@ -161,7 +162,7 @@ def test_the_shipped_document_has_a_marker_for_every_table() -> None:
         "serving_figures": [Figure("f", (1.0,)).document()],
         "serving": [{"kind": "capacity", "model": "base", "engine": "dragoman", "machine": machine}],
     }
-    tables = sections(lambda name: whole.get(name, []), {})
+    tables = sections(lambda name: whole.get(name, []))
     assert tables.keys() == {"targets", "machine", "offline", "outputs", "serving", "figures", "scale", "limit"}
     assert "- s" in filled(DOCUMENT.read_text(encoding="utf-8"), tables)
     assert circumstances(whole["offline"][0]) == "C, 2 CPUs (avx2), 4.0 GiB; python 3."
