@@ -131,7 +131,7 @@ int main(int count, char **arguments) {
   const auto find = reinterpret_cast<const Compute *(*)(const char *)>(dlsym(library, "dragoman_compute"));
   const Compute &compute = *find(arguments[2]);
   const int rounds = std::atoi(arguments[3]);
-    for (int64_t bytes : {int64_t{256} << 10, int64_t{2} << 20, int64_t{16} << 20, int64_t{128} << 20})
+  for (int64_t bytes : {int64_t{256} << 10, int64_t{2} << 20, int64_t{16} << 20, int64_t{128} << 20})
     measure_memory(bytes, rounds);
   if (has_vnni()) {
     int64_t products = 0;
@@ -139,7 +139,8 @@ int main(int count, char **arguments) {
     std::printf("registers 0 0 0 %.9f %ld\n", seconds, static_cast<long>(products));
   }
   const std::pair<int32_t, int32_t> shapes[] = {{256, 768},  {256, 1024}, {1024, 256},  {256, 8192},
-                                                {512, 1536}, {512, 2048}, {2048, 512}, {512, 32000}};
+                                                {512, 1536}, {512, 2048}, {2048, 512}, {512, 32000},
+                                                {1024, 4096}, {4096, 1024}, {1024, 58000}};
   for (const auto &[inputs, outputs] : shapes)
     for (int64_t rows : {1, 2, 4, 8, 16, 32, 200}) measure_product(compute, inputs, outputs, rows, rounds);
 }

@@ -8,16 +8,15 @@ Operators of fused graphs write to their inputs, whose values they check before.
 inputs one memory, as `Reshape` does not copy, and what was checked would change. So a fused graph is one node, which
 has the graph's inputs and outputs as its own, and constants.
 
-The file is ONNX's ModelProto, of which only these parts are read: protobuf's wire format is a list of fields, each a
-number, a type and a value (protobuf.dev/programming-guides/encoding); other fields are skipped.
+The file is ONNX's ModelProto, of which only these parts are read; other fields are skipped.
 """
 
 import os
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from service.bundle.errors import BundleError
+from service.bundle.protobuf import LENGTH, NotReadable, fields, last_part, parts, text
 from service.domain.errors import shown
 
 # Of plain graphs, by domain: those that export writes, and no others. All compute tensors from tensors and terminate;
@@ -63,12 +62,6 @@ _NODE, _CONSTANT, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12  # of GraphProto
 _VALUE_NAME, _TENSOR_NAME = 1, 8  # of ValueInfoProto, TensorProto
 # What a fused graph has none of. In the model: training, functions; graph: sparse constants; attribute: graphs.
 _NOT_IN_FUSED = {"model": (20, 25), "graph": (15,), "attribute": (6, 11)}
-_VARINT, _FIXED_64, _LENGTH, _FIXED_32 = 0, 1, 2, 5
-_FIXED_BYTES = {_FIXED_64: 8, _FIXED_32: 4}
-
-
-class _NotReadable(Exception):
-    """The bytes are not valid fields, or too many."""
 
 
 def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
@@ -83,12 +76,12 @@ def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > _MAX_BYTES:
-                raise _NotReadable(f"it is larger than {_MAX_BYTES} bytes")
+                raise NotReadable(f"it is larger than {_MAX_BYTES} bytes")
             data = file.read(size)
         problems = [problem for problem in _problems(data, files, fused) if problem]
     except OSError as error:
         raise BundleError(f"{path} can't be read: {error.strerror}.") from error
-    except _NotReadable as error:
+    except NotReadable as error:
         raise BundleError(f"{path} is not an ONNX graph: {error}. Export it again with 'make export'.") from error
     if problems:
         named = "; ".join(sorted(set(problems))[:3])
@@ -97,13 +90,13 @@ def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
 
 def _problems(data: bytes, files: Collection[str], fused: str) -> Iterator[str]:
     allowed = {FUSED_DOMAIN: frozenset({fused})} if fused else OPERATORS
-    for message, fields in _messages(data):
+    for message, texts in _messages(data):
         if message == "NodeProto":
-            yield _operator_problem(_text(fields.get(_DOMAIN)), _text(fields.get(_OP_TYPE)), allowed)
+            yield _operator_problem(text(texts.get(_DOMAIN)), text(texts.get(_OP_TYPE)), allowed)
         elif message == "FunctionProto":
             yield "it has functions of its own"
-        elif message == "StringStringEntryProto" and fields.get(_KEY) == b"location":
-            yield _location_problem(_text(fields.get(_VALUE)), files)
+        elif message == "StringStringEntryProto" and texts.get(_KEY) == b"location":
+            yield _location_problem(text(texts.get(_VALUE)), files)
     if fused:
         yield _fused_problem(data)
 
@@ -116,37 +109,24 @@ def _operator_problem(domain: str, operator: str, allowed: Mapping[str, frozense
 
 def _fused_problem(data: bytes) -> str:
     """Return what a graph is beyond one node between the graph's inputs and outputs."""
-    model = _parts(data)
+    model = parts(data)
     graphs = model[_GRAPH]
-    graph = _parts(graphs[0]) if graphs else model
+    graph = parts(graphs[0]) if graphs else model
     nodes = graph[_NODE]
     if len(graphs) != 1 or len(nodes) != 1:
         return f"{len(nodes)} nodes in {len(graphs)} graphs instead of a single node"
-    node = _parts(nodes[0])
-    parts = {"model": [model], "graph": [graph], "attribute": [_parts(each) for each in node[_ATTRIBUTE]]}
-    if any(part[number] for where, numbers in _NOT_IN_FUSED.items() for number in numbers for part in parts[where]):
+    node = parts(nodes[0])
+    where = {"model": [model], "graph": [graph], "attribute": [parts(each) for each in node[_ATTRIBUTE]]}
+    if any(part[number] for kind, numbers in _NOT_IN_FUSED.items() for number in numbers for part in where[kind]):
         return "graphs, functions or sparse constants beside its node"
-    given = [_text(_last(each, _VALUE_NAME)) for each in graph[_GRAPH_INPUT]]
-    results = [_text(_last(each, _VALUE_NAME)) for each in graph[_GRAPH_OUTPUT]]
-    constants = {_text(_last(each, _TENSOR_NAME)) for each in graph[_CONSTANT]}
-    reads, writes = list(map(_text, node[_INPUT])), list(map(_text, node[_OUTPUT]))
+    given = [text(last_part(each, _VALUE_NAME)) for each in graph[_GRAPH_INPUT]]
+    results = [text(last_part(each, _VALUE_NAME)) for each in graph[_GRAPH_OUTPUT]]
+    constants = {text(last_part(each, _TENSOR_NAME)) for each in graph[_CONSTANT]}
+    reads, writes = list(map(text, node[_INPUT])), list(map(text, node[_OUTPUT]))
     if reads[: len(given)] != given or writes != results or len({*given, *results}) != len(given) + len(results):
         return "inputs or outputs that are not, each once and in order, those of its node"
     others = sorted({*reads[len(given) :]} - constants) + sorted(constants & {*given, *results})
     return f"{shown(others[0])}, which its node takes for a constant, and which is none" if others else ""
-
-
-def _parts(data: bytes) -> Mapping[int, list[bytes]]:
-    """Return the messages and texts in a message, by number."""
-    parts: dict[int, list[bytes]] = defaultdict(list)
-    for number, begin, stop in _fields(data, 0, len(data)):
-        parts[number].append(data[begin:stop])
-    return parts
-
-
-def _last(data: bytes, number: int) -> bytes | None:
-    found = _parts(data)[number]
-    return found[-1] if found else None
 
 
 def _location_problem(location: str, files: Collection[str]) -> str:
@@ -166,61 +146,17 @@ def _messages(data: bytes) -> Iterator[tuple[str, dict[int, bytes]]]:
     while waiting:
         message, start, end, depth = waiting.pop()
         if depth > _MAX_DEPTH:
-            raise _NotReadable(f"it is nested more than {_MAX_DEPTH} deep")
+            raise NotReadable(f"it is nested more than {_MAX_DEPTH} deep")
         holds = _HOLDS.get(message, {})
         texts: dict[int, bytes] = {}
-        for number, begin, stop in _fields(data, start, end):
+        for number, kind, begin, stop in fields(data, start, end):
             left -= 1
             if left < 0:
-                raise _NotReadable(f"it has more than {_MAX_FIELDS} fields")
+                raise NotReadable(f"it has more than {_MAX_FIELDS} fields")
+            if kind != LENGTH:
+                continue
             if number in holds:
                 waiting.append((holds[number], begin, stop, depth + 1))
             elif message in ("NodeProto", "StringStringEntryProto"):
                 texts[number] = data[begin:stop]
         yield message, texts
-
-
-def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the length-delimited fields between two positions, such as messages and texts: number, begin and end.
-
-    Other fields have the number 0, so that they are counted.
-    """
-    at = start
-    while at < end:
-        tag, at = _varint(data, at, end)
-        number, kind = tag >> 3, tag & 7
-        if not 0 < number < 2**29:
-            raise _NotReadable(f"at byte {at} there is no field")
-        if kind == _LENGTH:
-            length, begin = _varint(data, at, end)
-            at = begin + length
-            place = (number, begin, at)
-        elif kind == _VARINT:
-            _, at = _varint(data, at, end)
-            place = (0, at, at)
-        elif kind in _FIXED_BYTES:
-            at += _FIXED_BYTES[kind]
-            place = (0, at, at)
-        else:
-            raise _NotReadable(f"at byte {at} there is no field")
-        if at > end:
-            raise _NotReadable("it is truncated")
-        yield place
-
-
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Decode a number of seven bits a byte, the lowest first; return it and its end."""
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= end:
-            raise _NotReadable("it is truncated")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise _NotReadable(f"at byte {at} there is no number")
-
-
-def _text(value: bytes | None) -> str:
-    return (value or b"").decode("utf-8", "backslashreplace")

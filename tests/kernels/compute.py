@@ -80,7 +80,7 @@ class _Table(Structure):
         ("embed", _function(None, c_void_p, c_int64, c_float, c_void_p, c_int64, c_void_p)),
         ("is_finite", _function(c_bool, c_void_p, c_int64)),
         ("log_sum", _function(None, c_void_p, c_int64, c_void_p, c_void_p)),
-        ("top", _function(c_int, c_void_p, c_int64, c_int, c_void_p, c_void_p)),
+        ("top", _function(c_int, c_void_p, c_int64, c_int32, c_int, c_int, c_void_p, c_void_p)),
     ]  # fmt: skip
 
 
@@ -250,10 +250,14 @@ class Compute:
         self._table.log_sum(x.ctypes.data, x.size, largest.ctypes.data, total.ctypes.data)
         return largest[0], total[0]
 
-    def top(self, x: Floats, num_wanted: int) -> tuple[Indices, Floats]:
-        """Return the indices of the largest values and these."""
+    def top(self, x: Floats, num_wanted: int, split: int = 0) -> tuple[Indices, Floats]:
+        """Return the indices of the largest values and these, found first before and then from `split` on."""
         indices, values = np.full(64, -1, np.int32), np.full(64, np.nan, np.float32)
-        found = self._table.top(x.ctypes.data, x.size, num_wanted, indices.ctypes.data, values.ctypes.data)
+        found = 0
+        for first, part in ((0, x[:split]), (split, x[split:])):
+            found = self._table.top(
+                part.ctypes.data, part.size, first, num_wanted, found, indices.ctypes.data, values.ctypes.data
+            )
         assert np.all(indices[found:] == -1)
         return indices[:found], values[:found]
 

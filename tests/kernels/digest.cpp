@@ -139,7 +139,7 @@ void add_rows(const Compute &compute, Digest &digest) {
   digest.add(&sum, 1);
   int32_t indices[64];
   float values[64];
-  digest.add(indices, compute.top(x, kWidth, 50, indices, values));
+  digest.add(indices, compute.top(x, kWidth, 0, 50, 0, indices, values));
 }
 
 void print_digests() {

@@ -20,7 +20,7 @@ void log_sum(const float *x, int64_t count, float *largest, float *sum) {
     *sum += std::exp(x[index] - *largest);
 }
 
-int top(const float *x, int64_t count, int num_wanted, int32_t *indices, float *values) {
+int top(const float *x, int64_t count, int32_t, int num_wanted, int, int32_t *indices, float *values) {
   std::vector<int32_t> order(count);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [x](int32_t one, int32_t other) { return x[one] > x[other]; });

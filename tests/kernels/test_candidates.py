@@ -41,12 +41,18 @@ def test_exp(computes: list[Compute]) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(size=st.sampled_from(SIZES[:-1]), wanted=st.integers(1, 64), is_coarse=st.booleans(), seed=st.integers(0, 2**32))
-def test_top(computes: list[Compute], size: int, wanted: int, is_coarse: bool, seed: int) -> None:
+@given(
+    size=st.sampled_from(SIZES[:-1]),
+    split=st.floats(0, 1),
+    wanted=st.integers(1, 64),
+    is_coarse=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_top(computes: list[Compute], size: int, split: float, wanted: int, is_coarse: bool, seed: int) -> None:
     x = values(size, seed, is_coarse)
     expected = np.argsort(-x, kind="stable")[:wanted]
     for compute in computes:
-        indices, found = compute.top(x, wanted)
+        indices, found = compute.top(x, wanted, int(split * size))
         np.testing.assert_array_equal(indices, expected, compute.name)
         np.testing.assert_array_equal(found, x[expected], compute.name)
 

@@ -40,8 +40,7 @@ void log_sum(const float *x, int64_t count, float *largest, float *sum) {
   *sum = sum_lanes(total);
 }
 
-int top(const float *x, int64_t count, int num_wanted, int32_t *indices, float *values) {
-  int num_found = 0;
+int top(const float *x, int64_t count, int32_t first, int num_wanted, int num_found, int32_t *indices, float *values) {
   const auto insert = [&](float value, int32_t index) {
     int at = num_found < num_wanted ? num_found++ : num_wanted - 1;
     for (; at > 0 && values[at - 1] < value; --at) {
@@ -52,7 +51,7 @@ int top(const float *x, int64_t count, int num_wanted, int32_t *indices, float *
     indices[at] = index;
   };
   int64_t i = 0;
-  for (; i < count && num_found < num_wanted; ++i) insert(x[i], static_cast<int32_t>(i));
+  for (; i < count && num_found < num_wanted; ++i) insert(x[i], first + static_cast<int32_t>(i));
   if (num_wanted <= 0) return 0;
   while (i < count) {
     const Floats worst = spread(values[num_wanted - 1]);
@@ -61,7 +60,7 @@ int top(const float *x, int64_t count, int num_wanted, int32_t *indices, float *
                                                    worst)))
       i += 4 * kLanes;
     for (const int64_t end = i + 4 * kLanes < count ? i + 4 * kLanes : count; i < end; ++i)
-      if (x[i] > values[num_wanted - 1]) insert(x[i], static_cast<int32_t>(i));
+      if (x[i] > values[num_wanted - 1]) insert(x[i], first + static_cast<int32_t>(i));
   }
   return num_found;
 }

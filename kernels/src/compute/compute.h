@@ -129,7 +129,9 @@ struct Compute {
   void (*log_sum)(const float *x, int64_t count, float *largest, float *sum);
 
   // Indices of the `num_wanted` (<= 64) largest values, best first, the lower index among equals; returns how many.
-  int (*top)(const float *x, int64_t count, int num_wanted, int32_t *indices, float *values);
+  // `x` are the values from the index `first` on; of lower indices, `num_found` are in `indices` and `values` already.
+  int (*top)(const float *x, int64_t count, int32_t first, int num_wanted, int num_found, int32_t *indices,
+             float *values);
 };
 
 // The table for a name, if this CPU can run it; "" means the fastest it can run. Null otherwise.

@@ -24,27 +24,24 @@ struct InputRows {
 
 void prepare(Dense &dense, int32_t *offsets, uint16_t *) { fill_offsets(dense, kInputShift, offsets); }
 
-// Results of rows from `row_begin` on and blocks of weights from `block_begin` on: (num_blocks, num_rows, 64), with
-// their offsets. Meanwhile read ahead so many 64-byte lines of each group at `ahead`.
-template <int num_rows, int num_blocks, int lines_ahead>
-void multiply_blocks(const InputRows &rows, int64_t row_begin, const Dense &dense, int64_t block_begin,
-                     const int8_t *ahead, int32_t *results) {
+// Results of rows from `row_begin` on and a block of weights: (num_rows, 64), with their offsets. Meanwhile read ahead so
+// many 64-byte lines of each group at `ahead`.
+template <int num_rows, int lines_ahead>
+void multiply_block(const InputRows &rows, int64_t row_begin, const Dense &dense, int64_t block, const int8_t *ahead,
+                    int32_t *results) {
   constexpr int kLanesEach = sizeof(Accumulators) / sizeof(int32_t);
   constexpr int kVectors = kTileColumns / kLanesEach;
-  const int64_t num_groups = dense.num_groups, block_bytes = num_groups * kGroupBytes;
-  const int8_t *const weights = dense.weights + block_begin * block_bytes;
-  const int32_t *const offsets = dense.offsets + block_begin * kBlockColumns;
+  const int64_t num_groups = dense.num_groups;
+  const int8_t *const weights = dense.weights + block * num_groups * kGroupBytes;
+  const int32_t *const offsets = dense.offsets + block * kBlockColumns;
   const uint8_t *const levels = rows.levels + row_begin * rows.stride;
   for (int column = 0; column < kBlockColumns; column += kTileColumns) {
-    Accumulators sums[num_blocks][num_rows][kVectors];
-#pragma GCC unroll 4
-    for (int block = 0; block < num_blocks; ++block) {
+    Accumulators sums[num_rows][kVectors];
 #pragma GCC unroll 16
-      for (int row = 0; row < num_rows; ++row) {
+    for (int row = 0; row < num_rows; ++row) {
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v)
-          sums[block][row][v] = Memory<Accumulators>::load(offsets + block * kBlockColumns + column + v * kLanesEach);
-      }
+      for (int v = 0; v < kVectors; ++v)
+        sums[row][v] = Memory<Accumulators>::load(offsets + column + v * kLanesEach);
     }
     const int8_t *from = weights + column * 4;
     const uint8_t *input = levels;
@@ -52,28 +49,21 @@ void multiply_blocks(const InputRows &rows, int64_t row_begin, const Dense &dens
 #pragma GCC unroll 2
       for (int line = 0; line < lines_ahead && column == 0; ++line)
         __builtin_prefetch(ahead + group * kGroupBytes + line * 64, 0, 2); // into the second-level cache
+      Weights own[kVectors];
 #pragma GCC unroll 4
-      for (int block = 0; block < num_blocks; ++block) {
-        Weights own[kVectors];
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) own[v] = load_weights(from + block * block_bytes + v * kLanesEach * 4);
-#pragma GCC unroll 16
-        for (int row = 0; row < num_rows; ++row) {
-          const Inputs inputs = spread_inputs(input + row * rows.stride);
-#pragma GCC unroll 4
-          for (int v = 0; v < kVectors; ++v) sums[block][row][v] = multiply(sums[block][row][v], inputs, own[v]);
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (int block = 0; block < num_blocks; ++block) {
+      for (int v = 0; v < kVectors; ++v) own[v] = load_weights(from + v * kLanesEach * 4);
 #pragma GCC unroll 16
       for (int row = 0; row < num_rows; ++row) {
+        const Inputs inputs = spread_inputs(input + row * rows.stride);
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v)
-          Memory<Accumulators>::store(sums[block][row][v],
-                                      results + (block * num_rows + row) * kBlockColumns + column + v * kLanesEach);
+        for (int v = 0; v < kVectors; ++v) sums[row][v] = multiply(sums[row][v], inputs, own[v]);
       }
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < num_rows; ++row) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        Memory<Accumulators>::store(sums[row][v], results + row * kBlockColumns + column + v * kLanesEach);
     }
   }
 }

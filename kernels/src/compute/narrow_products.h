@@ -244,23 +244,21 @@ DRAGOMAN_INLINE void multiply_tiles(const uint8_t *window, int64_t stride, const
   }
 }
 
-// Results of rows from `row_begin` on and blocks of weights from `block_begin` on: (num_blocks, num_rows, 64), with
-// their offsets. Meanwhile read ahead so many 64-byte lines of each group at `ahead`.
-template <int num_rows, int num_blocks, int lines_ahead>
-void multiply_blocks(const InputRows &rows, int64_t row_begin, const Dense &dense, int64_t block_begin,
-                     const int8_t *ahead, int32_t *results) {
+// Results of rows from `row_begin` on and a block of weights: (num_rows, 64), with their offsets. Meanwhile read ahead so
+// many 64-byte lines of each group at `ahead`.
+template <int num_rows, int lines_ahead>
+void multiply_block(const InputRows &rows, int64_t row_begin, const Dense &dense, int64_t block, const int8_t *ahead,
+                    int32_t *results) {
   const uint8_t *const window = rows.window + row_begin * rows.stride;
-  for (int64_t block = block_begin; block < block_begin + num_blocks; ++block) {
-    const int8_t *const weights = dense.weights + block * dense.num_groups * kGroupBytes;
-    const int32_t *const offsets = dense.offsets + block * kBlockColumns;
-    if constexpr (num_rows <= 2)
-      multiply_few_rows<num_rows>(window, rows.stride, weights, dense.num_groups, offsets, results);
-    else
-      multiply_tiles<num_rows, lines_ahead>(window, rows.stride, weights, dense.num_groups, offsets,
-                                            dense.order + block * order_size(1, dense.num_groups), ahead, results);
-    for (int row = 0; row < num_rows; ++row, results += kBlockColumns)
-      add_outside(rows, row_begin + row, weights, results);
-  }
+  const int8_t *const weights = dense.weights + block * dense.num_groups * kGroupBytes;
+  const int32_t *const offsets = dense.offsets + block * kBlockColumns;
+  if constexpr (num_rows <= 2)
+    multiply_few_rows<num_rows>(window, rows.stride, weights, dense.num_groups, offsets, results);
+  else
+    multiply_tiles<num_rows, lines_ahead>(window, rows.stride, weights, dense.num_groups, offsets,
+                                          dense.order + block * order_size(1, dense.num_groups), ahead, results);
+  for (int row = 0; row < num_rows; ++row, results += kBlockColumns)
+    add_outside(rows, row_begin + row, weights, results);
 }
 
 } // namespace

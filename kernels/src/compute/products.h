@@ -5,7 +5,7 @@
 //   prepare     see compute.h
 //   kTileRows   how many rows' sums of a block are held in registers at a time, or a part of them
 //   InputRows   rows as these products read them, at most `InputRows::most(dense)` at a time
-//   multiply_blocks<num_rows, num_blocks, lines_ahead>  the results of some rows and blocks
+//   multiply_block<num_rows, lines_ahead>  the results of some rows and a block of columns
 #pragma once
 
 #include "compute/functions.h"
@@ -13,44 +13,25 @@
 namespace dragoman {
 namespace {
 
-constexpr int kManyBlocks = 4; // for one row
-constexpr int kResults = kTileRows > kManyBlocks ? kTileRows : kManyBlocks; // in blocks of columns
+using MultiplyBlock = void (*)(const InputRows &, int64_t, const Dense &, int64_t, const int8_t *, int32_t *);
 
-using MultiplyBlocks = void (*)(const InputRows &, int64_t, const Dense &, int64_t, const int8_t *, int32_t *);
-
-template <int lines_ahead> DRAGOMAN_INLINE MultiplyBlocks tile_function(int64_t num_rows) {
+template <int lines_ahead> DRAGOMAN_INLINE MultiplyBlock tile_function(int64_t num_rows) {
   static_assert(kTileRows == 4 || kTileRows == 6, "one line per number of rows");
   switch (num_rows) {
-  case 1: return multiply_blocks<1, 1, lines_ahead>;
-  case 2: return multiply_blocks<2, 1, lines_ahead>;
-  case 3: return multiply_blocks<3, 1, lines_ahead>;
-  case 4: return multiply_blocks<4, 1, lines_ahead>;
-  case 5: return multiply_blocks<kTileRows < 5 ? 4 : 5, 1, lines_ahead>;
-  default: return multiply_blocks<kTileRows < 6 ? 4 : 6, 1, lines_ahead>;
+  case 1: return multiply_block<1, lines_ahead>;
+  case 2: return multiply_block<2, lines_ahead>;
+  case 3: return multiply_block<3, lines_ahead>;
+  case 4: return multiply_block<4, lines_ahead>;
+  case 5: return multiply_block<kTileRows < 5 ? 4 : 5, lines_ahead>;
+  default: return multiply_block<kTileRows < 6 ? 4 : 6, lines_ahead>;
   }
-}
-
-// Few rows: the time is that of reading the weights. Several blocks at a time are several streams, and enough sums that
-// do not wait for each other.
-template <int num_rows, int num_blocks, class Use>
-DRAGOMAN_INLINE int64_t multiply_few(const InputRows &rows, const Dense &dense, int32_t *results, const Use &use) {
-  int64_t block = 0;
-  for (; block + num_blocks <= dense.num_blocks; block += num_blocks) {
-    multiply_blocks<num_rows, num_blocks, 0>(rows, 0, dense, block, nullptr, results);
-    for (int i = 0; i < num_blocks; ++i)
-      for (int row = 0; row < num_rows; ++row) use(block + i, row, results + (i * num_rows + row) * kBlockColumns);
-  }
-  return block;
 }
 
 template <class Use>
 DRAGOMAN_INLINE void multiply_rows(const InputRows &rows, const Dense &dense, int64_t num_rows, const Use &use) {
-  alignas(64) int32_t results[kResults * kBlockColumns];
-  int64_t block = 0;
-  if (num_rows == 1) block = multiply_few<1, kManyBlocks>(rows, dense, results, use);
-  if (num_rows == 2) block = multiply_few<2, 2>(rows, dense, results, use);
+  alignas(64) int32_t results[kTileRows * kBlockColumns];
   const int64_t num_tiles = (num_rows + kTileRows - 1) / kTileRows, block_bytes = dense.num_groups * kGroupBytes;
-  for (; block < dense.num_blocks; ++block) {
+  for (int64_t block = 0; block < dense.num_blocks; ++block) {
     const int8_t *const weights = dense.weights + block * block_bytes;
     const int8_t *const next = block + 1 < dense.num_blocks ? weights + block_bytes : weights;
     for (int64_t tile = 0, row = 0; tile < num_tiles; ++tile) {
@@ -58,7 +39,7 @@ DRAGOMAN_INLINE void multiply_rows(const InputRows &rows, const Dense &dense, in
       const int64_t end = num_rows * (tile + 1) / num_tiles;
       const int64_t lines = num_tiles == 1 ? 0 : num_tiles < 4 ? 2 : 1; // of four in each group of the next block
       const bool reads_ahead = tile * lines < 4 && lines > 0;
-      const MultiplyBlocks function = !reads_ahead ? tile_function<0>(end - row)
+      const MultiplyBlock function = !reads_ahead ? tile_function<0>(end - row)
                                       : lines == 1 ? tile_function<1>(end - row)
                                                    : tile_function<2>(end - row);
       function(rows, row, dense, block, next + tile * lines * 64, results);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace dragoman {
 
@@ -30,28 +29,24 @@ Decode::Decode(NodeInfo &node)
     if (own.output_projection)
       layer.cross_output = model_.read_dense("cross-attention's output", own.width, own.width);
     layer.feed_forward_norm = model_.read_norm();
-    layer.inner = model_.read_dense("the inner layer", own.width, -1);
-    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width, model_.hidden_zero());
-    hidden_width_ = std::max(hidden_width_, round_up(layer.inner.num_outputs, kBlockColumns));
     layers_.push_back(layer);
+    feed_forwards_.emplace_back(model_);
   }
   if (own.final_norm)
     final_norm_ = model_.read_norm();
-  vocabulary_ = model_.read_dense("the projection", own.width, -1);
-  if (vocabulary_.num_outputs > embedding_.num_tokens) // a token that is chosen is embedded in the next step
-    throw std::invalid_argument("the projection has " + std::to_string(vocabulary_.num_outputs) +
+  search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
+  projection_.emplace(model_, search_model_.renormalizes);
+  search_model_.vocabulary_size = projection_->vocabulary_size();
+  if (search_model_.vocabulary_size > embedding_.num_tokens) // a token that is chosen is embedded in the next step
+    throw std::invalid_argument("the projection has " + std::to_string(search_model_.vocabulary_size) +
                                 " tokens, but only " + std::to_string(embedding_.num_tokens) + " have an embedding");
-  suppressed_ = model_.read_ids("the suppressed ids");
   recorded_layer_ = node.integer("recorded_layer", -1, own.num_layers - 1);
   recorded_heads_ = model_.read_ids("the recorded heads");
   for (int64_t head : recorded_heads_)
     if (head < 0 || head >= own.num_heads)
       throw std::invalid_argument("the recorded head " + std::to_string(head) + " does not exist");
-  allowed_vocabulary_ = model_.with_biases(vocabulary_, suppressed_, -std::numeric_limits<float>::infinity());
-  search_model_.vocabulary_size = vocabulary_.num_outputs;
   search_model_.compute = &compute_;
   search_model_.num_readable = embedding_.num_tokens;
-  search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
   num_inputs_ = model_.num_read();
 }
 
@@ -180,11 +175,9 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
   const Architecture &own = architecture_;
   int64_t count = live.count, stride = round_up(own.width, kBlockColumns);
   float *x = work.x.at_least(count * stride);
-  float *hidden = work.projected.at_least(count * std::max(3 * stride, hidden_width_));
-  work.levels.at_least(count * std::max(stride, hidden_width_));
+  work.projected.at_least(count * 3 * stride);
   // The input of the next dense layer.
-  Levels levels{work.levels.data(), stride, work.scales.at_least(count)};
-  Levels hidden_levels{work.levels.data(), hidden_width_, levels.scales};
+  Levels levels{work.levels.at_least(count * stride), stride, work.scales.at_least(count)};
   for (int64_t place = 0; place < count; place++) {
     const Row &row = state.rows[live.indices[place]];
     compute_.embed(embedding_.tokens, row.token_id, embedding_.scales[row.token_id],
@@ -209,16 +202,18 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
     attend(layer, index, true, state, caches, live, parallel, levels, work);
     normalize_after(layer.cross_norm);
     normalize(layer.feed_forward_norm);
-    parallel.dense_activated(layer.inner, levels, count, own.activation, hidden, hidden_width_);
-    parallel.quantize(hidden, hidden_width_, count, layer.inner.num_outputs, layer.outer.zero_point, hidden_levels);
-    parallel.dense(layer.outer, hidden_levels, count, true, x, stride);
+    feed_forwards_[index].add(parallel, levels, count, x, stride, work.feed_forward);
     normalize_after(layer.feed_forward_norm);
   }
   if (own.final_norm)
     parallel.norm(final_norm_, x, stride, count, x, stride, levels);
   else if (own.pre_norm)
     parallel.quantize(x, stride, count, own.width, kZero, levels);
-  project(live, parallel, levels, work);
+  for (int64_t place = 0; place < count; place++) {
+    live.scores[place] = Scores{};
+    live.scores[place].is_broken = !compute_.is_finite(x + place * stride, own.width);
+  }
+  projection_->score(parallel, levels, live.needs, count, live.scores, work.projection);
 }
 
 void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
@@ -275,80 +270,6 @@ void Decode::record(const Row &row, const float *scratch, const Caches &caches) 
     for (int64_t place = 0; place < row.source_length; place++)
       to[place] += weights[place] * factor;
   }
-}
-
-void Decode::project(const Rows &live, const Parallel &parallel, const Levels &levels, Workspace &work) const {
-  int64_t count = live.count, stride = round_up(architecture_.width, kBlockColumns);
-  int32_t *ids = work.ids.at_least(count * Parallel::kMaxParts);
-  float *values = work.values.at_least(count * Parallel::kMaxParts);
-  int32_t *candidates = work.candidates.at_least(count * kMaxCandidates);
-  float *candidate_logits = work.candidate_logits.at_least(count * kMaxCandidates);
-  int64_t num_plain = 0;
-  for (int64_t place = 0; place < count; place++) {
-    num_plain += live.needs[place].is_arg_max_only();
-    live.scores[place] = Scores{};
-    live.scores[place].is_broken = !compute_.is_finite(work.x.data() + place * stride, architecture_.width);
-  }
-  if (num_plain == count) {
-    parallel.dense_arg_max(allowed_vocabulary_, levels, count, ids, values);
-    for (int64_t place = 0; place < count; place++) {
-      live.scores[place].best_id = ids[place];
-      live.scores[place].best_logit = values[place];
-    }
-    return;
-  }
-  // Rows of both kinds, each kind together: first those that only need the arg-max.
-  Levels gathered{work.gathered.at_least(count * stride), stride, work.gathered_scales.at_least(count)};
-  int64_t next_plain = 0, next_scored = num_plain;
-  std::vector<int64_t> &place_of = work.place_of;
-  place_of.resize(count);
-  for (int64_t place = 0; place < count; place++) {
-    int64_t target = live.needs[place].is_arg_max_only() ? next_plain++ : next_scored++;
-    place_of[target] = place;
-    std::memcpy(gathered.levels + target * stride, levels.levels + place * stride, stride);
-    gathered.scales[target] = levels.scales[place];
-  }
-  if (num_plain > 0)
-    parallel.dense_arg_max(allowed_vocabulary_, gathered, num_plain, ids, values);
-  for (int64_t index = 0; index < num_plain; index++) {
-    live.scores[place_of[index]].best_id = ids[index];
-    live.scores[place_of[index]].best_logit = values[index];
-  }
-  int64_t num_scored = count - num_plain, logits_stride = int64_t{vocabulary_.num_blocks} * kBlockColumns;
-  float *logits = work.logits.at_least(num_scored * logits_stride);
-  parallel.dense(vocabulary_, gathered.from(num_plain), num_scored, false, logits, logits_stride);
-  parallel.team().share(num_scored, [&](int64_t index) {
-    int64_t place = place_of[num_plain + index], first = (num_plain + index) * kMaxCandidates;
-    score(live.needs[place], logits + index * logits_stride, candidates + first, candidate_logits + first,
-          live.scores[place]);
-  });
-}
-
-// Compute what a row needs of its logits, which still include those of suppressed ids.
-void Decode::score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const {
-  int64_t count = vocabulary_.num_outputs;
-  auto log_total = [&] {
-    float largest = 0, sum = 0;
-    compute_.log_sum(logits, count, &largest, &sum);
-    return std::log(sum) + largest;
-  };
-  bool is_of_allowed = search_model_.renormalizes && !need.logits; // changed scores are normalized again later
-  if (need.log_total && !is_of_allowed)
-    scores.log_total = log_total();
-  for (int64_t id : suppressed_)
-    logits[id] = -std::numeric_limits<float>::infinity();
-  if (need.log_total && is_of_allowed)
-    scores.log_total = log_total();
-  scores.logits = logits;
-  if (need.logits)
-    return;
-  int wanted = std::clamp(need.num_candidates, 1, kMaxCandidates);
-  int found = compute_.top(logits, count, wanted, ids, values);
-  scores.best_id = found > 0 ? ids[0] : 0;
-  scores.best_logit = found > 0 ? values[0] : -std::numeric_limits<float>::infinity();
-  scores.num_candidates = found;
-  scores.candidate_ids = ids;
-  scores.candidate_logits = values;
 }
 
 } // namespace dragoman

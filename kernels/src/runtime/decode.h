@@ -1,11 +1,14 @@
 // The operator `Decode`: several steps of the decoder, with the choice of tokens.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "runtime/feed_forward.h"
 #include "runtime/memory.h"
 #include "runtime/model.h"
 #include "runtime/parallel.h"
+#include "runtime/projection.h"
 #include "runtime/tensor.h"
 #include "search/search.h"
 
@@ -27,13 +30,12 @@ private:
     Dense projection; // queries, keys and values side by side
     Dense self_output;
     Dense cross_query, cross_output;
-    Dense inner, outer;
   };
   struct Workspace { // of rows that are computed together
-    Array<float> x, projected, scales, scratches, gathered_scales, logits, values, candidate_logits;
-    Array<uint8_t> levels, gathered;
-    Array<int32_t> ids, candidates;
-    std::vector<int64_t> place_of; // each gathered row
+    Array<float> x, projected, scales, scratches;
+    Array<uint8_t> levels;
+    FeedForward::Workspace feed_forward;
+    Projection::Workspace projection;
   };
   struct Workspaces {
     std::vector<Workspace> of_groups;
@@ -64,19 +66,15 @@ private:
   void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches, const Rows &live,
               const Parallel &parallel, const Levels &levels, Workspace &work) const;
   void record(const Row &row, const float *scratch, const Caches &caches) const;
-  void project(const Rows &live, const Parallel &parallel, const Levels &levels, Workspace &work) const;
-  void score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const;
 
   Model model_;
   Architecture architecture_;
   const Compute &compute_;
   Embedding embedding_;
   std::vector<Layer> layers_;
-  int64_t hidden_width_ = 0; // of the widest feed-forward, padded
+  std::vector<FeedForward> feed_forwards_; // of each layer
   Norm final_norm_{};
-  Dense vocabulary_{};        // the projection
-  Dense allowed_vocabulary_{}; // the same, with suppressed ids at minus infinity
-  std::vector<int64_t> suppressed_;
+  std::optional<Projection> projection_; // always, once the node has been read
   int64_t recorded_layer_ = -1; // whose attention to the source may be recorded
   std::vector<int64_t> recorded_heads_;
   SearchModel search_model_{};

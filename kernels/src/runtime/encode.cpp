@@ -53,10 +53,8 @@ Encode::Encode(NodeInfo &node)
     if (own.output_projection)
       layer.output = model_.read_dense("attention's output", own.width, own.width);
     layer.feed_forward_norm = model_.read_norm();
-    layer.inner = model_.read_dense("the inner layer", own.width, -1);
-    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width, model_.hidden_zero());
-    hidden_width_ = std::max(hidden_width_, round_up(layer.inner.num_outputs, kBlockColumns));
     layers_.push_back(layer);
+    feed_forwards_.emplace_back(model_);
   }
   if (own.final_norm)
     final_norm_ = model_.read_norm();
@@ -151,17 +149,16 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
   const Architecture &own = architecture_;
   int64_t count = sources.num_tokens, stride = round_up(own.width, kBlockColumns);
   float *x = work.x.at_least(count * stride);
-  float *hidden = work.projected.at_least(count * std::max(3 * stride, hidden_width_));
-  work.levels.at_least(count * std::max(stride, hidden_width_));
-  Levels levels{work.levels.data(), stride, work.scales.at_least(count)};
-  Levels hidden_levels{work.levels.data(), hidden_width_, levels.scales};
+  work.projected.at_least(count * 3 * stride);
+  Levels levels{work.levels.at_least(count * stride), stride, work.scales.at_least(count)};
   for (int64_t source = 0; source < sources.num_sources; source++)
     for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
       int64_t id = sources.token_ids[place];
       compute_.embed(embedding_.tokens, id, embedding_.scales[id], embedding_.positions + (place - begin) * own.width,
                      own.width, x + place * stride);
     }
-  for (const Layer &layer : layers_) {
+  for (int32_t index = 0; index < own.num_layers; index++) {
+    const Layer &layer = layers_[index];
     if (own.pre_norm)
       parallel.norm(layer.attention_norm, x, stride, count, nullptr, 0, levels);
     else
@@ -171,9 +168,7 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
       parallel.norm(layer.feed_forward_norm, x, stride, count, nullptr, 0, levels);
     else
       parallel.norm(layer.attention_norm, x, stride, count, x, stride, levels);
-    parallel.dense_activated(layer.inner, levels, count, own.activation, hidden, hidden_width_);
-    parallel.quantize(hidden, hidden_width_, count, layer.inner.num_outputs, layer.outer.zero_point, hidden_levels);
-    parallel.dense(layer.outer, hidden_levels, count, true, x, stride);
+    feed_forwards_[index].add(parallel, levels, count, x, stride, work.feed_forward);
     if (!own.pre_norm)
       parallel.norm(layer.feed_forward_norm, x, stride, count, x, stride, {});
   }

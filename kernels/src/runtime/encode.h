@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "runtime/feed_forward.h"
 #include "runtime/memory.h"
 #include "runtime/model.h"
 #include "runtime/parallel.h"
@@ -24,13 +25,13 @@ private:
     Norm attention_norm, feed_forward_norm;
     Dense projection; // queries, keys and values side by side
     Dense output;
-    Dense inner, outer;
   };
   struct Workspace {
     Array<float> x, projected, keys_values, scratches, scales;
     std::vector<int64_t> first_blocks; // of each source in `keys_values`
     std::vector<int64_t> source_of;    // each token
     Array<uint8_t> levels;
+    FeedForward::Workspace feed_forward;
   };
   struct Sources;
 
@@ -46,7 +47,7 @@ private:
   const Compute &compute_;
   Embedding embedding_;
   std::vector<Layer> layers_;
-  int64_t hidden_width_ = 0; // of the widest feed-forward, padded
+  std::vector<FeedForward> feed_forwards_; // of each layer
   Norm final_norm_{};
   std::vector<Dense> cross_; // per decoder layer: keys and values side by side
   CacheShape shape_{};

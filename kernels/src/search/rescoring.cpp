@@ -26,7 +26,7 @@ Candidates best_candidates(const SearchModel &model, float *scores, int num_want
     }
   }
   Candidates best;
-  best.count = model.compute->top(scores, model.vocabulary_size, num_wanted, best.ids, best.log_probs);
+  best.count = model.compute->top(scores, model.vocabulary_size, 0, num_wanted, 0, best.ids, best.log_probs);
   return best;
 }
 

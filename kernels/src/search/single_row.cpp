@@ -25,7 +25,7 @@ Choice choose_rescored(const Row &row, const int64_t *output_ids, const SearchMo
   process(row, output_ids, model, logits, workspace);
   int32_t best_id;
   float best;
-  model.compute->top(logits, model.vocabulary_size, 1, &best_id, &best);
+  model.compute->top(logits, model.vocabulary_size, 0, 1, 0, &best_id, &best);
   if (std::isinf(best)) { // all tokens are forbidden: it ends
     best_id = model.eos_id;
     logits[best_id] = 0.0f;

@@ -21,6 +21,7 @@ from service.engine.cpus import available_cpus
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.control import Control
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
+from service.engine.runtime.weights import Weights
 from service.engine.search_state import SearchState
 
 _FIRST_TOKENS = 1024  # of the sources of one encoder run; more are bound when they come
@@ -81,9 +82,10 @@ class FusedGraphs:
             BundleError: a graph can't be opened, or does not match the expected interface.
         """
         graphs, model, limits, tokens = manifest.graphs, manifest.model, manifest.limits, manifest.tokenizer
+        weights = Weights(directory)
         one_thread = dataclasses.replace(session_config, intra_op_threads=1)
         encoder, decoder = (
-            GraphSession(directory / name, one_thread, inputs, outputs, operators=operators)
+            GraphSession(directory / name, one_thread, inputs, outputs, operators=operators, weights=weights.of(name))
             for name, inputs, outputs in (
                 (graphs.encoder, fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS),
                 (graphs.decoder_step, fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS),

@@ -148,17 +148,21 @@ class GraphSession:
         outputs: Sequence[str],
         optional_outputs: Sequence[str] = (),
         operators: Path | None = None,
+        weights: Mapping[str, Array] | None = None,
     ) -> None:
         """Open a graph whose inputs and outputs must have the given names; it may lack all of `optional_outputs`.
 
-        `operators` is the library of its operators that are not ONNX Runtime's own.
+        `operators` is the library of its operators that are not ONNX Runtime's own. `weights` are its constants that
+        are stored in other files (`Weights`); without, ONNX Runtime maps these.
 
         Raises:
             DeviceUnavailable: the device has no provider, or the provider fell back to the CPU.
             BundleError: this ONNX Runtime can't run the file there, or its names differ.
         """
+        # The session reads them in their place.
+        self._constants = {name: ort.OrtValue.ortvalue_from_numpy(each) for name, each in (weights or {}).items()}
         try:
-            self._session = _open(path, config, operators)
+            self._session = _open(path, config, operators, self._constants)
         except DeviceUnavailable:
             raise
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
@@ -233,7 +237,12 @@ def check_operators(library: Path) -> None:
     ort.SessionOptions().register_custom_ops_library(str(library))
 
 
-def _open(path: Path, config: SessionConfig, operators: Path | None = None) -> ort.InferenceSession:
+def _open(
+    path: Path,
+    config: SessionConfig,
+    operators: Path | None = None,
+    constants: Mapping[str, ort.OrtValue] | None = None,
+) -> ort.InferenceSession:
     provider = _PROVIDERS[config.device]
     if provider not in ort.get_available_providers():
         raise DeviceUnavailable(
@@ -247,6 +256,8 @@ def _open(path: Path, config: SessionConfig, operators: Path | None = None) -> o
     options = _session_options(config)
     if operators is not None:
         options.register_custom_ops_library(str(operators))
+    for name, value in (constants or {}).items():
+        options.add_initializer(name, value)
     session = ort.InferenceSession(path, options, providers=[provider], enable_fallback=0)
     if provider not in session.get_providers():
         raise _does_not_start(config.device, "it fell back to the CPU")

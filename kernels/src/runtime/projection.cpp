@@ -1,0 +1,160 @@
+#include "runtime/projection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace dragoman {
+
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+// Logits that are looked at before the next ones are computed: those of 64 rows are a quarter of a megabyte, and stay in
+// a second-level cache. The sums of such spans are summed up in turn, so a row's total does not depend on who computes
+// which.
+constexpr int64_t kSpanBlocks = 16, kSpan = kSpanBlocks * kBlockColumns;
+constexpr int64_t kMostParts = 8; // of the columns, each with candidates of its own
+
+// Merge candidates whose ids are higher.
+void add_candidates(const Projection::Candidates &more, int num_wanted, Projection::Candidates &best) {
+  Projection::Candidates merged;
+  merged.count = 0;
+  for (int own = 0, other = 0; merged.count < num_wanted && (own < best.count || other < more.count);) {
+    bool takes_own = other == more.count || (own < best.count && best.logits[own] >= more.logits[other]);
+    merged.ids[merged.count] = takes_own ? best.ids[own] : more.ids[other];
+    merged.logits[merged.count++] = takes_own ? best.logits[own++] : more.logits[other++];
+  }
+  best = merged;
+}
+
+} // namespace
+
+struct Projection::Rows {
+  Levels x;
+  const int64_t *places; // of each row in `needs` and `scores`
+  int64_t count;
+  const Need *needs;
+  Scores *scores;
+
+  const Need &need(int64_t row) const { return needs[places[row]]; }
+  Scores &score(int64_t row) const { return scores[places[row]]; }
+};
+
+Projection::Projection(Model &model, bool renormalizes)
+    : compute_(model.compute()), dense_(model.read_dense("the projection", model.architecture().width, -1)),
+      suppressed_(model.read_ids("the suppressed ids")), allowed_(model.with_biases(dense_, suppressed_, kLowest)),
+      renormalizes_(renormalizes) {}
+
+void Projection::score(const Parallel &parallel, const Levels &x, const Need *needs, int64_t num_rows, Scores *scores,
+                       Workspace &work) const {
+  using Compute = void (Projection::*)(const Parallel &, const Rows &, Workspace &) const;
+  constexpr Compute kOfKinds[] = {&Projection::find_best, &Projection::find_candidates, &Projection::keep_logits};
+  auto kind_of = [](const Need &need) { return need.logits ? 2 : need.is_arg_max_only() ? 0 : 1; };
+  // Rows of each kind together.
+  std::vector<int64_t> &places = work.places;
+  places.clear();
+  int64_t ends[std::size(kOfKinds)];
+  for (size_t kind = 0; kind < std::size(kOfKinds); kind++) {
+    for (int64_t row = 0; row < num_rows; row++)
+      if (kind_of(needs[row]) == static_cast<int>(kind))
+        places.push_back(row);
+    ends[kind] = static_cast<int64_t>(places.size());
+  }
+  Levels gathered = x;
+  if (!std::is_sorted(places.begin(), places.end())) {
+    gathered = {work.levels.at_least(num_rows * x.stride), x.stride, work.scales.at_least(num_rows)};
+    for (int64_t row = 0; row < num_rows; row++) {
+      std::memcpy(gathered.levels + row * x.stride, x.levels + places[row] * x.stride, x.stride);
+      gathered.scales[row] = x.scales[places[row]];
+    }
+  }
+  int64_t first = 0;
+  for (size_t kind = 0; kind < std::size(kOfKinds); first = ends[kind++])
+    if (ends[kind] > first)
+      (this->*kOfKinds[kind])(
+          parallel, {gathered.from(first), places.data() + first, ends[kind] - first, needs, scores}, work);
+}
+
+void Projection::find_best(const Parallel &parallel, const Rows &rows, Workspace &work) const {
+  int32_t *ids = work.best_ids.at_least(rows.count * Parallel::kMaxParts);
+  float *logits = work.best_logits.at_least(rows.count * Parallel::kMaxParts);
+  parallel.dense_arg_max(allowed_, rows.x, rows.count, ids, logits);
+  for (int64_t row = 0; row < rows.count; row++) {
+    rows.score(row).best_id = ids[row];
+    rows.score(row).best_logit = logits[row];
+  }
+}
+
+// The logits are computed span by span and not kept.
+void Projection::find_candidates(const Parallel &parallel, const Rows &rows, Workspace &work) const {
+  Team &team = parallel.team();
+  int64_t num_spans = (dense_.num_blocks + kSpanBlocks - 1) / kSpanBlocks;
+  int64_t num_parts = team.size() == 1 ? 1 : std::min({num_spans, kMostParts, 4 * int64_t{team.size()}});
+  float *logits_of_parts = work.logits.at_least(num_parts * rows.count * kSpan);
+  float *totals = work.totals.at_least(rows.count * num_spans);
+  Candidates *candidates = work.candidates.at_least(num_parts * rows.count);
+  auto wanted = [&](int64_t row) { return std::clamp(rows.need(row).num_candidates, 1, kMaxCandidates); };
+  auto search_span = [&](int64_t span, float *logits, Candidates *best) {
+    Dense columns = blocks_of(dense_, span * kSpanBlocks, std::min<int64_t>((span + 1) * kSpanBlocks, dense_.num_blocks));
+    compute_.dense(columns, rows.x, rows.count, false, logits, kSpan);
+    int64_t first = span * kSpan, count = columns.num_outputs;
+    for (int64_t row = 0; row < rows.count; row++, logits += kSpan) {
+      bool has_total = rows.need(row).log_total;
+      if (has_total && !renormalizes_)
+        totals[row * num_spans + span] = log_total(logits, count);
+      suppress(first, count, logits);
+      if (has_total && renormalizes_)
+        totals[row * num_spans + span] = log_total(logits, count);
+      best[row].count = compute_.top(logits, count, static_cast<int32_t>(first), wanted(row), best[row].count,
+                                     best[row].ids, best[row].logits);
+    }
+  };
+  team.share(num_parts, [&](int64_t part) {
+    Candidates *best = candidates + part * rows.count;
+    for (int64_t row = 0; row < rows.count; row++)
+      best[row].count = 0;
+    for (int64_t span = num_spans * part / num_parts; span < num_spans * (part + 1) / num_parts; span++)
+      search_span(span, logits_of_parts + part * rows.count * kSpan, best);
+  });
+  for (int64_t row = 0; row < rows.count; row++) {
+    Candidates &best = candidates[row];
+    for (int64_t part = 1; part < num_parts; part++)
+      add_candidates(candidates[part * rows.count + row], wanted(row), best);
+    Scores &scores = rows.score(row);
+    if (rows.need(row).log_total)
+      scores.log_total = log_total(totals + row * num_spans, num_spans);
+    scores.best_id = best.ids[0];
+    scores.best_logit = best.logits[0];
+    scores.num_candidates = best.count;
+    scores.candidate_ids = best.ids;
+    scores.candidate_logits = best.logits;
+  }
+}
+
+void Projection::keep_logits(const Parallel &parallel, const Rows &rows, Workspace &work) const {
+  int64_t stride = int64_t{dense_.num_blocks} * kBlockColumns;
+  float *logits = work.logits.at_least(rows.count * stride);
+  parallel.dense(dense_, rows.x, rows.count, false, logits, stride);
+  parallel.team().share(rows.count, [&](int64_t row) {
+    Scores &scores = rows.score(row);
+    scores.logits = logits + row * stride;
+    if (rows.need(row).log_total)
+      scores.log_total = log_total(scores.logits, dense_.num_outputs);
+    suppress(0, dense_.num_outputs, scores.logits);
+  });
+}
+
+void Projection::suppress(int64_t first, int64_t count, float *logits) const {
+  for (int64_t id : suppressed_)
+    if (id >= first && id < first + count)
+      logits[id - first] = kLowest;
+}
+
+float Projection::log_total(const float *logits, int64_t count) const {
+  float largest = 0, sum = 0;
+  compute_.log_sum(logits, count, &largest, &sum);
+  return std::log(sum) + largest;
+}
+
+} // namespace dragoman

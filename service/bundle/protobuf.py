@@ -1,0 +1,86 @@
+"""Protobuf's wire format: a list of fields, each a number, a type and a value.
+
+https://protobuf.dev/programming-guides/encoding
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+VARINT, FIXED_64, LENGTH, FIXED_32 = 0, 1, 2, 5
+_FIXED_BYTES = {FIXED_64: 8, FIXED_32: 4}
+
+
+class NotReadable(Exception):
+    """The bytes are not valid fields, or too many."""
+
+
+def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the fields between two positions: number, type, and where the value begins and ends.
+
+    Raises:
+        NotReadable: there is something else.
+    """
+    at = start
+    while at < end:
+        tag, at = _varint(data, at, end)
+        number, kind = tag >> 3, tag & 7
+        if not 0 < number < 2**29:
+            raise NotReadable(f"at byte {at} there is no field")
+        begin = at
+        if kind == LENGTH:
+            length, begin = _varint(data, at, end)
+            at = begin + length
+        elif kind == VARINT:
+            _, at = _varint(data, at, end)
+        elif kind in _FIXED_BYTES:
+            at += _FIXED_BYTES[kind]
+        else:
+            raise NotReadable(f"at byte {at} there is no field")
+        if at > end:
+            raise NotReadable("it is truncated")
+        yield number, kind, begin, at
+
+
+def parts(data: bytes) -> Mapping[int, list[bytes]]:
+    """Return the messages and texts in a message, by number."""
+    found: dict[int, list[bytes]] = defaultdict(list)
+    for number, kind, begin, stop in fields(data, 0, len(data)):
+        if kind == LENGTH:
+            found[number].append(data[begin:stop])
+    return found
+
+
+def last_part(data: bytes, number: int) -> bytes | None:
+    """Return the message or text of this number that counts; `None` if there is none."""
+    found = parts(data)[number]
+    return found[-1] if found else None
+
+
+def integers(data: bytes, number: int) -> list[int]:
+    """Return the non-negative integers of this number, one a field or packed in one."""
+    found = []
+    for own, kind, begin, stop in fields(data, 0, len(data)):
+        at = begin
+        while own == number and kind in (VARINT, LENGTH) and at < stop:
+            value, at = _varint(data, at, stop)
+            found.append(value)
+    return found
+
+
+def text(value: bytes | None) -> str:
+    """Return a text field's value, with what is not UTF-8 escaped."""
+    return (value or b"").decode("utf-8", "backslashreplace")
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """Decode a number of seven bits a byte, the lowest first; return it and its end."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= end:
+            raise NotReadable("it is truncated")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise NotReadable(f"at byte {at} there is no number")
