@@ -7,7 +7,7 @@ import onnx
 from service.bundle import fused_io
 
 INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
-FLOAT, UINT8 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8
+FLOAT, UINT8, UINT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16
 
 
 def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: int) -> list[onnx.ValueInfoProto]:
@@ -29,8 +29,8 @@ def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: 
         "history": (INT32, ("N", "C")),
         "hypotheses": (UINT8, ("M", fused_io.HYPOTHESIS.itemsize)),
         "hypothesis_ids": (INT64, ("M", "C")),
-        "self_cache": (FLOAT, ("N", num_decoder_layers, "A", *block)),
-        "cross_cache": (FLOAT, ("N", num_decoder_layers, "S", *block)),
+        "self_cache": (UINT16, ("N", num_decoder_layers, "A", *block)),
+        "cross_cache": (UINT16, ("N", num_decoder_layers, "S", *block)),
         "attention": (FLOAT, ("R", "P", "W")),
         "num_steps": (INT32, (1,)),
     }

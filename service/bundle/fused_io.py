@@ -8,7 +8,7 @@ Encode
     in   token_ids         (T,)      int64    the sources, one after the other; what follows them is ignored
          ends              (B,)      int32    where each source ends in `token_ids`
          slots             (B,)      int32    the row of the cross-attention cache that each one is written to
-         cross_cache       (N, L, S, H, 2, 16 D) float32, written in place
+         cross_cache       (N, L, S, H, 2, 16 D) bfloat16, written in place
          num_threads       (1,)      int32    that the run may use, the caller's included
     out  is_finite         (B,)      int32    0 where the encoder produced NaN or infinity
          most_repeats      (B,)      int32    how often, at most, the same up to 16 tokens occur in a row in a source
@@ -20,13 +20,13 @@ Decode
          history           (N, C)    int32
          hypotheses        (2 N, 16) uint8    `HYPOTHESIS`
          hypothesis_ids    (2 N, C)  int64
-         self_cache        (N, L, A, H, 2, 16 D) float32
-         cross_cache       (N, L, S, H, 2, 16 D) float32
+         self_cache        (N, L, A, H, 2, 16 D) bfloat16
+         cross_cache       (N, L, S, H, 2, 16 D) bfloat16
          attention         (N, C, W) float32, or (0, 0, 0): for each token that a row reads, how much it attends to each
                            of the source's up to W tokens, by the mean of the heads that the graph names
     out  num_steps         (1,)      int32
 
-All inputs of Decode but `cross_cache` are changed in place. `bundle.search_layout` says what the fields mean.
+bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` are changed in place. `bundle.search_layout` says what the fields mean.
 """
 
 from typing import Final

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.quantization.weights import pack
+from tests.references.bfloat16 import Bits
 
 INSTRUCTION_SETS = ("avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable")
 ACTIVATIONS = ("identity", "relu", "gelu", "silu")
@@ -206,13 +207,13 @@ class Compute:
         del alive
         return best, value
 
-    def append(self, keys: Floats, values: Floats, position: int, layer: Floats) -> None:
-        """Write keys and values, each (H, D), to `position` of a layer (blocks, H, 2, 16 * padded D)."""
+    def append(self, keys: Floats, values: Floats, position: int, layer: Bits) -> None:
+        """Write keys and values, each (H, D), to `position` of a layer (blocks, H, 2, 16 * padded D) of bfloat16."""
         shape = _CacheShape(layer.shape[1], keys.shape[1], layer.shape[3] // 16)
         self._table.append(shape, keys.ctypes.data, values.ctypes.data, position, layer.ctypes.data)
 
     def attend(
-        self, query: Floats, scale: float, cache: Floats, num_tokens: int, history: Indices | None
+        self, query: Floats, scale: float, cache: Bits, num_tokens: int, history: Indices | None
     ) -> tuple[Floats, Floats]:
         """Return the attention (H, D) of a query (H, D) to (rows, blocks, H, 2, 16 * padded D), and weights (H, T).
 

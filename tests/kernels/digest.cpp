@@ -80,7 +80,8 @@ void add_attention(const Compute &compute, Digest &digest) {
     constexpr int kTokens = 77, kHeads = 3, kSlots = 3;
     const CacheShape shape = {kHeads, size, static_cast<int32_t>(round_up(size, 16))};
     const int64_t row_size = 5 * kHeads * shape.block_size();
-    Memory<float> cache(kSlots * row_size), heads(kHeads * size), query(kHeads * size);
+    Memory<Bfloat16> cache(kSlots * row_size);
+    Memory<float> heads(kHeads * size), query(kHeads * size);
     Memory<float> scratch(shape.scratch_size(kTokens));
     int32_t history[kTokens];
     for (int token = 0; token < kTokens; ++token) {

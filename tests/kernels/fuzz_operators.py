@@ -117,7 +117,7 @@ def _damaged_encode(encoder: GraphSession, rng: random.Random, values: np.random
         "ends": np.cumsum(lengths).astype(np.int32),
         "slots": values.integers(0, num_slots, len(lengths)).astype(np.int32),
         "cross_cache": np.zeros((num_slots, SHAPE.num_decoder_layers, rng.choice((1, 2, 2)), SHAPE.num_heads, 2, 256),
-                                np.float32),
+                                np.uint16),
         "num_threads": np.array([rng.choice(EDGES)], np.int32),
     }  # fmt: skip
     for _ in range(rng.randint(0, 2)):
@@ -172,7 +172,7 @@ def _damage(operators: Operators, rng: random.Random, values: np.random.Generato
     elif kind == 4:
         state.hypotheses["length"][rng.randrange(2 * state.num_slots)] = rng.choice(EDGES)
     elif kind == 5:
-        operators.cross_cache[rng.randrange(3)] = rng.choice((np.nan, np.inf, -1e38, 0.0))
+        operators.cross_cache[rng.randrange(3)] = rng.choice((0x7FC0, 0x7F80, 0xFE96, 0))  # NaN, infinity, -1e38, 0
     elif kind == 6:
         state.rows[rng.choice(("slot", "source_slot", "source_length", "limit", "length"))][row] = rng.choice(EDGES)
     else:

@@ -13,6 +13,7 @@ from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.engine.sequence import Sequence
 from tests.kernels.fused_graphs import EOS_ID, START_ID, Graph, Shape, decode_graph, encode_graph
 from tests.kernels.native_search import State
+from tests.references import bfloat16
 
 Ids = tuple[int, ...]
 Floats = npt.NDArray[np.float32]
@@ -43,8 +44,8 @@ class Operators:
         self._decoder = open_decoder(library, decoder)
         num_layers, num_heads, head_size = sizes
         block = (num_heads, 2, 16 * (-(-head_size // 16) * 16))
-        self.self_cache = np.full((num_slots, num_layers, -(-capacity // 16), *block), np.nan, np.float32)
-        self.cross_cache = np.full((num_slots, num_layers, -(-source_tokens // 16), *block), np.nan, np.float32)
+        self.self_cache = np.full((num_slots, num_layers, -(-capacity // 16), *block), bfloat16.NAN)
+        self.cross_cache = np.full((num_slots, num_layers, -(-source_tokens // 16), *block), bfloat16.NAN)
         recorded = (num_slots, capacity, source_tokens) if records else (0, 0, 0)
         self.attention = np.full(recorded, np.nan, np.float32)
         self.state = State(num_slots, capacity)
@@ -124,7 +125,7 @@ class Operators:
 
     def cached(self, slot: int, layer: int, num_tokens: int, head_size: int) -> tuple[Floats, Floats]:
         """Return the keys and values of a row of the cross-attention cache, each (S, H D)."""
-        blocks = self.cross_cache[slot, layer, : -(-num_tokens // 16)]
+        blocks = bfloat16.from_bits(self.cross_cache[slot, layer, : -(-num_tokens // 16)])
         num_heads, padded = blocks.shape[1], blocks.shape[3] // 16
         keys = blocks[:, :, 0].reshape(-1, num_heads, padded, 16).transpose(0, 3, 1, 2)
         values = blocks[:, :, 1].reshape(-1, num_heads, 16, padded).transpose(0, 2, 1, 3)

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.kernels.compute import Compute, Floats, Indices
+from tests.kernels.compute import Compute, Indices
+from tests.references.bfloat16 import NAN, Bits, from_bits, rounded
 
 HEAD_SIZES = [1, 3, 8, 16, 24, 64, 80, 130]
 
@@ -20,21 +21,21 @@ class Tokens:
         self.values = self.random.normal(size=self.keys.shape).astype(np.float32)
         self.query = self.random.normal(size=(num_heads, head_size)).astype(np.float32)
 
-    def cached(self, compute: Compute, slots: Indices, num_rows: int) -> Floats:
+    def cached(self, compute: Compute, slots: Indices, num_rows: int) -> Bits:
         """Return a cache with each token in its slot and NaN everywhere else."""
         tokens, heads, head_size = self.keys.shape
         padded = -(-head_size // 16) * 16
-        cache = np.full((num_rows, -(-tokens // 16), heads, 2, 16 * padded), np.nan, np.float32)
+        cache = np.full((num_rows, -(-tokens // 16), heads, 2, 16 * padded), NAN)
         for token, slot in enumerate(slots):
             compute.append(self.keys[token], self.values[token], token, cache[slot])
         return cache
 
     def attended(self, scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return softmax(scale q k) v (H, D) in float64, and the softmax (H, T)."""
-        scores = np.einsum("hd,thd->ht", self.query.astype(np.float64), self.keys) * scale
+        scores = np.einsum("hd,thd->ht", self.query.astype(np.float64), rounded(self.keys)) * scale
         weights = np.exp(scores - scores.max(1, keepdims=True))
         weights /= weights.sum(1, keepdims=True)
-        return np.einsum("ht,thd->hd", weights, self.values.astype(np.float64)), weights
+        return np.einsum("ht,thd->hd", weights, rounded(self.values).astype(np.float64)), weights
 
 
 @pytest.mark.parametrize("head_size", HEAD_SIZES)
@@ -84,17 +85,18 @@ def test_one_token_takes_all(computes: list[Compute]) -> None:
     for compute in computes:
         cache = tokens.cached(compute, np.zeros(40, np.int32), 1)
         heads, _ = compute.attend(tokens.query, 1.0, cache, 40, None)
-        np.testing.assert_array_equal(heads, tokens.values[23])
+        np.testing.assert_array_equal(heads, rounded(tokens.values[23]))
 
 
 def test_append_fills_the_padding(computes: list[Compute]) -> None:
     for compute in computes:
-        layer = np.full((2, 2, 2, 16 * 32), np.nan, np.float32)
+        layer = np.full((2, 2, 2, 16 * 32), NAN)
         keys, values = np.arange(96, dtype=np.float32).reshape(2, 2, 24)
         compute.append(keys, values, 18, layer)
-        own_keys, own_values = layer[1, :, 0].reshape(2, 32, 16), layer[1, :, 1].reshape(2, 16, 32)
+        stored = from_bits(layer)
+        own_keys, own_values = stored[1, :, 0].reshape(2, 32, 16), stored[1, :, 1].reshape(2, 16, 32)
         np.testing.assert_array_equal(own_keys[:, :24, 2], keys)
         np.testing.assert_array_equal(own_values[:, 2, :24], values)
         assert np.all(own_keys[:, 24:, 2] == 0)
         assert np.all(own_values[:, 2, 24:] == 0)
-        assert np.isnan(layer).sum() == layer.size - 2 * 2 * 32
+        assert np.isnan(stored).sum() == layer.size - 2 * 2 * 32

@@ -8,7 +8,8 @@ import pytest
 from tests.export.tiny_models import random_sources
 from tests.kernels.compute import Compute
 from tests.kernels.fused_graphs import SHAPES, Shape, decode_graph, encode_graph
-from tests.kernels.operators import Floats, Operators
+from tests.kernels.operators import Operators
+from tests.references.bfloat16 import NAN, Bits
 from tests.references.fused_model import FusedEncoder
 from tests.unit.engine.reference_search import most_repeats
 
@@ -36,7 +37,7 @@ def sources(shape: Shape) -> list[tuple[int, ...]]:
 
 
 @pytest.fixture(scope="module")
-def caches(operators: Operators, sources: list[tuple[int, ...]]) -> Floats:
+def caches(operators: Operators, sources: list[tuple[int, ...]]) -> Bits:
     """Each source encoded by itself, in the row of its number; elsewhere, NaN."""
     for slot, source in enumerate(sources):
         assert operators.encode([source], [slot]) == ([1], [most_repeats(source)])
@@ -44,7 +45,7 @@ def caches(operators: Operators, sources: list[tuple[int, ...]]) -> Floats:
 
 
 def test_it_is_what_the_reference_says(
-    operators: Operators, caches: Floats, sources: list[tuple[int, ...]], shape: Shape, folder: Path
+    operators: Operators, caches: Bits, sources: list[tuple[int, ...]], shape: Shape, folder: Path
 ) -> None:
     """But for values that lie so close to the middle between two levels that each side rounds its own way."""
     reference = FusedEncoder(folder / "encoder.onnx")
@@ -60,51 +61,51 @@ def test_it_is_what_the_reference_says(
     assert max(errors) < 0.5
 
 
-def test_what_is_beyond_a_source_stays_as_it_was(caches: Floats, sources: list[tuple[int, ...]]) -> None:
+def test_what_is_beyond_a_source_stays_as_it_was(caches: Bits, sources: list[tuple[int, ...]]) -> None:
     for slot, source in enumerate(sources):
         num_blocks = -(-len(source) // 16)
-        assert np.isnan(caches[slot, :, num_blocks:]).all()
-    assert np.isnan(caches[len(sources) :]).all()
+        assert (caches[slot, :, num_blocks:] == NAN).all()
+    assert (caches[len(sources) :] == NAN).all()
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 4])
 def test_packing_and_threads_change_no_bit(
-    operators: Operators, caches: Floats, sources: list[tuple[int, ...]], num_threads: int
+    operators: Operators, caches: Bits, sources: list[tuple[int, ...]], num_threads: int
 ) -> None:
     rng = np.random.default_rng(num_threads)
     operators.num_threads = num_threads
     for _ in range(3):
-        operators.cross_cache[...] = np.nan
+        operators.cross_cache[...] = NAN
         order = rng.permutation(len(sources)).tolist()
         is_finite, repeats = operators.encode([sources[place] for place in order], order)
         assert is_finite == [1] * len(sources)
         assert repeats == [most_repeats(sources[place]) for place in order]
-        np.testing.assert_array_equal(bits(operators.cross_cache), bits(caches))
+        np.testing.assert_array_equal(operators.cross_cache, caches)
     operators.num_threads = 1
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_many_sources_are_encoded_some_at_a_time(
-    operators: Operators, caches: Floats, sources: list[tuple[int, ...]], num_threads: int
+    operators: Operators, caches: Bits, sources: list[tuple[int, ...]], num_threads: int
 ) -> None:
     count = len(sources)
     operators.num_threads = num_threads
-    operators.cross_cache[...] = np.nan
+    operators.cross_cache[...] = NAN
     operators.encode(sources * 2, range(2 * count))
     for copy in (operators.cross_cache[:count], operators.cross_cache[count : 2 * count]):
-        np.testing.assert_array_equal(bits(copy), bits(caches[:count]))
+        np.testing.assert_array_equal(copy, caches[:count])
     operators.num_threads = 1
 
 
 def test_instruction_sets_change_no_bit(
-    kernels_library: Path, computes: list[Compute], tmp_path: Path, shape: Shape, caches: Floats,
+    kernels_library: Path, computes: list[Compute], tmp_path: Path, shape: Shape, caches: Bits,
     sources: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     for compute in computes:
         monkeypatch.setenv("DRAGOMAN_KERNELS", compute.name)
         operators = Operators.tiny(kernels_library, tmp_path / compute.name, shape)
         operators.encode(sources, range(len(sources)))
-        np.testing.assert_array_equal(bits(operators.cross_cache), bits(caches), err_msg=compute.name)
+        np.testing.assert_array_equal(operators.cross_cache, caches, err_msg=compute.name)
 
 
 def test_many_short_sources_share_a_run(kernels_library: Path, tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_many_short_sources_share_a_run(kernels_library: Path, tmp_path: Path) -
     operators.num_threads = 3
     is_finite, repeats = operators.encode([(4,)] * count, [0] * (count - 1) + [1])
     assert (is_finite, repeats) == ([1] * count, [1] * count)
-    np.testing.assert_array_equal(bits(operators.cross_cache[0]), bits(operators.cross_cache[1]))
+    np.testing.assert_array_equal(operators.cross_cache[0], operators.cross_cache[1])
 
 
 def test_a_source_that_becomes_infinite_is_told(kernels_library: Path, tmp_path: Path) -> None:
@@ -125,8 +126,4 @@ def test_a_source_that_becomes_infinite_is_told(kernels_library: Path, tmp_path:
     assert operators.encode([(5, 6), (8, 9)], [0, 1])[0] == [1, 1]
     alone = operators.cross_cache.copy()
     assert operators.encode([(5, 6), (4, 7, 6), (8, 9)], [0, 2, 1])[0] == [1, 0, 1]
-    np.testing.assert_array_equal(bits(operators.cross_cache[:2]), bits(alone[:2]))
-
-
-def bits(values: Floats) -> Floats:
-    return values.view(np.int32)
+    np.testing.assert_array_equal(operators.cross_cache[:2], alone[:2])

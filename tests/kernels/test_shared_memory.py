@@ -65,7 +65,7 @@ def test_encode(kernels_library: Path, tmp_path: Path) -> None:
         "token_ids": np.array([5, 6, 2, 7, 2, 0], np.int64),
         "ends": np.array([3, 5], np.int32),
         "slots": np.array([1, 0], np.int32),
-        "cross_cache": np.zeros((2, 2, 1, 4, 2, 256), np.float32),
+        "cross_cache": np.zeros((2, 2, 1, 4, 2, 256), np.uint16),
         "num_threads": np.ones(2, np.int32)[:1],
         **{name: np.zeros(2, np.int32) for name in fused_io.ENCODE_OUTPUTS},
     }

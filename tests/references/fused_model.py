@@ -16,6 +16,7 @@ from onnx import numpy_helper
 
 from export.quantization.weights import unpack
 from service.bundle import fused_io
+from tests.references.bfloat16 import rounded
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer[Any]]
@@ -189,12 +190,12 @@ class FusedEncoder(_Part):
             x = self._layer(x, *layer)
         memory = x if self._final_norm is None else self._final_norm(x)
         halves = (np.split(both(memory), 2, axis=1) for both in self._cross)
-        return [(keys, values) for keys, values in halves]
+        return [(rounded(keys), rounded(values)) for keys, values in halves]
 
     def _layer(self, x: Floats, norm: Norm, projection: Dense, output: Dense | None, *rest: Any) -> Floats:
         def attend(y: Floats) -> Floats:
             queries, keys, values = np.split(projection(y), 3, axis=1)
-            return self._attend(queries, keys, values, output)
+            return self._attend(queries, rounded(keys), rounded(values), output)
 
         x = self._residual(x, norm, attend)
         return self._feed_forward(x, *rest)
@@ -268,6 +269,7 @@ class FusedDecoder(_Part):
 
     def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
         query, key, value = np.split(packed, 3, axis=1)
+        key, value = rounded(key), rounded(value)
         keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
         state.cache[index] = keys, values
         return self._attend(query, keys, values, output)

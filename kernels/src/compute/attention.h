@@ -12,13 +12,13 @@ template <int number> struct Number {
 
 // Finds the tokens of a cached row's layer; those of a beam are spread over several rows.
 struct Cache {
-  const float *layer;
+  const Bfloat16 *layer;
   const int32_t *history; // or null
   int64_t row_stride;
-  int64_t head_stride;    // floats from a block of a head to that of the next head
-  int64_t token_stride;   // floats from a block of tokens to the next
+  int64_t head_stride;    // numbers from a block of a head to that of the next head
+  int64_t token_stride;   // numbers from a block of tokens to the next
 
-  DRAGOMAN_INLINE const float *block(int64_t head, int64_t first_token, int64_t slot) const {
+  DRAGOMAN_INLINE const Bfloat16 *block(int64_t head, int64_t first_token, int64_t slot) const {
     return layer + slot * row_stride + first_token / kBlockTokens * token_stride + head * head_stride;
   }
 };
@@ -33,7 +33,7 @@ DRAGOMAN_INLINE int64_t only_slot(const int32_t *history, int64_t count) {
 // Products of a query with the keys of `num_blocks` blocks of 16 tokens, side by side: their sums don't wait for each
 // other.
 template <int num_blocks>
-DRAGOMAN_INLINE void key_products(const float *query, const float *const *keys, int64_t head_size, Floats *products) {
+DRAGOMAN_INLINE void key_products(const float *query, const Bfloat16 *const *keys, int64_t head_size, Floats *products) {
   Floats sums[num_blocks][4];
 #pragma GCC unroll 2
   for (int b = 0; b < num_blocks; ++b)
@@ -71,7 +71,7 @@ Floats mixed_key_products(const float *query, const Cache &cache, int64_t head, 
     bool is_first = true;
     for (int64_t j = 0; j < i; ++j) is_first = is_first && slots[j] != slots[i];
     if (!is_first) continue;
-    const float *const keys = cache.block(head, first_token, slots[i]);
+    const Bfloat16 *const keys = cache.block(head, first_token, slots[i]);
     Floats own;
     key_products<1>(query, &keys, head_size, &own);
     products = select(equal(load(lane_slots), spread(slots[i])), own, products);
@@ -100,7 +100,7 @@ DRAGOMAN_INLINE Floats score_tokens(const CacheShape &shape, const float *query,
   int64_t first = 0;
   if (cache.history == nullptr) {
     for (; first + kBlockTokens < num_tokens; first += 2 * kBlockTokens) {
-      const float *const keys[2] = {cache.block(head, first, 0), cache.block(head, first + kBlockTokens, 0)};
+      const Bfloat16 *const keys[2] = {cache.block(head, first, 0), cache.block(head, first + kBlockTokens, 0)};
       Floats products[2];
       key_products<2>(query, keys, shape.head_size, products);
       keep(products[0], first);
@@ -112,7 +112,7 @@ DRAGOMAN_INLINE Floats score_tokens(const CacheShape &shape, const float *query,
     const int64_t slot = cache.history == nullptr ? 0 : only_slot(cache.history + first, count);
     Floats products;
     if (slot >= 0) {
-      const float *const keys = cache.block(head, first, slot);
+      const Bfloat16 *const keys = cache.block(head, first, slot);
       key_products<1>(query, &keys, shape.head_size, &products);
     } else {
       products = mixed_key_products(query, cache, head, first, count, shape.head_size);
@@ -144,7 +144,7 @@ DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int
   Floats sums[2][num_vectors];
 #pragma GCC unroll 4
   for (int j = 0; j < num_vectors; ++j) sums[0][j] = sums[1][j] = spread(0.0f);
-  const auto add = [&](const float *value, float weight, Floats *own) {
+  const auto add = [&](const Bfloat16 *value, float weight, Floats *own) {
     const Floats weights_of_token = spread(weight);
 #pragma GCC unroll 4
     for (int j = 0; j < num_vectors; ++j)
@@ -155,7 +155,7 @@ DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int
     const int64_t slot = cache.history == nullptr ? 0 : only_slot(cache.history + first, num_here);
     int64_t i = 0;
     if (slot >= 0) {
-      const float *value = cache.block(head, first, slot) + kBlockTokens * padded + column;
+      const Bfloat16 *value = cache.block(head, first, slot) + kBlockTokens * padded + column;
       for (; i + 2 <= num_here; i += 2, value += 2 * padded) {
         add(value, weights[first + i], sums[0]);
         add(value + padded, weights[first + i + 1], sums[1]);
@@ -174,7 +174,7 @@ DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int
 }
 
 // Each part is done for all heads before the next one, so that heads don't wait for each other.
-void attend(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
+void attend(const CacheShape &shape, const float *query, float scale, const Bfloat16 *layer, int64_t num_tokens,
             const int32_t *history, int64_t row_stride, float *heads, float *scratch) {
   const int64_t head_stride = 2 * kBlockTokens * static_cast<int64_t>(shape.padded_head_size);
   const Cache cache = {layer, history, row_stride, head_stride, head_stride * shape.num_heads};

@@ -66,13 +66,16 @@ struct Norm {
   bool is_scalar; // export/architecture/layers.py: ScalarLayerNorm; else nn.LayerNorm
 };
 
+// The upper half of a float32: the same range, and 8 bits of its precision.
+using Bfloat16 = uint16_t;
+
 // Keys and values of 16 tokens of one head: keys (D, 16), then values (16, D), with D the head's size rounded up to 16.
 // A layer of a cached row is (ceil(tokens / 16), H) such blocks.
 struct CacheShape {
   int32_t num_heads;
   int32_t head_size;        // as in the projections' outputs
   int32_t padded_head_size; // round_up(head_size, 16)
-  // Floats of a block.
+  // Numbers of a block.
   DRAGOMAN_INLINE int64_t block_size() const { return 2 * static_cast<int64_t>(kBlockTokens) * padded_head_size; }
   // Floats that `attend` needs as a workspace.
   DRAGOMAN_INLINE int64_t scratch_size(int64_t num_tokens) const { return weights_begin(num_heads, num_tokens); }
@@ -110,14 +113,15 @@ struct Compute {
   void (*dense_arg_max)(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value);
 
   // Append one token's keys and values, each (H * head_size,), at `position` of a cached row's layer.
-  void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position, float *layer);
+  void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position,
+                 Bfloat16 *layer);
 
   // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
   // softmax(scale q k) v, in `heads` (H * head_size,), which may be `query`. With `history` (num_tokens,), token t is
-  // in the row that starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`. `scratch`
+  // in the row that starts `history[t] * row_stride` numbers after `layer`; without, in the one at `layer`. `scratch`
   // (`shape.scratch_size(num_tokens)`) is a workspace.
-  void (*attend)(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
-                 const int32_t *history, int64_t row_stride, float *heads, float *scratch);
+  void (*attend)(const CacheShape &shape, const float *query, float scale, const Bfloat16 *layer,
+                 int64_t num_tokens, const int32_t *history, int64_t row_stride, float *heads, float *scratch);
 
   // x[i] = weights[i] * scale + position[i]: the embedding of a token, which is a column of a packed table.
   void (*embed)(const int8_t *tokens, int64_t token, float scale, const float *position, int64_t width, float *x);

@@ -22,6 +22,7 @@ typedef float Floats4 __attribute__((vector_size(16)));
 typedef float RegisterF __attribute__((vector_size(4 * kRegisterLanes)));
 typedef int32_t RegisterI __attribute__((vector_size(4 * kRegisterLanes)));
 typedef uint32_t RegisterU __attribute__((vector_size(4 * kRegisterLanes)));
+typedef uint16_t RegisterH __attribute__((vector_size(2 * kRegisterLanes)));
 
 template <class V> struct Pair {
   V low, high;
@@ -122,6 +123,33 @@ DRAGOMAN_INLINE void store(Floats value, float *to) { Memory<Floats>::store(valu
 DRAGOMAN_INLINE void store(Ints value, int32_t *to) { Memory<Ints>::store(value, to); }
 DRAGOMAN_INLINE Floats spread(float value) { return Memory<Floats>::spread(value); }
 DRAGOMAN_INLINE Ints spread(int32_t value) { return Memory<Ints>::spread(value); }
+
+// Sixteen numbers in 16 bits. Stored ones are rounded to the nearest, to even if in the middle.
+DRAGOMAN_INLINE void load_lanes(const Bfloat16 *from, RegisterF &to) {
+  RegisterH halves;
+  memcpy(&halves, from, sizeof(halves));
+  to = reinterpret_cast<RegisterF>(__builtin_convertvector(halves, RegisterU) << 16);
+}
+DRAGOMAN_INLINE void store_lanes(RegisterF value, Bfloat16 *to) {
+  const RegisterU bits = reinterpret_cast<RegisterU>(value), quiet_nan = bits | 0x400000u;
+  const RegisterU rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+  const RegisterH halves = __builtin_convertvector((value == value ? rounded : quiet_nan) >> 16, RegisterH);
+  memcpy(to, &halves, sizeof(halves));
+}
+template <class V> DRAGOMAN_INLINE void load_lanes(const Bfloat16 *from, Pair<V> &to) {
+  load_lanes(from, to.low);
+  load_lanes(from + sizeof(V) / sizeof(float), to.high);
+}
+template <class V> DRAGOMAN_INLINE void store_lanes(Pair<V> value, Bfloat16 *to) {
+  store_lanes(value.low, to);
+  store_lanes(value.high, to + sizeof(V) / sizeof(float));
+}
+DRAGOMAN_INLINE Floats load(const Bfloat16 *from) {
+  Floats value;
+  load_lanes(from, value);
+  return value;
+}
+DRAGOMAN_INLINE void store(Floats value, Bfloat16 *to) { store_lanes(value, to); }
 
 alignas(64) constexpr int32_t kLaneNumbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 

@@ -98,15 +98,24 @@ bool is_finite(const float *x, int64_t count) {
   return found == 0;
 }
 
-void append(const CacheShape &shape, const float *keys, const float *values, int64_t position, float *layer) {
+void append(const CacheShape &shape, const float *keys, const float *values, int64_t position, Bfloat16 *layer) {
   const int64_t size = shape.head_size, padded = shape.padded_head_size;
   const int64_t token = position % kBlockTokens;
-  float *block = layer + position / kBlockTokens * shape.num_heads * 2 * kBlockTokens * padded;
+  Bfloat16 *block = layer + position / kBlockTokens * shape.num_heads * 2 * kBlockTokens * padded;
   for (int64_t head = 0; head < shape.num_heads; ++head, block += 2 * kBlockTokens * padded) {
-    float *const value = block + kBlockTokens * padded + token * padded;
-    for (int64_t d = 0; d < size; ++d) block[d * kBlockTokens + token] = keys[head * size + d];
-    memcpy(value, values + head * size, size * sizeof(float));
-    for (int64_t d = size; d < padded; ++d) block[d * kBlockTokens + token] = value[d] = 0.0f;
+    Bfloat16 *const value = block + kBlockTokens * padded + token * padded;
+    for (int64_t d = 0; d < padded; d += kLanes) {
+      const auto round_lanes = [&](const float *from, Bfloat16 *to) {
+        if (size - d >= kLanes) return store(load(from + d), to);
+        alignas(64) float padded_lanes[kLanes] = {};
+        memcpy(padded_lanes, from + d, (size - d) * sizeof(float));
+        store(load(padded_lanes), to);
+      };
+      Bfloat16 column[kLanes];
+      round_lanes(keys + head * size, column);
+      round_lanes(values + head * size, value + d);
+      for (int64_t i = 0; i < kLanes; ++i) block[(d + i) * kBlockTokens + token] = column[i];
+    }
   }
 }
 

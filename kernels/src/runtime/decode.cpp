@@ -69,11 +69,11 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   state.hypothesis_ids = ids.as<int64_t>("hypothesis_ids", ort::kInt64, {2 * state.num_slots, state.capacity});
   int64_t blocks = round_up(state.capacity, kBlockTokens) / kBlockTokens;
   caches.num_rows = state.num_slots;
-  caches.self = self.as<float>(
-      "self_cache", ort::kFloat,
+  caches.self = self.as<Bfloat16>(
+      "self_cache", ort::kUint16,
       {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
-  caches.cross = cross.as<float>(
-      "cross_cache", ort::kFloat,
+  caches.cross = cross.as<Bfloat16>(
+      "cross_cache", ort::kUint16,
       {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
   caches.self_layer = blocks * shape_.num_heads * shape_.block_size();
   caches.self_row = architecture_.num_layers * caches.self_layer;
@@ -232,13 +232,13 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     const Row &row = state.rows[live.indices[place]];
     float *query = projected + place * heads_stride;
     if (is_cross) {
-      const float *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
+      const Bfloat16 *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
       compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, query, scratch);
       if (caches.records && index == recorded_layer_)
         record(row, scratch, caches);
       return;
     }
-    float *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
+    Bfloat16 *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
     compute_.append(shape_, query + width, query + 2 * width, row.length, own_layer);
     bool is_beam = row.width > 1;
     compute_.attend(shape_, query, own.scale, is_beam ? first : own_layer, row.length + 1,

@@ -18,7 +18,7 @@ class Decode {
 public:
   static constexpr const char *name = "Decode";
   static constexpr ort::ElementType inputs[] = {ort::kInt32, ort::kUint8, ort::kInt64, ort::kInt32,
-                                                ort::kUint8, ort::kInt64, ort::kFloat, ort::kFloat, ort::kFloat};
+                                                ort::kUint8, ort::kInt64, ort::kUint16, ort::kUint16, ort::kFloat};
   static constexpr ort::ElementType outputs[] = {ort::kInt32};
 
   explicit Decode(NodeInfo &node);
@@ -49,8 +49,8 @@ private:
     int64_t count;
   };
   struct Caches {
-    float *self, *cross;
-    int64_t self_row, self_layer, cross_row, cross_layer; // floats from one row or layer to the next
+    Bfloat16 *self, *cross;
+    int64_t self_row, self_layer, cross_row, cross_layer; // numbers from one row or layer to the next
     int64_t cross_tokens;                                 // that a row has room for
     int64_t num_rows;
     float *attention; // (rows, positions, sources), if the run `records` any

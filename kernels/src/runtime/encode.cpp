@@ -13,9 +13,9 @@ struct Encode::Sources {
   const int32_t *ends; // in the run's tokens
   const int32_t *slots;
   int32_t *is_finite, *most_repeats; // results
-  float *cross_cache;
+  Bfloat16 *cross_cache;
   int64_t num_sources, num_tokens;
-  int64_t cross_row, cross_layer; // floats from one row or layer of the cache to the next
+  int64_t cross_row, cross_layer; // numbers from one row or layer of the cache to the next
   int64_t first_token;            // in the run's tokens
 
   int64_t end(int64_t source) const { return ends[source] - first_token; }
@@ -38,7 +38,8 @@ struct Encode::Sources {
 
 namespace {
 
-constexpr int64_t kGroupTokens = 128; // of sources that are encoded together, if they are not long
+// Of sources that are encoded together, if they are not long: what is computed of these stays in a second-level cache.
+constexpr int64_t kGroupTokens = 64;
 
 } // namespace
 
@@ -76,7 +77,7 @@ void Encode::run(const Context &context) {
   sources.slots = slots.as<const int32_t>("slots", ort::kInt32, {sources.num_sources});
   int32_t num_threads = *threads.as<const int32_t>("num_threads", ort::kInt32, {1});
   int64_t num_layers = static_cast<int64_t>(cross_.size());
-  sources.cross_cache = cache.as<float>("cross_cache", ort::kFloat,
+  sources.cross_cache = cache.as<Bfloat16>("cross_cache", ort::kUint16,
                                         {-1, num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
   Tensor is_finite = context.output(0, {sources.num_sources}), most = context.output(1, {sources.num_sources});
   sources.is_finite = is_finite.as<int32_t>("is_finite", ort::kInt32, {-1});
@@ -193,7 +194,7 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
     longest = std::max(longest, length);
   }
   int64_t row_size = shape_.num_heads * shape_.block_size(), scratch_size = shape_.scratch_size(longest);
-  float *keys_values = work.keys_values.at_least(num_blocks * row_size);
+  Bfloat16 *keys_values = work.keys_values.at_least(num_blocks * row_size);
   float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
   auto own_of = [&](int64_t place) { return keys_values + work.first_blocks[work.source_of[place]] * row_size; };
   share_rows(parallel.team(), sources.num_tokens, 8 * width, [&](int64_t first, int64_t end, int64_t) {
@@ -231,7 +232,7 @@ void Encode::write_cross(const Sources &sources, const Parallel &parallel, Works
     float *projected = work.projected.at_least(sources.num_tokens * cross_stride);
     parallel.dense(cross, levels, sources.num_tokens, false, projected, cross_stride);
     for (int64_t source = 0; source < sources.num_sources; source++) {
-      float *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
+      Bfloat16 *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
                       static_cast<int64_t>(layer) * sources.cross_layer;
       for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
         const float *row = projected + place * cross_stride;

@@ -14,7 +14,7 @@ namespace dragoman {
 class Encode {
 public:
   static constexpr const char *name = "Encode";
-  static constexpr ort::ElementType inputs[] = {ort::kInt64, ort::kInt32, ort::kInt32, ort::kFloat, ort::kInt32};
+  static constexpr ort::ElementType inputs[] = {ort::kInt64, ort::kInt32, ort::kInt32, ort::kUint16, ort::kInt32};
   static constexpr ort::ElementType outputs[] = {ort::kInt32, ort::kInt32};
 
   explicit Encode(NodeInfo &node);
@@ -27,7 +27,8 @@ private:
     Dense output;
   };
   struct Workspace {
-    Array<float> x, projected, keys_values, scratches, scales;
+    Array<float> x, projected, scratches, scales;
+    Array<Bfloat16> keys_values;
     std::vector<int64_t> first_blocks; // of each source in `keys_values`
     std::vector<int64_t> source_of;    // each token
     Array<uint8_t> levels;

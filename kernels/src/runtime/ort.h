@@ -28,7 +28,7 @@ struct ApiBase {
 
 constexpr uint32_t kApiVersion = 18; // of `CustomOp` below, and the oldest that has every function in use
 
-enum ElementType : int32_t { kUndefined = 0, kFloat = 1, kUint8 = 2, kInt8 = 3, kInt32 = 6, kInt64 = 7 };
+enum ElementType : int32_t { kUndefined = 0, kFloat = 1, kUint8 = 2, kInt8 = 3, kUint16 = 4, kInt32 = 6, kInt64 = 7 };
 enum Characteristic : int32_t { kRequired = 0, kOptional = 1, kVariadic = 2 };
 enum ErrorCode : int32_t { kFail = 1, kInvalidArgument = 2 };
 

@@ -27,6 +27,7 @@ const char *type_name(ort::ElementType type) {
   switch (type) {
   case ort::kFloat: return "float32";
   case ort::kUint8: return "uint8";
+  case ort::kUint16: return "uint16";
   case ort::kInt8: return "int8";
   case ort::kInt32: return "int32";
   case ort::kInt64: return "int64";
@@ -38,6 +39,7 @@ int64_t bytes_of(ort::ElementType type) {
   switch (type) {
   case ort::kUint8:
   case ort::kInt8: return 1;
+  case ort::kUint16: return 2;
   case ort::kFloat:
   case ort::kInt32: return 4;
   default: return 8;

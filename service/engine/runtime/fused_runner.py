@@ -25,6 +25,7 @@ from service.engine.runtime.weights import Weights
 from service.engine.search_state import SearchState
 
 _FIRST_TOKENS = 1024  # of the sources of one encoder run; more are bound when they come
+_CACHED = np.uint16  # bfloat16
 _FIRST_SLOTS = 16  # of each worker, until the best number is measured: enough to test a bundle
 
 
@@ -46,7 +47,7 @@ class FusedShape:
     @property
     def bytes_per_slot(self) -> int:
         """Return the memory reserved per slot for its longest source and whole capacity, used or not."""
-        return math.prod(self.cache(1, self.self_blocks + self.cross_blocks)) * np.dtype(np.float32).itemsize
+        return math.prod(self.cache(1, self.self_blocks + self.cross_blocks)) * np.dtype(_CACHED).itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +235,8 @@ class FusedRunner:
         """See `Runner.clear`."""
         assert self._state is not None, "clear before attach"
         for row in rows:
-            self._self_cache[self._state.rows["slot"][row]] = 0.0
-            self._cross_cache[self._state.rows["source_slot"][row]] = 0.0
+            self._self_cache[self._state.rows["slot"][row]] = 0
+            self._cross_cache[self._state.rows["source_slot"][row]] = 0
 
     def idle(self) -> None:
         """See `Runner.idle`."""
@@ -266,12 +267,12 @@ class FusedRunner:
         self._search = None
         self._encodings.clear()
         num_slots, shape = self.spec.max_slots, self._shape
-        self._self_cache = self._cross_cache = np.empty(0, np.float32)  # first: old and new need not fit together
-        self._self_cache = _sparse_zeros(shape.cache(num_slots, shape.self_blocks))
-        self._cross_cache = _sparse_zeros(shape.cache(num_slots, shape.cross_blocks))
+        self._self_cache = self._cross_cache = np.empty(0, _CACHED)  # first: old and new need not fit together
+        self._self_cache = _sparse_zeros(shape.cache(num_slots, shape.self_blocks), _CACHED)
+        self._cross_cache = _sparse_zeros(shape.cache(num_slots, shape.cross_blocks), _CACHED)
         self.attention = np.zeros((0, 0, 0), np.float32)  # (N, C, W), by slots
         if self._records:
-            self.attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens))
+            self.attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens), np.float32)
 
     def _reserve(self, num_tokens: int) -> None:
         """Make room for the tokens of sources, which stays bound, as binding takes longer than copying."""
@@ -307,13 +308,13 @@ class FusedRunner:
         return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})
 
 
-def _sparse_zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+def _sparse_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return zeros that begin with a page and take no memory before they are used, page by page.
 
     Most rows are short, so most of their slots is never used. NumPy asks for huge pages of 2 MiB, with which all of it
     takes memory; they are not faster here, as a block of 16 tokens is several small pages.
     """
-    memory = mmap.mmap(-1, math.prod(shape) * 4, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory = mmap.mmap(-1, math.prod(shape) * np.dtype(dtype).itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory, np.float32).reshape(shape)
+    return np.frombuffer(memory, dtype).reshape(shape)
