@@ -1,7 +1,7 @@
 """The model one layer at a time: its teacher-forced pass with no more than a layer's weights in memory as float32.
 
-In float, or as it is in 8 bits: with weights and inputs of dense layers rounded as int8 rounds them, and otherwise in
-float. What the kernels compute is compared with that.
+In float, or as it is in 8 bits: with weights and inputs of dense layers rounded as int8 rounds them, keys and values as
+the caches do, and otherwise in float. What the kernels compute is compared with that.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,6 +96,8 @@ class StreamedTransformer:
                     is_positive = name.endswith("feed_forward.outer") and self._config.activation == "relu"
                     levels = 2 * LARGEST + 1 if is_positive else LARGEST
                     module.register_forward_pre_hook(lambda _, given, levels=levels: _rounded_inputs(given[0], levels))
+                if name.endswith(("attention.key", "attention.value")):
+                    module.register_forward_hook(lambda _module, _given, stored: stored.bfloat16().float())
         return layer.eval()
 
 

@@ -26,7 +26,8 @@ Decode
                            of the source's up to W tokens, by the mean of the heads that the graph names
     out  num_steps         (1,)      int32
 
-bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` are changed in place. `bundle.search_layout` says what the fields mean.
+bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` are changed in place.
+`bundle.search_layout` says what the fields mean.
 """
 
 from typing import Final
