@@ -32,8 +32,10 @@ class ModelLoader:
         failed: Callable[[BaseException], None],
         *,
         checks_integrity: bool,
+        maps_weights: bool,
     ) -> None:
-        """Take `failed`, which is called on the event loop when an engine fails; for the rest see `Server`."""
+        """Take `failed`, which is called on the event loop when an engine fails; for the rest see `Server` and
+        `SessionConfig`."""
         self._loop = loop
         self._metrics = metrics
         self._translator = translator
@@ -44,7 +46,9 @@ class ModelLoader:
             max_queue_seconds=config.max_queue_seconds,
             checks_integrity=checks_integrity,
         )
-        self._session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
+        self._session_config = SessionConfig(
+            device=config.device, intra_op_threads=config.num_threads, maps_weights=maps_weights
+        )
 
     def load(self, bundle: FoundBundle) -> LoadedModel:
         """Load one model; called on a thread of the fleet."""

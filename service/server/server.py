@@ -95,6 +95,7 @@ class Server:
             self._translator,
             lambda _: self._supervisor.wake(),
             checks_integrity=checks_integrity,
+            maps_weights=worker is not None,
         )
         self._fleet = Fleet(
             config.models,

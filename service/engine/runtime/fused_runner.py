@@ -83,7 +83,7 @@ class FusedGraphs:
             BundleError: a graph can't be opened, or does not match the expected interface.
         """
         graphs, model, limits, tokens = manifest.graphs, manifest.model, manifest.limits, manifest.tokenizer
-        weights = Weights(directory)
+        weights = Weights(directory, maps=session_config.maps_weights)
         one_thread = dataclasses.replace(session_config, intra_op_threads=1)
         encoder, decoder = (
             GraphSession(directory / name, one_thread, inputs, outputs, operators=operators, weights=weights.of(name))

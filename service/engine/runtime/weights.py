@@ -23,13 +23,14 @@ _DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10:
 class Weights:
     """The files of weights in a bundle's folder, each of which is read when a graph first refers to it.
 
-    They are read, not mapped. NumPy asks for huge pages for arrays of this size, and with those a step of a large
-    model, which reads all of its weights, takes 10 to 25 % less time: there are 500 times fewer addresses to translate,
-    and what is read ahead does not end with a page of 4 KiB.
+    A process that serves alone reads them: NumPy asks for huge pages for arrays of this size, with which a step of a
+    large model, which reads all of its weights, takes 2 to 6 % less time (Linux 6.18; more where the page cache has no
+    large folios). Processes that serve the same bundle map them, and share the memory.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, maps: bool) -> None:
         self._directory = directory
+        self._maps = maps
         self._files: dict[str, npt.NDArray[np.uint8]] = {}
 
     def of(self, graph: str) -> dict[str, Array]:
@@ -61,6 +62,8 @@ class Weights:
         return data[begin : begin + num_bytes].view(dtype).reshape(shape)
 
     def _file(self, name: str) -> npt.NDArray[np.uint8]:
+        if self._maps and name not in self._files:
+            self._files[name] = np.memmap(self._directory / name, np.uint8, "r")
         if name not in self._files:
             with (self._directory / name).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
