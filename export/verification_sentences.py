@@ -24,6 +24,7 @@ MAX_RANDOM_OUTPUT_TOKENS = 24  # random input seldom ends by itself
 # Tokens of all sentences of a kind, times the model's weights. Models of 75 M weights between two languages get all
 # sentences; NLLB-600M some 300 tokens, which decoders in float32 take some ten seconds for.
 MAX_WORK = 2e11
+LEAST_TOKENS = 300  # for larger models: fewer would say too little
 SEED = 20261120
 
 
@@ -88,11 +89,11 @@ def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -
 
 
 def bounded(sentences: Sequence[Sentence], num_weights: int) -> list[Sentence]:
-    """Return as many of them, evenly spread, as `MAX_WORK` allows for a model of this size, but at least one.
+    """Return as many of them, evenly spread, as `MAX_WORK` or `LEAST_TOKENS` allow for a model of this size, but at least one.
 
     If not all are allowed, half of what is saved comes from fewer sentences, half from shorter outputs.
     """
-    room = MAX_WORK / num_weights
+    room = max(MAX_WORK / num_weights, LEAST_TOKENS)
     work = sum(map(_num_tokens, sentences))
     if work <= room:
         return list(sentences)

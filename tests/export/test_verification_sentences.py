@@ -2,7 +2,7 @@
 
 import pytest
 
-from export.verification_sentences import MAX_WORK, Sentence, bounded
+from export.verification_sentences import LEAST_TOKENS, MAX_WORK, Sentence, bounded
 from service.bundle.manifest_parts import LanguagePair
 
 SENTENCES = [Sentence(LanguagePair("en", "de"), (number,) * (4 + number % 20), 96) for number in range(64)]
@@ -14,7 +14,7 @@ def test_the_work_is_bounded(num_weights: int) -> None:
     """What is left is most of what is allowed, from the whole list, with outputs that are worth a test."""
     chosen = bounded(SENTENCES, num_weights)
     tokens = sum(len(each.source_ids) + each.max_output_tokens for each in chosen)
-    allowed = MAX_WORK / num_weights
+    allowed = max(MAX_WORK / num_weights, LEAST_TOKENS)
     assert tokens <= allowed
     if allowed < TOKENS:
         assert tokens > 0.6 * allowed
@@ -32,4 +32,5 @@ def test_small_models_get_all() -> None:
 
 def test_one_is_left_for_a_model_of_any_size() -> None:
     """A bundle needs a golden sentence."""
-    assert len(bounded(SENTENCES, 10**15)) == 1
+    long = Sentence(LanguagePair("en", "de"), (5,) * 2 * LEAST_TOKENS, 96)
+    assert len(bounded([long, long], 10**15)) == 1
