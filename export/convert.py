@@ -13,6 +13,7 @@ from export.graphs.checks import check_alignment, check_decoder_step, check_enco
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
+from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
@@ -131,13 +132,26 @@ def _write_graphs(
     expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
     if expected is not None:
         clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
+    with WeightsFile(directory) as file:
+        return _trace_graphs(checkpoint, tokenizer, precision, directory, file, clock), expected
+
+
+def _trace_graphs(
+    checkpoint: ImportedCheckpoint,
+    tokenizer: Tokenizer,
+    precision: str,
+    directory: Path,
+    file: WeightsFile,
+    clock: Stages,
+) -> Manifest:
+    """Write the graphs and, to `file`, their weights; return the manifest."""
     graphs, shape = Graphs(), model_shape(checkpoint)
     model = copy.deepcopy(checkpoint.model).half() if precision == "float16" else checkpoint.model
-    trace_encoder(model, directory / graphs.encoder)
+    trace_encoder(model, directory / graphs.encoder, file)
     check_encoder(directory / graphs.encoder, shape, precision)
     clock.done("trace", graphs.encoder)
     trace_decoder_step(
-        model, checkpoint.suppressed_ids, directory / graphs.decoder_step, renormalizes=checkpoint.renormalizes
+        model, checkpoint.suppressed_ids, directory / graphs.decoder_step, file, renormalizes=checkpoint.renormalizes
     )
     check_decoder_step(directory / graphs.decoder_step, shape, precision)
     clock.done("trace", graphs.decoder_step)
@@ -150,20 +164,19 @@ def _write_graphs(
     choice = choose_alignment(checkpoint, tokenizer, translated, by_layer)
     clock.done("choose", choice.line())
     graphs = dataclasses.replace(graphs, alignment=ALIGNMENT, alignment_layer=choice.heads.layer)
-    trace_alignment(model, choice.heads, directory / ALIGNMENT)
+    trace_alignment(model, choice.heads, directory / ALIGNMENT, file)
     check_alignment(directory / ALIGNMENT, shape, choice.heads.layer, precision)
     clock.done("trace", ALIGNMENT)
     run = AlignmentRun(directory / ALIGNMENT, pair)
     error = verify_alignment(checkpoint, run, choice.heads, translated, by_layer, precision)
     clock.done("verify", f"torch's attention against ONNX Runtime's: largest error {error:.2e}")
     alignment = {**choice.document(), "max_error": error}
-    manifest = dataclasses.replace(
+    return dataclasses.replace(
         _manifest(checkpoint, shape, graphs, precision),
         golden=tuple(report.golden),
         checksums=checksums(directory),
         verification={**report.document(), "alignment": alignment},
     )
-    return manifest, expected
 
 
 def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:

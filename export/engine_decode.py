@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from export.graphs.external_data import has_external_data
+from export.graphs.weights_file import has_large_weights
 from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
 from service.domain.translation import FinishReason
@@ -16,10 +16,9 @@ ONE_LANE = 16  # slots: too few for a second worker, which would hold another co
 def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> OfflineEngine:
     """Open a bundle's graphs on an engine that accepts any number of sequences at once.
 
-    Weights of gigabytes are used as mapped from the file, without a prepacked copy for the kernels.
+    Weights of gigabytes are used as they are in the file, without a prepacked copy for the kernels.
     """
-    graphs = directory / manifest.graphs.encoder, directory / manifest.graphs.decoder_step
-    session_config = SessionConfig(prepacks_weights=not has_external_data(*graphs))
+    session_config = SessionConfig(prepacks_weights=not has_large_weights(directory))
     config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
     return OfflineEngine.open(directory, manifest, config, session_config)
 

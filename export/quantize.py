@@ -10,11 +10,11 @@ from torch import Tensor
 from export.alignment import Attention, Translated, identical_pieces, share_found
 from export.alignment_choice import AlignmentChoice, ByLayer, choose_alignment, cross_attention, mean_of
 from export.bundle_writer import checksums
+from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
 from export.quantization.agreement import FARTHER, LITTLE, Agreement, Decoded, agreement, decode
 from export.quantization.checks import check_fused
 from export.quantization.fused_graphs import FusedGraphs, FusedNode, with_recorded
-from export.quantization.weights_file import WeightsFile
 from export.stages import Stages
 from export.verification_sentences import Sentence, alignment_sentences, golden_sentences, random_sentences
 from export.verify import VerificationError, golden_pair

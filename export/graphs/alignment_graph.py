@@ -82,22 +82,32 @@ class _Layer(nn.Module):
 
 
 class _SelfAttention(nn.Module):
-    """Self-attention to the tokens so far: padding comes after them, so no mask is needed."""
+    """Self-attention to the tokens so far: padding comes after them, so no mask is needed.
+
+    Its weights are parts of the decoder step graph's, so that a bundle stores them once.
+    """
 
     def __init__(self, attention: MultiHeadAttention) -> None:
         super().__init__()
         self.num_heads, self.scale = attention.num_heads, attention.scale
-        self.query = packed_projection(attention, attention.query)
-        self.key = packed_projection(attention, attention.key)
-        self.value = packed_projection(attention, attention.value)
+        self.packed = packed_projection(attention, attention.query, attention.key, attention.value)
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size) -> Tensor:
         """Map (B T, d) to (B T, d)."""
-        queries, keys, values = (layer(x).unflatten(0, shape) for layer in (self.query, self.key, self.value))
+        width = self.packed.out_features // 3
+        queries, keys, values = (
+            _part(self.packed, x, slice(begin, begin + width)).unflatten(0, shape)
+            for begin in range(0, 3 * width, width)
+        )  # each (B, T, H D)
         heads = causal_attention(queries, keys, values, self.num_heads, self.scale)  # (B, T, H D)
         output: Tensor = self.output(heads.flatten(0, 1))
         return output
+
+
+def _part(layer: nn.Linear, x: Tensor, outputs: slice) -> Tensor:
+    """Compute some of a layer's outputs. Its weights are sliced when the graph is opened."""
+    return nn.functional.linear(x, layer.weight[outputs], None if layer.bias is None else layer.bias[outputs])
 
 
 class _CrossAttention(nn.Module):
@@ -124,22 +134,16 @@ class _CrossAttentionProbabilities(nn.Module):
 
     def __init__(self, attention: MultiHeadAttention, heads: Sequence[int]) -> None:
         super().__init__()
-        size = padded_head_size(attention.head_size)
-        self.split = (len(heads), size)
+        self.split = (attention.num_heads, padded_head_size(attention.head_size))
         self.scale = attention.scale
         self.register_buffer("heads", torch.tensor(heads, dtype=torch.int64))
-        self.query = packed_projection(attention, attention.query)
-        rows = (torch.tensor(heads)[:, None] * size + torch.arange(size)).flatten()
-        self.query.weight = nn.Parameter(self.query.weight[rows], requires_grad=False)
-        if self.query.bias is not None:
-            self.query.bias = nn.Parameter(self.query.bias[rows], requires_grad=False)
+        self.query = packed_projection(attention, attention.query)  # of all heads, as the decoder step graph has it
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, keys: Tensor) -> Tensor:
         """Map (B T, d) and keys (B, H, S, D) to (B, T, S) float32."""
-        queries = (
-            self.query(x).unflatten(0, shape).unflatten(2, self.split).transpose(1, 2) * self.scale
-        )  # (B, h, T, D)
-        scores = (queries @ keys.index_select(1, self.heads).transpose(2, 3)).float()  # (B, h, T, S)
+        queries = self.query(x).unflatten(0, shape).unflatten(2, self.split).transpose(1, 2)  # (B, H, T, D)
+        queries, keys = (each.index_select(1, self.heads) for each in (queries * self.scale, keys))  # (B, h, ., D)
+        scores = (queries @ keys.transpose(2, 3)).float()  # (B, h, T, S)
         is_live = torch.arange(keys.shape[2]) < source_lengths[:, None]  # (B, S)
         scores = scores.masked_fill(~is_live[:, None, None, :], -torch.inf)
         mean: Tensor = scores.softmax(-1).mean(1)

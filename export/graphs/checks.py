@@ -1,16 +1,16 @@
-"""Checks that a written graph is what the service will bind: names, dtypes, shapes, operators, no weight twice."""
+"""Checks that a written graph is what the service will bind: names, dtypes, shapes, operators, no weights inside."""
 
 from pathlib import Path
 
 import onnx
 
+from export.graphs.weights_file import INLINE_BYTES, WEIGHTS
 from service.bundle import graph_io
 from service.bundle.graph_file import OPERATORS
 from service.bundle.manifest_parts import ModelShape
 
 INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
 FLOAT, FLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
-LARGE_BYTES = 64 * 1024  # weights, not constants
 _DTYPES = {
     graph_io.SOURCE_IDS: INT64,
     graph_io.SOURCE_LENGTHS: INT32,
@@ -94,7 +94,7 @@ def _check(
         *_interface_problems("inputs", list(graph.input), inputs, shape, memory_dtype),
         *_interface_problems("outputs", list(graph.output), outputs, shape, memory_dtype),
         *_operator_problems(graph, operators | ({"MatMulIntegerToFloat"} if quantized else set()), quantized),
-        *_duplicate_problems(graph),
+        *_inline_problems(graph),
     ]
     _raise_if(path, problems)
 
@@ -147,14 +147,10 @@ def _operator_problems(graph: onnx.GraphProto, allowed: set[str], quantized: boo
     return problems
 
 
-def _duplicate_problems(graph: onnx.GraphProto) -> list[str]:
-    """Return duplicate weights as problems: tied ones, such as embedding and projection, must be stored once."""
-    first: dict[tuple[tuple[int, ...], bytes], str] = {}
-    problems = []
-    for tensor in graph.initializer:
-        if len(tensor.raw_data) < LARGE_BYTES:
-            continue
-        name = first.setdefault((tuple(tensor.dims), tensor.raw_data), tensor.name)
-        if name != tensor.name:
-            problems.append(f"{tensor.name} repeats {name}")
-    return problems
+def _inline_problems(graph: onnx.GraphProto) -> list[str]:
+    """Return weights in the graph itself as problems: what several graphs need is stored once, in the weights' file."""
+    return [
+        f"{tensor.name} is in the graph instead of {WEIGHTS}"
+        for tensor in graph.initializer
+        if len(tensor.raw_data) >= INLINE_BYTES
+    ]

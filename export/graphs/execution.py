@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from export.graphs.external_data import has_external_data
+from export.graphs.weights_file import has_large_weights
 from service.bundle import graph_io
 from service.bundle.manifest_parts import ModelShape
 
@@ -23,9 +23,8 @@ class GraphPair:
     """The two graphs of a bundle on ONNX Runtime's CPU provider."""
 
     def __init__(self, encoder: Path, decoder_step: Path, shape: ModelShape, num_threads: int = 0) -> None:
-        has_large_weights = has_external_data(encoder, decoder_step)
-        self._encoder = _open(encoder, num_threads, has_large_weights)
-        self._step = _open(decoder_step, num_threads, has_large_weights)
+        self._encoder = _open(encoder, num_threads)
+        self._step = _open(decoder_step, num_threads)
         self.shape = shape
 
     def start(self, sources: Sequence[Sequence[int]], pad_id: int, capacity: int) -> "DecodingState":
@@ -46,7 +45,7 @@ class AlignmentRun:
     """A bundle's alignment graph, run on its encoder graph's output."""
 
     def __init__(self, alignment: Path, pair: GraphPair, num_threads: int = 0) -> None:
-        self._session = _open(alignment, num_threads, has_external_data(alignment))
+        self._session = _open(alignment, num_threads)
         self._pair = pair
         inputs = [item.name for item in self._session.get_inputs()]
         self._cross_names = [name for name in inputs if name.startswith("cross_")]
@@ -133,7 +132,7 @@ class DecodingState:
         return list(results[: len(wanted)])
 
 
-def _open(path: Path, num_threads: int, has_large_weights: bool) -> onnxruntime.InferenceSession:
+def _open(path: Path, num_threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = num_threads
     # Spinning threads starve other processes on the machine.
@@ -141,7 +140,7 @@ def _open(path: Path, num_threads: int, has_large_weights: bool) -> onnxruntime.
     # Without VNNI, x86 adds up pairs of int8 products in 16 bits, where they saturate unless the weights are unsigned:
     # then ONNX Runtime makes them so. Elsewhere it has no effect.
     options.add_session_config_entry("session.x64quantprecision", "1")
-    if has_large_weights:
+    if has_large_weights(path.parent):
         # Weights of gigabytes are used as mapped from the file, without a prepacked copy for the kernels.
         options.add_session_config_entry("session.disable_prepacking", "1")
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

@@ -18,42 +18,39 @@ from export.graphs.alignment_graph import AlignmentGraph, AlignmentHeads
 from export.graphs.decoder_step_graph import DecoderStepGraph
 from export.graphs.dense import padded_head_size
 from export.graphs.encoder_graph import EncoderGraph
-from export.graphs.external_data import external_data
+from export.graphs.weights_file import INLINE_BYTES, WeightsFile
 from service.bundle import graph_io
 
 OPSET = 21
-# Above this, weights go to a file beside the graph: a protobuf message holds at most 2 GiB.
-EXTERNAL_DATA_BYTES = 1024**3
 
 
-def trace_encoder(model: Transformer, path: Path, external_data_bytes: int = EXTERNAL_DATA_BYTES) -> list[Path]:
-    """Write the encoder graph of `model`, in its weights' precision, to `path`; return the files written."""
+def trace_encoder(model: Transformer, path: Path, file: WeightsFile) -> None:
+    """Write the encoder graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
     config = model.config
     batch, length = Dim("B"), Dim("S", max=config.max_source_positions)
     example = (
         torch.full((2, 3), config.eos_id, dtype=torch.int64),
         torch.tensor([3, 2], dtype=torch.int32),
     )
-    return _trace(
+    traced = _trace(
         EncoderGraph(model),
         example,
         ({0: batch, 1: length}, {0: batch}),
         graph_io.encoder_inputs(),
         graph_io.cross_names(config.num_decoder_layers),
-        path,
-        external_data_bytes,
     )
+    _save(traced, path, file)
 
 
 def trace_decoder_step(
     model: Transformer,
     suppressed_ids: Sequence[int],
     path: Path,
-    external_data_bytes: int = EXTERNAL_DATA_BYTES,
+    file: WeightsFile,
     *,
     renormalizes: bool = False,
-) -> list[Path]:
-    """Write the decoder step graph of `model`, in its weights' precision, to `path`; return the files written."""
+) -> None:
+    """Write the decoder step graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
     config = model.config
     num_layers, heads, size = config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size)
     batch, length, capacity = Dim("B"), Dim("S"), Dim("C")
@@ -68,7 +65,7 @@ def trace_decoder_step(
         [torch.zeros(2, heads, 3, size, dtype=dtype) for _ in range(2 * num_layers)],
     )
     row = {0: batch}
-    return _trace(
+    traced = _trace(
         DecoderStepGraph(model, suppressed_ids, renormalizes=renormalizes),
         example,
         (
@@ -82,15 +79,12 @@ def trace_decoder_step(
         ),
         graph_io.step_inputs(num_layers),
         [*graph_io.step_outputs(num_layers), *graph_io.SCORE_OUTPUTS],
-        path,
-        external_data_bytes,
     )
+    _save(traced, path, file)
 
 
-def trace_alignment(
-    model: Transformer, chosen: AlignmentHeads, path: Path, external_data_bytes: int = EXTERNAL_DATA_BYTES
-) -> list[Path]:
-    """Write the alignment graph of `model`, in its weights' precision, to `path`; return the files written."""
+def trace_alignment(model: Transformer, chosen: AlignmentHeads, path: Path, file: WeightsFile) -> None:
+    """Write the alignment graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
     config = model.config
     heads, size = config.num_heads, padded_head_size(config.head_size)
     # If tokens are located where they are read, the last one takes an additional position.
@@ -102,15 +96,14 @@ def trace_alignment(
         torch.tensor([3, 2], dtype=torch.int32),
         [torch.zeros(2, heads, 3, size, dtype=model.projection.weight.dtype) for _ in range(num_cross)],
     )
-    return _trace(
+    traced = _trace(
         AlignmentGraph(model, chosen),
         example,
         ({0: batch, 1: target}, {0: batch}, [{0: batch, 2: source}] * num_cross),
         names,
         [graph_io.ATTENTION],
-        path,
-        external_data_bytes,
     )
+    _save(traced, path, file)
 
 
 def _trace(
@@ -119,9 +112,7 @@ def _trace(
     dynamic_shapes: tuple[Any, ...],
     input_names: list[str],
     output_names: list[str],
-    path: Path,
-    external_data_bytes: int,
-) -> list[Path]:
+) -> onnx_ir.Model:
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             module.eval(),
@@ -134,14 +125,22 @@ def _trace(
             verbose=False,
         )
     if program is None:
-        raise RuntimeError(f"torch.onnx.export gave no program for {path.name}.")
-    model = program.model
-    _declare_candidates(model)
-    _strip(model)
-    num_bytes = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
-    external = external_data(path) if num_bytes > external_data_bytes else None
-    onnx_ir.save(model, path, external_data=external and external.name)
-    return [path, external] if external else [path]
+        raise RuntimeError(f"torch.onnx.export gave no program for {type(module).__name__}.")
+    _declare_candidates(program.model)
+    _strip(program.model)
+    return program.model
+
+
+def _save(model: onnx_ir.Model, path: Path, file: WeightsFile) -> None:
+    """Write a graph that refers to its weights in `file`: in its own, they would be there once a graph, and a protobuf
+    message holds at most 2 GiB."""
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is not None and tensor.nbytes >= INLINE_BYTES:
+            stored = onnx_ir.serde.deserialize_tensor(file.add(value.name or "", tensor.numpy()), str(path.parent))
+            stored.name = value.name  # an equal one may be stored under another name
+            value.const_value = stored
+    onnx_ir.save(model, path)
 
 
 def _declare_candidates(model: onnx_ir.Model) -> None:

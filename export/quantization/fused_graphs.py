@@ -21,9 +21,9 @@ from export.architecture.config import ModelConfig
 from export.architecture.embedding import sinusoidal_table
 from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 from export.graphs.alignment_graph import AlignmentHeads
+from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import NAMES, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
-from export.quantization.weights_file import WeightsFile, inline
 from service.bundle import fused_io
 
 OPSET, IR_VERSION, DOMAIN_VERSION = 21, 10, 1

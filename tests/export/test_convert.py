@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -12,10 +13,16 @@ from safetensors.torch import load_file, save_file
 
 from export.cli import main
 from export.convert import convert
+from export.engine_decode import greedy_options, open_engine
 from export.graphs import tracing
+from export.graphs.weights_file import WEIGHTS
 from export.importers.native_folder import CHECKPOINT_NAME, CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME
 from service.bundle.checksums import file_sha256, mismatches
 from service.bundle.manifest import MANIFEST_NAME, Manifest
+from service.engine.config import EngineConfig
+from service.engine.generate import sequences_of
+from service.engine.runtime.runners import open_runners
+from service.engine.runtime.session import SessionConfig
 from tests.export.tiny_checkpoint import VOCABULARY_SIZE
 from tests.export.traced_graphs import Trace
 
@@ -63,10 +70,28 @@ def test_float16_graphs_keep_their_memory_in_float16(
     manifest = convert(checkpoint, tmp_path / "half", precision="float16")
     assert manifest.precision == "float16"
     assert manifest.verification["max_relative_error"] > exported[1].verification["max_relative_error"]
-    graph = onnx.load(tmp_path / "half" / manifest.graphs.decoder_step).graph
+    graph = onnx.load(tmp_path / "half" / manifest.graphs.decoder_step, load_external_data=False).graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}
     assert kinds["past_key.0"] == kinds["present_value.1"] == kinds["cross_key.0"] == onnx.TensorProto.FLOAT16
     assert kinds["next_log_probs"] == onnx.TensorProto.FLOAT
+
+
+def test_a_change_of_the_file_of_weights_changes_nothing_of_what_is_served(
+    exported: tuple[Path, Manifest], tmp_path: Path
+) -> None:
+    """If it were mapped, the process would end: it is shorter then."""
+    directory, manifest = Path(shutil.copytree(exported[0], tmp_path / "copy")), exported[1]
+    golden = [each for each in manifest.golden if each.output_ids[-1] == manifest.tokenizer.eos_id]
+    pairs = [(each.source_ids, each.output_ids[:-1]) for each in golden]
+    aligner = open_runners(directory, manifest, EngineConfig(max_slots=1), SessionConfig(intra_op_threads=1)).aligner
+    assert aligner is not None
+    aligned = aligner.align(pairs)
+    with open_engine(directory, manifest) as engine:
+        (directory / WEIGHTS).write_bytes(b"")
+        sequences = sequences_of([(source, ()) for source, _ in pairs], greedy_options(manifest))
+        assert [best.token_ids for best, *_ in engine.generate(sequences)] == [output for _, output in pairs]
+    for before, after in zip(aligned, aligner.align(pairs), strict=True):
+        np.testing.assert_array_equal(before, after)
 
 
 def test_unknown_precision_names_the_choices(checkpoint: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from export.bundle_writer import checksums
 from export.convert import convert
 from export.engine_decode import decode_golden
-from export.quantization.weights_file import WEIGHTS
+from export.graphs.weights_file import WEIGHTS
 from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest

@@ -2,38 +2,31 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import onnx_ir
 import torch
 from torch import Tensor, nn
 
-from export.graphs import tracing
-
-Trace = Callable[..., list[Path]]
+Trace = Callable[..., onnx_ir.Model]
 _OF_EVERY_MODULE = vars(nn.Module()).keys()
 
 
 def remembering(trace: Trace, folder: Path) -> Trace:
     """Return `trace`, which takes from `folder` what was traced of an equal module with the same arguments."""
 
-    def traced(module: nn.Module, *arguments: Any) -> list[Path]:
-        *described, path, external_data_bytes = arguments
+    def traced(module: nn.Module, *described: Any) -> onnx_ir.Model:
         key = "\n".join([*_of_module(module), *_of_value(described)])
-        if external_data_bytes != tracing.EXTERNAL_DATA_BYTES or " at 0x" in key:  # several files; not comparable
-            return trace(module, *arguments)
+        if " at 0x" in key:  # not comparable
+            return trace(module, *described)
         kept = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.onnx"
-        if kept.exists():
-            shutil.copyfile(kept, path)
-            return [path]
-        written = trace(module, *arguments)
-        assert written == [path]
-        staging = folder / f"{os.getpid()}.staging"
-        shutil.copyfile(path, staging)
-        staging.rename(kept)
-        return written
+        if not kept.exists():
+            staging = folder / f"{os.getpid()}.staging"
+            onnx_ir.save(trace(module, *described), staging)
+            staging.rename(kept)
+        return onnx_ir.load(kept)
 
     return traced
 

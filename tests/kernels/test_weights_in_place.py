@@ -1,16 +1,18 @@
-"""Weights are read where their file is mapped: at multiples of 64 bytes, and never written by a run."""
+"""Weights are used where they were read to, or where ONNX Runtime maps their file: at multiples of 64 bytes, and never
+written by a run."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from numpy import typing as npt
 
 from service.bundle import fused_io
 from service.bundle.errors import BundleError
-from service.engine.runtime.session import Buffer, GraphSession
+from service.engine.runtime.session import Buffer, GraphSession, SessionConfig
+from service.engine.runtime.weights import Weights
 from tests.kernels.fused_graphs import SHAPES, Graph, decode_graph, encode_graph
 from tests.kernels.mixed_batch import Answer, decode, mixed_sequences
 from tests.kernels.operators import Operators, open_decoder, open_encoder
@@ -19,10 +21,13 @@ SHAPE = SHAPES["as shipped"]
 SOURCES = [(5, 6, 2), (7, 8, 9, 2), (10, 2), (11, 12, 13, 14, 2)]
 
 
-def mappings(path: Path) -> dict[int, int]:
-    """Return where this process maps parts of a file, by their offsets in it."""
-    lines = map(str.split, Path("/proc/self/maps").read_text(encoding="utf-8").splitlines())
-    return {int(fields[2], 16): int(fields[0].split("-")[0], 16) for fields in lines if fields[-1] == str(path)}
+def opened(library: Path, path: Path, graph: Graph) -> tuple[GraphSession, dict[str, npt.NDArray[Any]]]:
+    """Open a graph as the service does; return also the constants that it was given."""
+    is_encoder = graph.operator == fused_io.ENCODE
+    inputs = fused_io.ENCODE_INPUTS if is_encoder else fused_io.DECODE_INPUTS
+    outputs = fused_io.ENCODE_OUTPUTS if is_encoder else fused_io.DECODE_OUTPUTS
+    weights, config = Weights(path.parent).of(path.name), SessionConfig(intra_op_threads=1)
+    return GraphSession(path, config, inputs, outputs, operators=library, weights=weights), weights
 
 
 def answers(library: Path, encoder: Path, decoder: Path) -> list[Answer]:
@@ -50,28 +55,24 @@ def test_weights_that_are_not_aligned_are_refused(
     kernels_library: Path, tmp_path: Path, is_encoder: bool, shift: int
 ) -> None:
     path = saved(tmp_path, (shift, 0))[0 if is_encoder else 1]
-    with pytest.raises(BundleError, match="the token embedding is at an address that is not a multiple of 64"):
-        (open_encoder if is_encoder else open_decoder)(kernels_library, path)
+    graph = encode_graph(SHAPE) if is_encoder else decode_graph(SHAPE)
+    for open_graph in (open_encoder if is_encoder else open_decoder, partial(opened, graph=graph)):
+        with pytest.raises(BundleError, match="the token embedding is at an address that is not a multiple of 64"):
+            open_graph(kernels_library, path)
 
 
-def check_apart(session: GraphSession, graph: Graph, path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
+def check_apart(library: Path, path: Path, graph: Graph, arrays: dict[str, npt.NDArray[Any]]) -> None:
     """Bind each input and output to the memory of each table of weights."""
+    session, weights = opened(library, path, graph)
+    tables = [array for array in weights.values() if array.dtype == np.int8]
+    assert len(tables) == sum(array.dtype == np.int8 for array in graph.constants)
     outputs = fused_io.ENCODE_OUTPUTS if graph.operator == fused_io.ENCODE else fused_io.DECODE_OUTPUTS
-    begins = mappings(path.with_suffix(".bin"))
-    places = [
-        (int(entry.value), int(np.prod(tensor.dims)))
-        for tensor in onnx.load(path, load_external_data=False).graph.initializer
-        if tensor.data_type == onnx.TensorProto.INT8
-        for entry in tensor.external_data
-        if entry.key == "offset"
-    ]
-    assert len(places) == sum(array.dtype == np.int8 for array in graph.constants)
-    for offset, size in places:
-        begin = begins[offset]  # each tensor has a page of its own, and is mapped by itself
+    for table in tables:
+        begin, end = table.ctypes.data, table.ctypes.data + table.nbytes
         for name, array in arrays.items():
             # The array ends with the table's first bytes, or begins with its last: both are out of its own memory, but
             # the run must be refused before it reads or writes there.
-            for address in (begin - array.nbytes + 8, begin + size - 8):
+            for address in (begin - array.nbytes + 8, end - 8):
                 memory = {each: Buffer.of(other) for each, other in arrays.items()}
                 memory[name] = memory[name]._replace(address=address)
                 results = {each: memory.pop(each) for each in outputs}
@@ -86,6 +87,6 @@ def test_nothing_that_a_run_writes_is_a_weight(kernels_library: Path, tmp_path: 
     paths = saved(tmp_path, (0, 0))
     results: dict[str, npt.NDArray[Any]] = {name: np.zeros(2, np.int32) for name in fused_io.ENCODE_OUTPUTS}
     arrays = operators.encoder_inputs([(5, 6, 2), (7, 2)], [0, 1]) | results
-    check_apart(open_encoder(kernels_library, paths[0]), encode_graph(SHAPE), paths[0], arrays)
+    check_apart(kernels_library, paths[0], encode_graph(SHAPE), arrays)
     arrays = operators.decoder_inputs() | {"num_steps": np.zeros(1, np.int32)}
-    check_apart(open_decoder(kernels_library, paths[1]), decode_graph(SHAPE), paths[1], arrays)
+    check_apart(kernels_library, paths[1], decode_graph(SHAPE), arrays)

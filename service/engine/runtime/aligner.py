@@ -15,6 +15,7 @@ from service.domain.errors import Unavailable
 from service.engine.runner import RunTerminated
 from service.engine.runtime.session import Array, GraphSession, SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph
+from service.engine.runtime.weights import Weights
 
 _MAX_TOKENS = 1024  # per run, padding included, on either side: bounds the memory for the encoder's output
 _WIDTH = 8  # sources are padded to multiples: at other widths the attention kernel sums in another order
@@ -55,10 +56,15 @@ class PlainAligner:
 
     @classmethod
     def load(
-        cls, directory: Path, manifest: Manifest, encoder: SharedGraph | None, session_config: SessionConfig
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        encoder: SharedGraph | None,
+        session_config: SessionConfig,
+        weights: Weights | None = None,
     ) -> "PlainAligner | None":
         """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none, and
-        then needs no encoder.
+        then needs no encoder. For `weights` see `GraphSession`.
 
         Raises:
             DeviceUnavailable: the device can't be used here.
@@ -73,7 +79,9 @@ class PlainAligner:
         # workers.
         session_config = dataclasses.replace(session_config, intra_op_threads=1)
         path = directory / graphs.alignment
-        return cls(encoder, GraphSession(path, session_config, inputs, [graph_io.ATTENTION]), manifest)
+        constants = weights.of(graphs.alignment) if weights else None
+        session = GraphSession(path, session_config, inputs, [graph_io.ATTENTION], weights=constants)
+        return cls(encoder, session, manifest)
 
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
         """See `Aligner.align`."""

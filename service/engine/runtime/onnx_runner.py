@@ -17,6 +17,7 @@ from service.engine.runtime.session import Array, Binding, Buffer, SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph, num_workers
 from service.engine.runtime.step_inputs import StepInputs
 from service.engine.runtime.step_search import Need, Step, StepSearch
+from service.engine.runtime.weights import Weights
 from service.engine.search_state import SearchState
 
 _MAX_BINDINGS = 512
@@ -64,13 +65,18 @@ class OnnxRunner:
 
     @classmethod
     def load_for_workers(
-        cls, directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        config: EngineConfig,
+        session_config: SessionConfig,
+        weights: Weights | None = None,
     ) -> "list[OnnxRunner]":
         """Open a bundle's graphs like `load`, with a runner for each of `num_workers` workers; they share the slots."""
         workers = num_workers(session_config, config.max_slots)
         if config.max_slots is not None:
             config = dataclasses.replace(config, max_slots=config.max_slots // workers)
-        first = cls.load(directory, manifest, config, session_config, workers)
+        first = cls.load(directory, manifest, config, session_config, workers, weights)
         return [first, *(first.beside() for _ in range(workers - 1))]
 
     @classmethod
@@ -81,8 +87,10 @@ class OnnxRunner:
         config: EngineConfig,
         session_config: SessionConfig,
         workers: int = 1,
+        weights: Weights | None = None,
     ) -> "OnnxRunner":
-        """Open a bundle's graphs for the given number of workers, and reserve one worker's rows.
+        """Open a bundle's graphs for the given number of workers, and reserve one worker's rows. For `weights` see
+        `GraphSession`.
 
         Raises:
             DeviceUnavailable: the device can't be used here, or the kernels' library.
@@ -96,6 +104,7 @@ class OnnxRunner:
             graph_io.encoder_inputs(),
             graph_io.cross_names(num_layers),
             workers,
+            weights=weights,
         )
         decoder_step = SharedGraph(
             directory / manifest.graphs.decoder_step,
@@ -104,6 +113,7 @@ class OnnxRunner:
             graph_io.step_outputs(num_layers),
             workers,
             graph_io.SCORE_OUTPUTS,
+            weights,
         )
         kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
         shape = CacheShape(

@@ -15,6 +15,7 @@ from service.engine.runtime.kernels import find_kernels
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 from service.engine.runtime.shared_graph import num_workers
+from service.engine.runtime.weights import Weights
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,8 +46,10 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
         BundleError: a graph can't be opened, or does not match the expected interface.
     """
     if not manifest.is_fused:
-        plain = OnnxRunner.load_for_workers(directory, manifest, config, session_config)
-        return Runners(plain, PLAIN, PlainAligner.load(directory, manifest, plain[0].encoder, session_config))
+        # On a GPU, ONNX Runtime copies weights there while it opens a graph.
+        weights = Weights(directory, apart=True) if session_config.device == "cpu" else None
+        plain = OnnxRunner.load_for_workers(directory, manifest, config, session_config, weights)
+        return Runners(plain, PLAIN, PlainAligner.load(directory, manifest, plain[0].encoder, session_config, weights))
     kernels = find_kernels()
     graphs = FusedGraphs.load(directory, manifest, config, kernels.path, session_config)
     workers = _num_workers(directory, manifest, config, session_config)

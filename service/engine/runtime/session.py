@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,16 +156,15 @@ class GraphSession:
         """Open a graph whose inputs and outputs must have the given names; it may lack all of `optional_outputs`.
 
         `operators` is the library of its operators that are not ONNX Runtime's own. `weights` are its constants that
-        are stored in other files (`Weights`); without, ONNX Runtime maps these.
+        are stored in other files (`Weights`); the session reads them in their place, and lets go those that it has made
+        another copy of. Without, ONNX Runtime maps these files.
 
         Raises:
             DeviceUnavailable: the device has no provider, or the provider fell back to the CPU.
             BundleError: this ONNX Runtime can't run the file there, or its names differ.
         """
-        # The session reads them in their place.
-        self._constants = {name: ort.OrtValue.ortvalue_from_numpy(each) for name, each in (weights or {}).items()}
         try:
-            self._session = _open(path, config, operators, self._constants)
+            self._session = _open(path, config, operators, weights or {})
         except DeviceUnavailable:
             raise
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
@@ -243,7 +243,7 @@ def _open(
     path: Path,
     config: SessionConfig,
     operators: Path | None = None,
-    constants: Mapping[str, ort.OrtValue] | None = None,
+    weights: Mapping[str, Array] = MappingProxyType({}),
 ) -> ort.InferenceSession:
     provider = _PROVIDERS[config.device]
     if provider not in ort.get_available_providers():
@@ -258,8 +258,9 @@ def _open(
     options = _session_options(config)
     if operators is not None:
         options.register_custom_ops_library(str(operators))
-    for name, value in (constants or {}).items():
-        options.add_initializer(name, value)
+    constants = {name: ort.OrtValue.from_dlpack(array) for name, array in weights.items()}  # which keep the arrays
+    for name, constant in constants.items():
+        options.add_initializer(name, constant)
     session = ort.InferenceSession(path, options, providers=[provider], enable_fallback=0)
     if provider not in session.get_providers():
         raise _does_not_start(config.device, "it fell back to the CPU")

@@ -14,6 +14,7 @@ import numpy as np
 
 from service.engine.cpus import available_cpus
 from service.engine.runtime.session import GraphSession, SessionConfig
+from service.engine.runtime.weights import Weights
 
 _MAX_LANES = 4  # each reads all weights in each step: more workers would be limited by memory bandwidth
 _MIN_SLOTS_PER_LANE = 16
@@ -39,14 +40,16 @@ class SharedGraph:
         outputs: Sequence[str],
         workers: int,
         optional_outputs: Sequence[str] = (),
+        weights: Weights | None = None,
     ) -> None:
         """Open a graph like `GraphSession`, and raise the same."""
-        self._alone = GraphSession(path, config, inputs, outputs, optional_outputs)
+        constants = weights.of(path.name) if weights else None
+        self._alone = GraphSession(path, config, inputs, outputs, optional_outputs, weights=constants)
         self._beside_others = self._alone
         if workers > 1:
             threads = (config.intra_op_threads or available_cpus()) // workers
             narrow = dataclasses.replace(config, intra_op_threads=threads)
-            self._beside_others = GraphSession(path, narrow, inputs, outputs, optional_outputs)
+            self._beside_others = GraphSession(path, narrow, inputs, outputs, optional_outputs, weights=constants)
 
     def session(self, *, is_alone: bool) -> GraphSession:
         """Return the session for a worker that runs alone, or for one among several."""

@@ -15,8 +15,8 @@ from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.checks import GraphError, check_alignment
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import AlignmentRun, GraphPair
-from export.graphs.external_data import external_data
 from export.graphs.tracing import trace_alignment, trace_encoder
+from export.graphs.weights_file import WeightsFile
 from service.bundle.manifest_parts import LanguagePair, ModelShape
 from tests.export.graphs.test_variants import VARIANTS
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
@@ -51,10 +51,9 @@ def shape(model: Transformer) -> ModelShape:
 @pytest.fixture(scope="module")
 def files(name: str, model: Transformer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("alignment")
-    trace_encoder(model, directory / "encoder.onnx")
-    path = directory / "alignment.onnx"
-    # Weights in files beside the graph, as models of more than 2 GiB require.
-    assert trace_alignment(model, CHOICES[name], path, external_data_bytes=1000) == [path, external_data(path)]
+    with WeightsFile(directory) as file:
+        trace_encoder(model, directory / "encoder.onnx", file)
+        trace_alignment(model, CHOICES[name], directory / "alignment.onnx", file)
     return directory
 
 

@@ -1,6 +1,5 @@
 """Graphs of models that differ from the shipped one in every choice: post-norm, no biases, nothing shared."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
 from export.graphs.tracing import trace_decoder_step, trace_encoder
+from export.graphs.weights_file import WeightsFile
 from service.bundle.graph_io import NO_TOKEN
 from service.bundle.manifest_parts import ModelShape
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
@@ -76,9 +76,9 @@ def shape() -> ModelShape:
 def graphs(model: Transformer, shape: ModelShape, tmp_path_factory: pytest.TempPathFactory) -> GraphPair:
     directory = tmp_path_factory.mktemp("graphs")
     encoder, step = directory / "encoder.onnx", directory / "step.onnx"
-    # Weights in files beside the graph, as models of more than 2 GiB require.
-    assert trace_encoder(model, encoder, external_data_bytes=1000) == [encoder, Path(f"{encoder}.data")]
-    assert trace_decoder_step(model, SUPPRESSED, step) == [step]
+    with WeightsFile(directory) as file:
+        trace_encoder(model, encoder, file)
+        trace_decoder_step(model, SUPPRESSED, step, file)
     check_encoder(encoder, shape)
     check_decoder_step(step, shape)
     return GraphPair(encoder, step, shape, num_threads=1)

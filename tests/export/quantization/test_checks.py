@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from export.graphs.checks import GraphError
+from export.graphs.weights_file import WEIGHTS
 from export.quantization.checks import check_fused
-from export.quantization.weights_file import WEIGHTS
 from export.quantize import DECODER
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest

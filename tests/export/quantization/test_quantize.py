@@ -5,23 +5,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from click.testing import CliRunner
 from torch import Tensor
 
 from export.cli import main
 from export.convert import convert, write_bundle
+from export.graphs.weights_file import WEIGHTS
 from export.importers.imported import ImportedCheckpoint
 from export.importers.native import import_native
 from export.quantization import fused_graphs
-from export.quantization.weights_file import WEIGHTS
 from export.verify import VerificationError
 from service.bundle.checksums import check_intact
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import SessionConfig
+from tests.export.stored_weights import check_stored_once
 from tests.servers import REPOSITORY
 
 EN_HI = REPOSITORY / "checkpoints" / "en-hi"
@@ -47,18 +47,9 @@ def test_the_bundle_is_complete_and_says_how_near_it_is(quantized: tuple[Path, M
     assert 0.0 <= manifest.verification["alignment"]["share_found_int8"] <= 1.0
 
 
-def test_every_weight_is_stored_once(checkpoint: Path, quantized: tuple[Path, Manifest]) -> None:
+def test_every_weight_is_stored_once(quantized: tuple[Path, Manifest]) -> None:
     directory, manifest = quantized
-    ranges = set()
-    for name in manifest.graphs.files:
-        for tensor in onnx.load(directory / name, load_external_data=False).graph.initializer:
-            said = {entry.key: entry.value for entry in tensor.external_data}
-            if said:
-                assert said["location"] == WEIGHTS
-                ranges.add((int(said["offset"]), int(said["length"])))
-    assert all(offset % 64 == 0 for offset, _ in ranges)
-    ends = [offset + length for offset, length in sorted(ranges)]
-    assert all(end <= begin for end, (begin, _) in zip(ends, sorted(ranges)[1:], strict=False))
+    check_stored_once(directory, manifest.graphs.files)
     # A byte for each weight, however many graphs read it, and what is float32 or fills blocks.
     config = import_native(EN_HI).model.config
     shipped = (REPOSITORY / "models" / "en-hi" / "1" / WEIGHTS).stat().st_size

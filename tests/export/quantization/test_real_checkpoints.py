@@ -7,9 +7,9 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from export.convert import convert
+from export.graphs.weights_file import WEIGHTS
 from export.quantization import fused_graphs
 from export.quantization.weights import BLOCK_COLUMNS
-from export.quantization.weights_file import WEIGHTS
 from service.bundle.manifest import Manifest
 from tests.export.huggingface import checkpoints
 

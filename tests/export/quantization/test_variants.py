@@ -10,8 +10,8 @@ import torch
 from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.streamed import StreamedTransformer
+from export.graphs.weights_file import WeightsFile
 from export.quantization.fused_graphs import FusedGraphs, with_recorded
-from export.quantization.weights_file import WeightsFile
 from export.quantize import DECODER
 from tests.export.graphs import test_variants
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from service.bundle import fused_io
 from service.engine.batch import Batch
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.fused_runner import FusedGraphs, FusedRunner
+from tests.references.bfloat16 import NAN
 from tests.unit.engine.recorder import new_sequence
 
 SPEC = RunnerSpec(4, 32, 64, eos_id=2, decoder_start_id=1, bytes_per_slot=1)
@@ -125,7 +125,7 @@ def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     assert shapes == {
         "control": (16,), "rows": (4, 208), "output_ids": (4, 32), "history": (4, 32), "hypotheses": (8, 16),
         "hypothesis_ids": (8, 32), "self_cache": (4, 2, 2, 3, 2, 256), "cross_cache": (4, 2, 4, 3, 2, 256),
-            "attention": (0, 0, 0),
+        "attention": (0, 0, 0),
     }  # fmt: skip
     for name in ("self_cache", "cross_cache"):
         assert here.decoder.bound[name].ctypes.data % 64 == 0
@@ -139,10 +139,10 @@ def test_rows_of_a_sequence_that_failed_are_zeroed_where_their_slots_are() -> No
     here.runner.search(1, RunLimits(1))
     caches = [here.decoder.bound[name] for name in ("self_cache", "cross_cache")]
     for cache in caches:
-        cache[:] = np.nan
+        cache[:] = NAN
     here.runner.clear(failed.slots)
     for cache in caches:
-        assert [bool(np.isnan(slot).any()) for slot in cache] == [True, False, True, True]
+        assert [bool((slot == NAN).any()) for slot in cache] == [True, False, True, True]
 
 
 def test_an_interrupt_stays_until_it_is_cleared_and_termination_until_a_reset() -> None:

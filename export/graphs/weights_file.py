@@ -1,4 +1,4 @@
-"""The one file of an int8 bundle's weights, written tensor by tensor; its graphs refer to ranges of it."""
+"""The one file of a bundle's weights, written tensor by tensor; its graphs refer to ranges of it."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,8 +11,9 @@ import onnx
 from numpy import typing as npt
 
 WEIGHTS = "weights.bin"
-ALIGNMENT = 64  # bytes; the kernels read weights where the file is mapped
-_INLINE_BYTES = 256  # smaller constants are in the graphs
+ALIGNMENT = 64  # bytes; the kernels read weights in their place
+INLINE_BYTES = 256  # smaller constants are in the graphs
+_LARGE_BYTES = 1024**3
 
 
 class WeightsFile:
@@ -36,7 +37,7 @@ class WeightsFile:
         key = hashlib.sha256(f"{data.dtype.str} {data.shape}".encode())
         key.update(data.data.cast("B") if data.size else b"")
         if (known := self._tensors.get(key.digest())) is None:
-            if data.nbytes < _INLINE_BYTES:
+            if data.nbytes < INLINE_BYTES:
                 known = inline(name, data)
             else:
                 known = self.add_parts(name, data.dtype, data.shape, [data])
@@ -54,9 +55,16 @@ class WeightsFile:
         tensor = _described(name, np.dtype(dtype), shape)
         tensor.data_location = onnx.TensorProto.EXTERNAL
         length = self._file.tell() - begin
+        self._file.flush()  # a graph is run before the next one's weights are written
         for key, value in (("location", WEIGHTS), ("offset", str(begin)), ("length", str(length))):
             tensor.external_data.add(key=key, value=value)
         return tensor
+
+
+def has_large_weights(directory: Path) -> bool:
+    """Return whether a bundle's weights are gigabytes, which fit into memory once but not many times."""
+    path = directory / WEIGHTS
+    return path.exists() and path.stat().st_size > _LARGE_BYTES
 
 
 def inline(name: str, array: npt.NDArray[Any]) -> onnx.TensorProto:

@@ -1,0 +1,57 @@
+"""The graphs of a bundle share one file of weights, in which everything is once."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from export.graphs.alignment_graph import AlignmentHeads
+from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
+from export.graphs.weights_file import INLINE_BYTES, WEIGHTS, WeightsFile, has_large_weights
+from tests.export.stored_weights import check_stored_once
+from tests.export.tiny_models import tiny_config, tiny_model
+
+GRAPHS = ("encoder.onnx", "decoder_step.onnx", "alignment.onnx")
+
+
+def test_what_several_graphs_use_is_stored_once(tmp_path: Path) -> None:
+    """The embedding, which is the projection, too; positions; and of a decoder's layers all that alignments need."""
+    # Of smaller weights, torch would compute the parts that alignments need.
+    model = tiny_model(tiny_config(d_model=64, num_encoder_layers=1, num_decoder_layers=1))
+    with WeightsFile(tmp_path) as file:
+        trace_encoder(model, tmp_path / GRAPHS[0], file)
+        trace_decoder_step(model, [0, 1], tmp_path / GRAPHS[1], file)
+        trace_alignment(model, AlignmentHeads(0, (0, 2)), tmp_path / GRAPHS[2], file)
+    weights = sum(parameter.nbytes for parameter in model.parameters()) + model.encoder.embedding.positions.nbytes
+    assert 0.95 * weights < check_stored_once(tmp_path, GRAPHS) < 1.05 * weights
+    assert sum((tmp_path / name).stat().st_size for name in GRAPHS) < 100_000
+
+
+def test_equal_constants_are_one_and_small_ones_are_inline(tmp_path: Path) -> None:
+    values = np.arange(INLINE_BYTES // 4, dtype=np.float32)
+    with WeightsFile(tmp_path) as file:
+        first, small, other, again, reshaped = (
+            file.add(name, array)
+            for name, array in (
+                ("first", values),
+                ("small", values[:-1]),
+                ("other", values + 1),
+                ("again", values.copy()),
+                ("reshaped", values.reshape(2, -1)),
+            )
+        )
+    assert first is again
+    assert numpy_helper.to_array(small).tolist() == values[:-1].tolist()
+    assert [tensor.data_location for tensor in (small, other)] == [onnx.TensorProto.DEFAULT, onnx.TensorProto.EXTERNAL]
+    for tensor, expected in ((first, values), (other, values + 1), (reshaped, values.reshape(2, -1))):
+        np.testing.assert_array_equal(numpy_helper.to_array(tensor, str(tmp_path)), expected)
+    assert (tmp_path / WEIGHTS).stat().st_size == 3 * INLINE_BYTES
+
+
+def test_gigabytes_are_large(tmp_path: Path) -> None:
+    assert not has_large_weights(tmp_path)
+    for size, is_large in ((1024**3, False), (1024**3 + 1, True)):
+        with (tmp_path / WEIGHTS).open("wb") as file:
+            file.truncate(size)  # a hole, which takes no space
+        assert has_large_weights(tmp_path) == is_large
