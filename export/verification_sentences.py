@@ -91,7 +91,8 @@ def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -
 def bounded(sentences: Sequence[Sentence], num_weights: int) -> list[Sentence]:
     """Return as many of them, evenly spread, as `MAX_WORK` or `LEAST_TOKENS` allow for a model of this size.
 
-    It is at least one. If not all are allowed, half of what is saved comes from fewer sentences, half from shorter outputs.
+    It is at least one. If not all are allowed, half of what is saved comes from fewer sentences, half from shorter
+    outputs.
     """
     room = max(MAX_WORK / num_weights, LEAST_TOKENS)
     work = sum(map(_num_tokens, sentences))
