@@ -19,7 +19,7 @@ from export.architecture.layers import final_norm
 from export.architecture.transformer import ENCODER_TABLE, padding_mask, projection_table, target_table
 
 _ROWS_AT_ONCE = 16_384  # of the projection
-LARGEST = 127  # level of 8 bits with a sign
+LARGEST = 127  # level of 8 bits with a sign; -128 is unused: the range is symmetric
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
