@@ -75,7 +75,7 @@ def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNo
     )
 
 
-class FusedGraphs:
+class FusedNodes:
     """Makes both nodes of a model, whose constants it writes to a file of weights."""
 
     def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor], file: WeightsFile) -> None:
