@@ -14,7 +14,7 @@ from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
 from export.quantization.agreement import FARTHER, LITTLE, Agreement, Decoded, agreement, decode
 from export.quantization.checks import check_fused
-from export.quantization.fused_graphs import FusedGraphs, FusedNode, with_recorded
+from export.quantization.fused_graphs import FusedNode, FusedNodes, with_recorded
 from export.stages import Stages
 from export.verification_sentences import Sentence, alignment_sentences, golden_sentences, random_sentences
 from export.verify import VerificationError, golden_pair
@@ -47,7 +47,7 @@ def write_int8(
     shape = ModelShape(config.num_decoder_layers, config.num_heads, config.head_size, config.target_vocabulary_size)
     graphs = Graphs(decoder_step=DECODER)
     with WeightsFile(directory) as file:
-        made = FusedGraphs(config, weights, file)
+        made = FusedNodes(config, weights, file)
         encode_node = made.encode_node()
         decode_node = made.decode_node(checkpoint.suppressed_ids, renormalizes=checkpoint.renormalizes)
     encode_node.save(directory / graphs.encoder, config)

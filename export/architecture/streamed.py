@@ -16,10 +16,10 @@ from export.architecture.decoder import DecoderLayer
 from export.architecture.embedding import sinusoidal_table
 from export.architecture.encoder import EncoderLayer
 from export.architecture.layers import final_norm
-from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION, padding_mask
+from export.architecture.transformer import ENCODER_TABLE, padding_mask, projection_table, target_table
 
 _ROWS_AT_ONCE = 16_384  # of the projection
-LARGEST = 127  # level of 8 bits with a sign
+LARGEST = 127  # level of 8 bits with a sign; -128 is unused: the range is symmetric
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
@@ -53,7 +53,7 @@ class StreamedTransformer:
         for index in range(config.num_encoder_layers):
             memory = self._loaded(EncoderLayer(config), f"encoder.layers.{index}")(memory, mask)
         memory = self._loaded(final_norm(config), "encoder.final_norm")(memory)
-        x = self._embedded(ENCODER_TABLE if config.share_embeddings else DECODER_TABLE, target_ids)
+        x = self._embedded(target_table(config), target_ids)
         for index in range(config.num_decoder_layers):
             layer = self._loaded(DecoderLayer(config), f"decoder.layers.{index}")
             if attention is not None:
@@ -66,8 +66,7 @@ class StreamedTransformer:
     def logits(self, hidden: Tensor) -> Iterator[Tensor]:
         """Yield the logits of (n, d), some of the vocabulary at a time: (n, up to 16,384) each."""
         config = self._config
-        shared = ENCODER_TABLE if config.share_embeddings else DECODER_TABLE
-        table = self._weights[shared if config.tie_projection else PROJECTION]
+        table = self._weights[projection_table(config)]
         bias = self._weights["projection.bias"].float() if config.projection_bias else None
         hidden = _rounded_inputs(hidden) if self._rounds else hidden
         for begin in range(0, len(table), _ROWS_AT_ONCE):

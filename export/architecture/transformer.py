@@ -15,6 +15,16 @@ PROJECTION = "projection.weight"
 _MAX_LISTED = 40
 
 
+def target_table(config: ModelConfig) -> str:
+    """Return the name under which `Transformer.weights` has the target side's embedding."""
+    return ENCODER_TABLE if config.share_embeddings else DECODER_TABLE
+
+
+def projection_table(config: ModelConfig) -> str:
+    """Return the name under which `Transformer.weights` has the projection's weight."""
+    return target_table(config) if config.tie_projection else PROJECTION
+
+
 class Transformer(nn.Module):
     """Encoder-decoder Transformer; `forward` is the teacher-forced pass that training and verification use."""
 
@@ -42,7 +52,7 @@ class Transformer(nn.Module):
         if self.config.share_embeddings:
             shared[DECODER_TABLE] = ENCODER_TABLE
         if self.config.tie_projection:
-            shared[PROJECTION] = shared.get(DECODER_TABLE, DECODER_TABLE)
+            shared[PROJECTION] = projection_table(self.config)
         return shared
 
     def weights(self) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from export.architecture.config import ModelConfig
 from export.architecture.embedding import sinusoidal_table
-from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.architecture.transformer import ENCODER_TABLE, PROJECTION, projection_table, target_table
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import NAMES, declared
@@ -75,7 +75,7 @@ def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNo
     )
 
 
-class FusedGraphs:
+class FusedNodes:
     """Makes both nodes of a model, whose constants it writes to a file of weights."""
 
     def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor], file: WeightsFile) -> None:
@@ -105,9 +105,7 @@ class FusedGraphs:
     def decode_node(self, suppressed_ids: Sequence[int], *, renormalizes: bool) -> FusedNode:
         """Return the node `Decode`, which never chooses `suppressed_ids`. See `with_recorded`."""
         config = self._config
-        constants = self._embedding(
-            ENCODER_TABLE if config.share_embeddings else DECODER_TABLE, config.max_target_positions
-        )
+        constants = self._embedding(target_table(config), config.max_target_positions)
         for index in range(config.num_decoder_layers):
             layer = f"decoder.layers.{index}"
             constants += self._norm(f"{layer}.self_attention_residual.norm")
@@ -149,8 +147,7 @@ class FusedGraphs:
         ]
 
     def _projection(self) -> Constants:
-        shared = ENCODER_TABLE if self._config.share_embeddings else DECODER_TABLE
-        table = self._table(shared if self._config.tie_projection else PROJECTION)
+        table = self._table(projection_table(self._config))
         bias = np.zeros(self._config.target_vocabulary_size, np.float32)
         if self._config.projection_bias:
             bias = self._floats("projection.bias")

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy import typing as npt
 
-LARGEST = 127  # -128 is unused: the range is symmetric
+from export.architecture.streamed import LARGEST
+
 BLOCK_COLUMNS, GROUP_INPUTS = 64, 4  # `kernels/src/compute/compute.h`
 _NOTHING = 1e-30  # smaller values have no scale that float32 can represent precisely enough
 

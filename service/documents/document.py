@@ -89,12 +89,6 @@ def has_words(text: str) -> bool:
     return any(map(str.isalpha, text))
 
 
-def trimmed(source: str, start: int, end: int) -> tuple[int, int]:
-    """Return the stretch without white space around it."""
-    text = source[start:end]
-    return end - len(text.lstrip()) if text.strip() else start, start + len(text.rstrip())
-
-
 class Spliced:
     """A source whose slots are replaced."""
 

@@ -49,9 +49,7 @@ class InferenceStatistics:
 
     def took(self, phase: Phase, seconds: float) -> None:
         """Record how long a call's texts took to tokenize, or its translations to detokenize."""
-        took = self.tokenize if phase is Phase.TOKENIZE else self.detokenize
-        took.count += 1
-        took.seconds += seconds
+        (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
 
     def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
         """Record the times of a call's decoded sequences."""

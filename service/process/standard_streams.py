@@ -73,24 +73,14 @@ class Descriptor(io.RawIOBase):
         return len(data)
 
 
-class QueuedText(io.TextIOBase):
-    """Text for a file descriptor, written by a thread of its own. Printing never blocks, on any thread.
-
-    Text beyond the queue's size, `_MOST_WAITING_BYTES`, is dropped, as is text that can't be written; when lines can be
-    written again, `tell_missing` is called with the number of dropped ones, on the writing thread.
-    """
+class _DescriptorText(io.TextIOBase):
+    """Text for a file descriptor."""
 
     encoding = "utf-8"
     errors = "backslashreplace"
 
-    def __init__(self, number: int, tell_missing: Callable[[int], object]) -> None:
+    def __init__(self, number: int) -> None:
         self._number = number
-        self._tell_missing = tell_missing
-        self._chunks: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
-        self._lock = threading.RLock()  # a finalizer may print on the thread that holds it
-        self._waiting_bytes = 0
-        self._num_missing = 0
-        threading.Thread(target=self._write_chunks, name=f"descriptor {number}", daemon=True).start()
 
     def writable(self) -> bool:
         """See `io.TextIOBase`."""
@@ -99,6 +89,23 @@ class QueuedText(io.TextIOBase):
     def fileno(self) -> int:
         """See `io.TextIOBase`."""
         return self._number
+
+
+class QueuedText(_DescriptorText):
+    """Text for a file descriptor, written by a thread of its own. Printing never blocks, on any thread.
+
+    Text beyond the queue's size, `_MOST_WAITING_BYTES`, is dropped, as is text that can't be written; when lines can be
+    written again, `tell_missing` is called with the number of dropped ones, on the writing thread.
+    """
+
+    def __init__(self, number: int, tell_missing: Callable[[int], object]) -> None:
+        super().__init__(number)
+        self._tell_missing = tell_missing
+        self._chunks: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
+        self._lock = threading.RLock()  # a finalizer may print on the thread that holds it
+        self._waiting_bytes = 0
+        self._num_missing = 0
+        threading.Thread(target=self._write_chunks, name=f"descriptor {number}", daemon=True).start()
 
     def isatty(self) -> bool:
         """See `io.TextIOBase`."""
@@ -143,22 +150,8 @@ class QueuedText(io.TextIOBase):
                 self._tell_missing(num_missing)
 
 
-class HastyText(io.TextIOBase):
+class HastyText(_DescriptorText):
     """Text for a file descriptor, written at once or, if that would block, not at all. Needs no thread."""
-
-    encoding = "utf-8"
-    errors = "backslashreplace"
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def writable(self) -> bool:
-        """See `io.TextIOBase`."""
-        return True
-
-    def fileno(self) -> int:
-        """See `io.TextIOBase`."""
-        return self._number
 
     def write(self, text: str) -> int:
         """Write the text, or the part of it that does not block."""

@@ -24,7 +24,7 @@ class Callers:
 
     def _run(self) -> None:
         address, tls, api_keys = self._call
-        while not self._stopped.is_set():
+        while not self._stopped.wait(0.01):
             try:
                 with Client(address, tls=tls, api_key=api_keys()) as client:
                     for _ in range(3):

@@ -81,7 +81,7 @@ class Callers:
         try:
             with channel:
                 stub = pb_grpc.TranslationServiceStub(channel)
-                while not self._ended.is_set():
+                while not self._ended.wait(0.01):
                     began = time.monotonic()
                     response = stub.Translate(request, timeout=patient(30))
                     texts = tuple(each.text for each in response.translations)

@@ -65,12 +65,12 @@ def test_threads_of_grpc_do_not_preempt_the_event_loop(start: Any) -> None:
 def test_every_accepted_call_is_answered_on_a_stop_signal(start: Any, number: int) -> None:
     process = start("--max-slots", "2")
     with Client(process.address) as client, ThreadPoolExecutor(16) as pool:
-        calls = [pool.submit(client.translate, distinct_texts(4), "en", "de") for _ in range(16)]
+        calls = [pool.submit(client.translate, distinct_texts(12), "en", "de") for _ in range(16)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [16.0])
         process.signal(number)
         eventually(lambda: process.get("/readyz")[0] == 503)
         assert not all(call.done() for call in calls)  # otherwise this test proves nothing
-        assert [len(call.result(timeout=patient(60))) for call in calls] == [4] * 16
+        assert [len(call.result(timeout=patient(60))) for call in calls] == [12] * 16
     code, _, errors = process.wait()
     assert (code, errors) == (0, "")
 

@@ -110,17 +110,25 @@ def call_each(process: ServerProcess) -> None:
             assert len(client.translate(distinct_texts(1), "en", "de")) == 1
 
 
-def test_two_workers_serve_on_one_port_and_end_as_one_server(start: Start) -> None:
+def test_two_workers_serve_on_one_port_and_end_as_one_server(start: Start, sockets: Path, tiny_models: Path) -> None:
+    """Their sockets are in a folder of the user, which goes with them, and no other server shares their port."""
     process = start()
     workers = workers_of(process)
     assert len(listening(process)) == 2
     call_each(process)
+    (folder,) = sockets.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in folder.iterdir()} >= {"worker-0.metrics", "worker-1.admin"}
+    code, line = refused("--port", str(process.port), "--models", str(tiny_models))
+    assert code == 71
+    assert "Address already in use" in line
     process.signal(signal.SIGTERM)
     assert process.wait() == (0, "", "")
     assert not [worker for worker in workers if worker.is_running()]
+    assert not list(sockets.iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)])
 def test_every_accepted_call_is_answered_though_all_processes_are_signalled(start: Start, number: int) -> None:
     process = start("--max-slots", "2", "--grace-seconds", "600")
     with ExitStack() as stack, ThreadPoolExecutor(16) as pool:
@@ -233,23 +241,6 @@ def test_what_can_not_be_served_is_told_once(tmp_path: Path, tiny_models: Path) 
         code, line = refused("--port", str(port), "--models", str(tiny_models))
     assert code == 71
     assert line.startswith(f"dragoman: can't listen on 127.0.0.1:{port} for gRPC: Address already in use.")
-
-
-def test_a_second_server_does_not_share_the_port(start: Start, tiny_models: Path) -> None:
-    process = start()
-    code, line = refused("--port", str(process.port), "--models", str(tiny_models))
-    assert code == 71
-    assert "Address already in use" in line
-
-
-def test_sockets_are_in_a_folder_of_the_user_and_removed(start: Start, sockets: Path) -> None:
-    process = start()
-    (folder,) = sockets.iterdir()
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert {path.name for path in folder.iterdir()} >= {"worker-0.metrics", "worker-1.admin"}
-    process.signal(signal.SIGTERM)
-    assert process.wait()[0] == 0
-    assert not list(sockets.iterdir())
 
 
 def test_the_ports_of_http_are_those_of_the_whole_server(start: Start) -> None:

@@ -579,7 +579,7 @@ class Traffic:
 
     def _call(self) -> None:
         with triton.InferenceServerClient(EXPLICIT) as own:
-            while not self._ended.is_set() and not self.failures:
+            while not self._ended.wait(0.01) and not self.failures:
                 try:
                     result = own.infer("tiny", inputs(GOLDEN_TEXTS), client_timeout=SECONDS)
                     version = result.get_response().model_version

@@ -47,7 +47,7 @@ def prometheus(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Prometheu
 
 def _load(server: InProcessServer, done: threading.Event) -> None:
     with server.client() as client:
-        while not done.is_set():
+        while not done.wait(0.02):
             for texts in (distinct_texts(4), ["Hello"]):
                 client.translate(texts, "en", "de")
             with contextlib.suppress(ClientError):

@@ -153,7 +153,7 @@ def test_nothing_is_computed_for_a_call_that_is_over(tiny_models: Path, proved: 
 
 def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved) -> None:
     """Texts planned off the event loop: 5,000 characters, small HTML, a detection."""
-    with serving(tiny_models, *LARGE_SERVER) as (server, _):
+    with serving(tiny_models, "--grace-seconds", "1", *LARGE_SERVER) as (server, _):
         attacker = Attacker(server.address)
         attack = Attack("<p>a", 3 * MIB, LATE, num_calls=12, deadline_seconds=45.0, options={"mime_type": "text/html"})
         sent = attacker.send(attack, attack.size)

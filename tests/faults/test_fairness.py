@@ -104,14 +104,14 @@ def test_a_greedy_caller_gets_nobody_else_refused(
 
 
 def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) -> None:
-    server = serve(max_slots=1, max_waiting=40)
+    server = serve(max_slots=1, max_waiting=160)  # many: a busy machine decodes some until this thread goes on
     engine = server.server.models[0].engine
     with connection(server.address) as one, connection(server.address) as other:
         greedy, small = (pb_grpc.TranslationServiceStub(each) for each in (one, other))
-        calls = [greedy.Translate.future(request_of(1), timeout=patient(60)) for _ in range(80)]
+        calls = [greedy.Translate.future(request_of(1), timeout=patient(60)) for _ in range(240)]
         eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") > 0)
         assert small.Translate(request_of(1), timeout=patient(60)).translations
-        assert engine.snapshot().num_waiting > 20, "it is as full as it was"
+        assert engine.snapshot().num_waiting > 40, "it is as full as it was"
         for call in calls:
             call.cancel()
 

@@ -4,7 +4,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,7 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
     with ThreadPoolExecutor(9) as pool:
         ending = pool.submit(process.wait, 2 * BOUND_SECONDS)  # reads the log meanwhile, otherwise its pipe fills up
         while not ending.done():
+            wait([ending], 0.05)  # refusals come at once
             calls = [pool.submit(ask, process.address) for _ in range(8)]
             answers += [call.result(BOUND_SECONDS) for call in calls]
         code, _, err = ending.result()

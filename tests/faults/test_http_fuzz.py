@@ -285,7 +285,7 @@ def fetched(server: InProcessServer, document: Any) -> int:
     return call(server.http_url, "POST", f"{path}/result", key, x_api_key=KEY).status
 
 
-@pytest.mark.parametrize("number", [60, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize("number", [30, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
     source = random.Random(19)
     routes = [route for route in routes_of(server).all if route.max_body_bytes]

@@ -21,7 +21,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 
 STOP_SECONDS = patient(10.0)  # of a server without calls; half a second on an idle machine
-FORMATS = ("text", "json")
+FORMATS = ("text", pytest.param("json", marks=pytest.mark.full))  # which one stream writes
 
 
 @pytest.fixture

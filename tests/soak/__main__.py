@@ -1,5 +1,6 @@
 """`make soak`: a real server under an hour of mixed traffic; it must stay stable, and every answer must be right."""
 
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -8,7 +9,7 @@ import click
 
 from benchmarks.workload import SENTENCES, held_out_texts
 from tests.faults.proofs import PROVED, write_proof
-from tests.soak.calls import distinct_calls
+from tests.soak.calls import distinct_calls, load, save
 from tests.soak.planted_server import PLANTS
 from tests.soak.reloads import bundles_of
 from tests.soak.soak import Soak, answered_alone
@@ -34,6 +35,12 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="Sentences in the models' source language, up to the first tab of each line.",
 )
 @click.option("--calls-per-kind", default=6, show_default=True, help="Distinct calls of each kind, for each model.")
+@click.option(
+    "--answers",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Take the answers that each call gets alone from this file; write it if it does not exist.",
+)
+@click.option("--most-rate", default=math.inf, help="Calls per second, even if half of what is possible is more.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
 @click.option("--plant", type=click.Choice(sorted(PLANTS)), help="Serve with this fault, which must be found.")
 @click.option(
@@ -49,6 +56,8 @@ def main(
     second_models: Path,
     texts: Path,
     calls_per_kind: int,
+    answers: Path | None,
+    most_rate: float,
     workers: int,
     plant: str | None,
     output: Path,
@@ -65,10 +74,15 @@ def main(
     sentences = held_out_texts(texts)
     calls = distinct_calls(first, sentences, calls_per_kind)
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        click.echo(f"{len(calls)} distinct calls are answered alone, by either version of their models ...")
-        asked = answered_alone(calls, (first, second), sentences, Path(folder))
+        if answers is not None and answers.exists():
+            asked = load(answers)
+        else:
+            click.echo(f"{len(calls)} distinct calls are answered alone, by either version of their models ...")
+            asked = answered_alone(calls, (first, second), sentences, Path(folder))
+        if answers is not None:
+            save(asked, answers)
         versions, seconds = (first, second), minutes * 60.0
-        soak = Soak(Path(folder), asked, versions, sentences, seconds, plant or "", workers, output.parent)
+        soak = Soak(Path(folder), asked, versions, sentences, seconds, plant or "", workers, output.parent, most_rate)
         outcome = soak.run()
     numbers = outcome.numbers() | {"minutes": minutes, "workers": workers}
     write_proof(

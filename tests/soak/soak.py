@@ -163,8 +163,10 @@ class Soak:
         plant: str,
         workers: int,
         log_folder: Path,
+        most_rate: float,
     ) -> None:
         """Take `place`, a folder that is empty or in which only `answered_alone` has worked."""
+        self._most_rate = most_rate
         self._place, self._versions, self._seconds = place, versions, seconds
         self._log = log_folder / "soak-server.log"
         self._calls = place / "calls.json"
@@ -207,7 +209,7 @@ class Soak:
         return _num_calls([client]) / float(client.reports[-1][1]["seconds"])
 
     def _soak(self, server: RunningServer, capacity: float, findings: list[str]) -> Outcome:
-        rate = max(LOAD_SHARE * capacity, MIN_RATE)
+        rate = min(max(LOAD_SHARE * capacity, MIN_RATE), self._most_rate)
         click.echo(
             f"The most is about {capacity:.0f} calls/s; {rate:.0f} calls/s for {self._seconds / 60:.1f} minutes."
         )
@@ -260,7 +262,7 @@ class Soak:
         rate: float,
     ) -> int:
         """Reload, kill clients and report progress until the time is over; return how many clients were killed."""
-        period = min(max(self._seconds / 20, 1.5), 30.0)  # several rounds of all steps: memory must not seem to grow
+        period = min(max(self._seconds / 20, 2.5), 30.0)  # several rounds of all steps: memory must not seem to grow
         num_killed, due, told, seen = 0, started + period, started, 0
         doomed: Client | None = None
         try:

@@ -12,7 +12,10 @@ from benchmarks.servers import RunningServer
 from tests.patience import patient
 
 TIMEOUT_SECONDS = patient(30.0)
-_READER = "service.documents.child"
+# Modules whose processes read one document, or try one bundle, and end.
+SHORT_LIVED = {"service.documents.child", "service.models.trial_process"}
+# Until a new process has loaded its own program it has its parent's command line, and its parent's memory once more.
+NEW_SECONDS = 2.0
 GAUGES = {
     "tasks": "dragoman_event_loop_tasks",
     "inflight": "dragoman_inflight_requests",
@@ -75,7 +78,7 @@ class Watch:
 def sample_of(server: RunningServer) -> dict[str, float]:
     """Return the server's present state; of its memory, pages that worker processes share once for each."""
     totals = metrics_of(server)
-    held = [_held_by(process) for process in (server.process, *server.process.children(recursive=True))]
+    held = [held_by(process) for process in (server.process, *server.process.children(recursive=True))]
     rss, threads, descriptors = (float(sum(values)) for values in zip(*held, strict=True))
     return {
         "rss_mib": rss / 2**20,
@@ -85,10 +88,11 @@ def sample_of(server: RunningServer) -> dict[str, float]:
     }
 
 
-def _held_by(process: psutil.Process) -> tuple[int, int, int]:
-    """Return a process's memory, threads and descriptors; none of one that reads a document, and ends with it."""
+def held_by(process: psutil.Process) -> tuple[int, int, int]:
+    """Return a process's memory, threads and descriptors; none of one that is new, or ends with what it is for."""
     try:
-        if _READER in process.cmdline():
+        is_new = time.time() - process.create_time() < NEW_SECONDS
+        if is_new or not SHORT_LIVED.isdisjoint(process.cmdline()):
             return 0, 0, 0
         return process.memory_info().rss, process.num_threads(), process.num_fds()
     except psutil.NoSuchProcess:

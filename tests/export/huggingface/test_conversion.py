@@ -33,7 +33,7 @@ KINDS: dict[str, Callable[[Path], Path]] = {
         ),
         {"model.decoder.embed_tokens.weight": "lm_head.weight"},
     ),
-    "m2m100": checkpoints.m2m100,
+    "m2m100": lambda folder: checkpoints.m2m100(folder, encoder_layers=1, decoder_layers=1),
     "nllb": lambda folder: with_tables(
         checkpoints.nllb(folder, encoder_layers=1), {"model.shared.weight": "model.decoder.embed_tokens.weight"}
     ),

@@ -56,7 +56,15 @@ DOCUMENTS = {
 }
 
 
-WITH_JSON = ("003",)  # tokenizers; the others have SentencePiece's
+WITH_JSON = ("003", "004")  # tokenizers; the others have SentencePiece's
+# Tracing takes seconds. Importing is tested with the attention of each document (test_options.py).
+CONVERTED = (
+    pytest.param("000", marks=pytest.mark.full),
+    "001",
+    "002",
+    pytest.param("003", marks=pytest.mark.full),
+    "004",
+)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +84,7 @@ def convert_document(
     return run
 
 
-@pytest.fixture(scope="module", params=DOCUMENTS)
+@pytest.fixture(scope="module", params=CONVERTED)
 def converted(
     request: pytest.FixtureRequest, convert_document: Callable[[str], tuple[Notebook, Path, Manifest]]
 ) -> tuple[Notebook, Path, Manifest]:

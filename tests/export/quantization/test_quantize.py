@@ -84,12 +84,12 @@ def test_what_is_no_quantization_of_the_model_is_refused(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shipped model, with one fault in what is written."""
-    made = fused_graphs.FusedGraphs.__init__
+    made = fused_graphs.FusedNodes.__init__
 
-    def spoilt(self: fused_graphs.FusedGraphs, config: object, weights: Weights, file: object) -> None:
+    def spoilt(self: fused_graphs.FusedNodes, config: object, weights: Weights, file: object) -> None:
         made(self, config, FAULTS[fault](weights), file)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fused_graphs.FusedGraphs, "__init__", spoilt)
+    monkeypatch.setattr(fused_graphs.FusedNodes, "__init__", spoilt)
     with pytest.raises(VerificationError, match=r"no quantization of the model|attention that the decoder records"):
         convert(EN_HI, tmp_path / "out", precision="int8")
     assert list(tmp_path.iterdir()) == []

@@ -186,7 +186,7 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
         },
     ),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_plain_sentence_gets_the_general_ways_answer(
     make: Any, text: str, mode: SplitSentences, chosen: dict[str, Any]
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_plain_sentence_gets_the_general_ways_answer(
         },
     ),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_simple_sentences_of_a_call_get_the_general_ways_answer(
     make: Any, texts: list[str], mode: SplitSentences, chosen: dict[str, Any]
 ) -> None:
