@@ -298,7 +298,7 @@ class Connection(asyncio.BufferedProtocol):
             self._deadline.set(seconds, most_seconds)
 
     def _is_due(self) -> None:
-        if self.state is State.BODY and self._more is not None and not self._more.done():
+        if self.state is State.BODY:  # whether somebody waits for more of it, or is about to
             self._enter(State.WORKING)  # on an answer that says so
             self.fail(self._too_slow())
         elif self.state is State.DISCARDING and self._transport is not None:

@@ -13,13 +13,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
 from service.faces.http import connection as http_connection
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
+from service.faces.http.exchange import Exchange
 from service.faces.http.listener import HttpListener
-from service.faces.http.open_connections import MAX_CONNECTIONS
+from service.faces.http.open_connections import MAX_CONNECTIONS, State
+from service.faces.http.refusals import BodyTooSlow
 from service.process.ports import PortError
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, eventually
@@ -77,6 +80,30 @@ def raw(address: Address, text: str) -> bytes:
         client.sendall(text.encode("latin-1"))
         client.shutdown(socket.SHUT_WR)
         return client.recv(65_536)
+
+
+def test_a_body_that_is_too_slow_is_told_so_also_while_nobody_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a byte of it arrives in the same turn of the event loop."""
+    monkeypatch.setattr(http_connection, "READ_SECONDS", 0.1)
+
+    async def app(exchange: Exchange) -> None:
+        read = await exchange.read()
+        wire: Any = exchange._wire
+        await asyncio.to_thread(eventually, lambda: wire.state is not State.BODY)
+        with pytest.raises(BodyTooSlow):
+            await exchange.read()
+        await exchange.send(408, {"Connection": "close"}, read)
+
+    listener = HttpListener("127.0.0.1", 0, "tests", "--test-port", app)
+    listener.start()
+    try:
+        with socket.create_connection(("127.0.0.1", listener.port), TIMEOUT_SECONDS) as client:
+            client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
+            answer = b"".join(iter(lambda: client.recv(65_536), b""))
+    finally:
+        listener.stop()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert answer.endswith(b"\r\n\r\nx")
 
 
 def test_a_fault_of_ours_is_a_500_and_in_the_log(address: Address, caplog: pytest.LogCaptureFixture) -> None:
