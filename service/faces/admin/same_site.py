@@ -13,7 +13,7 @@ def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
     """
     if not has_own_host(headers, own_host):
         given = headers["host"]
-        return f"Host is {given!r:.80}; allowed are addresses, localhost and the host of --admin-host."
+        return f"Host is {given!r:.80}; allowed are addresses, names without a dot and that of --admin-host."
     if method == "GET":
         return ""
     if not has_own_origin(headers):

@@ -1,7 +1,8 @@
 """Protection against pages of other web sites, open in a browser, that send requests to a port that asks for no key.
 
-A page whose own name resolves to this server (DNS rebinding) sends that name as `Host`, and can read the answers. A
-page of another site can't, but what it sends may change something: then the browser adds `Origin`, and mostly
+A page whose own name resolves to this server (DNS rebinding) sends that name as `Host`, and can read the answers. Such
+a name has a dot: names without one, as containers have for each other, are given out by the own network. A page of
+another site can't read them, but what it sends may change something: then the browser adds `Origin`, and mostly
 `Sec-Fetch-Site` (https://www.w3.org/TR/fetch-metadata/). Tools that are no browsers send neither, and a request
 without `Host` is none of a browser's.
 """
@@ -19,7 +20,10 @@ _OWN_SITES = ("same-origin", "none")  # the latter: no page asked for it, but so
 
 
 def has_own_host(headers: Mapping[str, str], own_host: str) -> bool:
-    """Return whether `Host` is an address, localhost or `own_host`, the configured one. Header names are lower-case."""
+    """Return whether `Host` is an address, a name without a dot, or `own_host`, the configured one.
+
+    Header names are in lower case.
+    """
     return "host" not in headers or _is_own(_hostname(headers["host"]), own_host)
 
 
@@ -36,7 +40,7 @@ class PageRules:
     """Which requests that a browser may have sent are answered on a port without keys.
 
     Pages of `origins` may do everything. `own_host` is the name that the port is known by beside addresses and
-    localhost; `None` for any, as a server for others than this machine has names of which it knows nothing.
+    names without a dot; `None` for any, as a server for others than this machine has names of which it knows nothing.
     """
 
     origins: frozenset[str]
@@ -54,7 +58,7 @@ class PageRules:
             raise Forbidden(
                 "Host is {host}",
                 host=headers["host"],
-                allowed="addresses, localhost and the name that is http_host",
+                allowed="addresses, names without a dot and the name that is http_host",
                 advice="for other names start the server with api_keys, or with http_without_keys",
             )
         is_allowed = headers.get("origin") in self.origins
@@ -83,6 +87,9 @@ def _authority(origin: str) -> str | None:
 
 
 def _hostname(authority: str) -> str:
+    """Return the host of a `Host` header's value; empty for what is none, as one with a user (RFC 9110, 7.2)."""
+    if "@" in authority:
+        return ""
     try:
         return urlsplit(f"//{authority}").hostname or ""
     except ValueError:  # mismatched brackets
@@ -90,7 +97,7 @@ def _hostname(authority: str) -> str:
 
 
 def _is_own(hostname: str, own_host: str) -> bool:
-    if hostname in ("localhost", own_host.lower()):
+    if hostname == own_host.lower() or not {".", ":"} & set(hostname):
         return hostname != ""
     try:
         ipaddress.ip_address(hostname)

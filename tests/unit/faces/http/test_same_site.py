@@ -9,7 +9,7 @@ HERE = {"host": "127.0.0.1:8080"}
 RULES = PageRules(frozenset({"https://app.example"}), "translate.example")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8080", "[::1]:8080", "localhost", "10.1.2.3", "Translate.example:8080"])
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "[::1]:8080", "dragoman:80", "10.1.2.3", "Translate.example:80"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
 def test_tools_and_own_pages_may_do_everything(host: str, method: str) -> None:
     RULES.check(method, {"host": host})
@@ -18,7 +18,7 @@ def test_tools_and_own_pages_may_do_everything(host: str, method: str) -> None:
     RULES.check(method, {"host": host, "sec-fetch-site": "none"})
 
 
-@pytest.mark.parametrize("host", ["evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1"])
+@pytest.mark.parametrize("host", ["evil.example:8080", "localhost.evil.example", "evil.", "a@b", "", "[::1"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
 def test_a_name_of_somebody_else_is_refused_whoever_allows_it(host: str, method: str) -> None:
     for more in ({}, {"origin": f"http://{host}", "sec-fetch-site": "same-origin"}, {"origin": "https://app.example"}):
