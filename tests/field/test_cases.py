@@ -46,6 +46,7 @@ CASES: list[dict[str, Any]] = [
 ]
 WORD = (".docx", ".docm", ".dotx")
 TIMEOUT_SECONDS = patient(30.0)
+QUIET_SECONDS = patient(0.2)  # a second answer would come at once
 # The command line leaves its input open until the process ends.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -129,9 +130,7 @@ class Tried:
             for number, part in enumerate(case["input"], start=1):
                 with contextlib.suppress(OSError):  # the server has closed it, which the outcome shows
                     connection.sendall(part.encode())
-                    if number == len(case["input"]):
-                        connection.shutdown(socket.SHUT_WR)
-                found += _received(connection, until_closed=number == len(case["input"]))
+                found += _received(connection, TIMEOUT_SECONDS if number == len(case["input"]) else QUIET_SECONDS)
         return found.decode().replace("\r", "")
 
     def http(self, case: dict[str, Any], path: str, method: str = "POST", headers: dict[str, str] | None = None) -> str:
@@ -184,13 +183,14 @@ class Tried:
             return error.code, error.read().decode()
 
 
-def _received(connection: socket.socket, *, until_closed: bool) -> bytes:
-    """Return what arrives until the other side closes, or for a moment."""
+def _received(connection: socket.socket, timeout_seconds: float) -> bytes:
+    """Return what arrives until the other side closes, or is quiet for a moment after it has sent something."""
     found = b""
-    connection.settimeout(TIMEOUT_SECONDS if until_closed else 0.1)
     with contextlib.suppress(OSError):
+        connection.settimeout(timeout_seconds)
         while part := connection.recv(65_536):
             found += part
+            connection.settimeout(QUIET_SECONDS)
     return found
 
 
