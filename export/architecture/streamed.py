@@ -17,6 +17,7 @@ from export.architecture.embedding import sinusoidal_table
 from export.architecture.encoder import EncoderLayer
 from export.architecture.layers import final_norm
 from export.architecture.transformer import ENCODER_TABLE, padding_mask, projection_table, target_table
+from export.stages import progress
 
 _ROWS_AT_ONCE = 16_384  # of the projection
 LARGEST = 127  # level of 8 bits with a sign; -128 is unused: the range is symmetric
@@ -50,11 +51,11 @@ class StreamedTransformer:
         lengths = torch.tensor([len(ids) for ids in sources])
         mask = padding_mask(lengths, source_ids.shape[1])
         memory = self._embedded(ENCODER_TABLE, source_ids)
-        for index in range(config.num_encoder_layers):
+        for index in progress(range(config.num_encoder_layers), "encoder"):
             memory = self._loaded(EncoderLayer(config), f"encoder.layers.{index}")(memory, mask)
         memory = self._loaded(final_norm(config), "encoder.final_norm")(memory)
         x = self._embedded(target_table(config), target_ids)
-        for index in range(config.num_decoder_layers):
+        for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = self._loaded(DecoderLayer(config), f"decoder.layers.{index}")
             if attention is not None:
                 layer.cross_attention.register_forward_hook(_keeps_probabilities(attention, mask))

@@ -24,6 +24,7 @@ from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import NAMES, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
+from export.stages import progress
 from service.bundle import fused_io
 
 OPSET, IR_VERSION, DOMAIN_VERSION = 21, 10, 1
@@ -87,14 +88,14 @@ class FusedNodes:
         """Return the node `Encode`: the encoder, and every decoder layer's keys and values of the source."""
         config = self._config
         constants = self._embedding(ENCODER_TABLE, config.max_source_positions)
-        for index in range(config.num_encoder_layers):
+        for index in progress(range(config.num_encoder_layers), "encoder"):
             layer = f"encoder.layers.{index}"
             constants += self._norm(f"{layer}.self_attention_residual.norm")
             constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
             constants += self._output(f"{layer}.self_attention")
             constants += self._feed_forward(layer)
         constants += self._final_norm("encoder")
-        for index in range(config.num_decoder_layers):
+        for index in progress(range(config.num_decoder_layers), "decoder"):
             constants += self._dense(*_parts(f"decoder.layers.{index}.cross_attention", "key", "value"))
         return FusedNode(
             fused_io.ENCODE,
@@ -106,7 +107,7 @@ class FusedNodes:
         """Return the node `Decode`, which never chooses `suppressed_ids`. See `with_recorded`."""
         config = self._config
         constants = self._embedding(target_table(config), config.max_target_positions)
-        for index in range(config.num_decoder_layers):
+        for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = f"decoder.layers.{index}"
             constants += self._norm(f"{layer}.self_attention_residual.norm")
             constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
