@@ -1,0 +1,134 @@
+"""Which words a sentence may go on after in spite of their full stop, and which words begin sentences."""
+
+import functools
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.text.languages import language_of
+
+_FILE = Path(__file__).with_name("abbreviations.toml")
+_ALIKE = {"af": "nl", "be": "ru", "bs": "hr", "gl": "pt", "lb": "de", "mk": "bg", "mr": "hi", "ms": "id", "ne": "hi"}
+_ALIKE |= {"nb": "no", "nn": "no", "sr": "hr", "yi": "he"}
+# Languages that write ordinal numbers with a full stop: "der 2. Mann".
+_WITH_ORDINALS = frozenset("bs cs da de et fi fo hr hu is lb lt lv nb nn no pl sk sl sr tr".split())
+# Languages with words without a vowel letter, such as "prst".
+_WITHOUT_VOWELS = frozenset("bs cs hr mk sk sl sr".split())
+
+
+_DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]")  # a.m  U.S  J.-P
+_VOWELLESS = re.compile("[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-xz][b-df-hj-np-tv-xz]{1,4}")
+_ROMAN = re.compile("[IVXLC]{2,}|[VX]")
+_QUOTES = "([{\"'“”„‚‘«»‹›¿¡–—-"
+_KINDS = ("before", "number", "titles", "digits", "starts", "articles")
+
+
+def is_lower(word: str) -> bool:
+    """Return whether a word begins with a small letter, in a script that has capital ones."""
+    return word[:1].islower() and not "\u10d0" <= word[0] <= "\u10ff"  # Georgian, whose capitals begin no sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviations:
+    """Those of a language, in lists that `abbreviations.toml` explains.
+
+    `has_ordinals` is whether ordinal numbers have a full stop, `has_vowels` whether all words have a vowel letter.
+    """
+
+    language: str
+    has_ordinals: bool
+    has_vowels: bool
+    before: frozenset[str]
+    number: frozenset[str]
+    titles: frozenset[str]
+    digits: frozenset[str]
+    starts: frozenset[str]
+    articles: frozenset[str]
+
+    def starts_sentence(self, word: str) -> bool:
+        """Return whether a word is one that begins sentences."""
+        word = word.lower().replace("’", "'")
+        head, apostrophe, _ = word.partition("'")
+        return word in self.starts or (bool(apostrophe) and (head + apostrophe in self.starts or head in self.starts))
+
+    def goes_on(self, text: str, mark: str, following: str) -> bool | None:
+        """Return whether a sentence goes on after `text`, a single mark, white space and the word `following`.
+
+        `None` if there is neither an abbreviation nor an ordinal number.
+        """
+        if text[-1:].isspace() or not text:
+            return None
+        parts = text.split()
+        word = parts[-1].lstrip(_QUOTES)
+        if mark != ".":
+            is_name = word + mark in self.titles
+            return is_lower(following) or not self.starts_sentence(following) if is_name else None
+        if word.isdigit() or _ROMAN.fullmatch(word):
+            return self._is_ordinal(word, parts[-2] if len(parts) > 1 else "", following)
+        names = _names(word, parts)
+        is_acronym = word.isupper() and len(word) > 1 and word.isalpha()
+        if not (is_acronym and following.isalpha() and not following[1:].isupper()):
+            names |= {name.lower() for name in names}
+        if not self.before.isdisjoint(names):
+            return True
+        is_numbered = not self.number.isdisjoint(names)
+        if following[:1].isdigit() or _ROMAN.fullmatch(following):
+            if is_numbered or not self.digits.isdisjoint(names):
+                return True
+        elif is_numbered and following.isupper() and len(following.rstrip(".")) == 1:
+            return True
+        if is_numbered or self._is_title(word, names, parts):
+            return following[:1].isdigit() or is_lower(following) or not self.starts_sentence(following)
+        return None
+
+    def _is_title(self, word: str, names: set[str], parts: list[str]) -> bool:
+        if not self.titles.isdisjoint(names) or _DOTTED.fullmatch(word):
+            return True
+        before = parts[-2] if len(parts) > 1 else ""
+        if len(word) == 1:
+            is_pronoun = word == "I" and self.language == "en" and is_lower(before)
+            return word.lower() != word.upper() and not is_pronoun
+        return self.has_vowels and not before[-1:].isdigit() and _VOWELLESS.fullmatch(word) is not None
+
+    def _is_ordinal(self, number: str, before: str, following: str) -> bool | None:
+        if not self.has_ordinals:
+            return None
+        if is_lower(following):
+            return True
+        before = before.lower()
+        if not following or self.starts_sentence(following) or before.rstrip(".") in self.number:
+            return False
+        return len(number) <= 2 or not number.isdigit() or before in self.articles
+
+
+@functools.lru_cache(maxsize=256)
+def abbreviations(language_code: str) -> Abbreviations:
+    """Return those of a language; those of English for a language that is not known."""
+    language = language_of(language_code).lower()
+    lists = _lists()
+    own = lists.get(_ALIKE.get(language, language), lists["en"])
+    every, *_ = lists.values()
+    words = {kind: frozenset(f"{every.get(kind, '')} {own.get(kind, '')}".split()) for kind in _KINDS}
+    return Abbreviations(language, language in _WITH_ORDINALS, language not in _WITHOUT_VOWELS, **words)
+
+
+@functools.cache
+def _lists() -> dict[str, dict[str, str]]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def _names(word: str, parts: list[str]) -> set[str]:
+    """Return how an abbreviation may be listed: "z.B" for "z. B", "par_ex" for "par ex", and the end of a compound."""
+    names = {word, re.split("[-'’/]", word)[-1]}
+    if word.endswith("str"):  # streets: Hauptstr.
+        names.add("str")
+    joined = word
+    for part in reversed(parts[-3:-1]):
+        part = part.lstrip(_QUOTES)
+        if not part.endswith("."):
+            names.add(f"{part}_{joined}")
+            break
+        joined = part + joined
+        names.add(joined)
+    return names
