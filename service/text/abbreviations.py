@@ -120,8 +120,10 @@ def _lists() -> dict[str, dict[str, str]]:
 
 def _names(word: str, parts: list[str]) -> set[str]:
     """Return how an abbreviation may be listed: "z.B" for "z. B", "par_ex" for "par ex", and the end of a compound."""
-    names = {word, re.split("[-'’/]", word)[-1]}
-    if word.endswith("str"):  # streets: Hauptstr.
+    names = {word}
+    if not word.isalpha():
+        names.add(re.split("[-'’/]", word)[-1])
+    elif word.endswith("str"):  # streets: Hauptstr.
         names.add("str")
     joined = word
     for part in reversed(parts[-3:-1]):
