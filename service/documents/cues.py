@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from service.documents.document import DocumentText, Slot, has_words
 from service.documents.inline import InlineText, Kind, Piece, framed
 from service.documents.line_breaks import broken_lines, shares, words
+from service.documents.lines import Line
+from service.text.abbreviations import open_words
 
 _DASH = re.compile(r"\s*[-–—‐](?=\s|[^\W\d])\s*")
 _VOICE = re.compile(r"<v[\s.>]", re.IGNORECASE)
@@ -22,32 +24,6 @@ _COMMA = (",", "،", "、", "，", ";", "；", "-")
 _MAX_CUES = 8  # of a sentence
 _MAX_CHARACTERS = 500
 _LEAST_ENDED = 0.3  # share of texts with a mark at their end, in files in which a missing one tells something
-# Words after which a sentence goes on, even with a capital letter: prepositions, articles and conjunctions.
-_OPEN_WORDS = frozenset(
-    """
-    a an the of to from with and or but for at by into than as my your his her our their its if because that who which
-    is are was were be in on very
-    der die das den dem des ein eine einen einem einer und oder aber mit von zu zum zur für bei im am auf aus nach dass weil
-    wenn mein dein sein ihr unser
-    le la les un une des du de et ou mais à au aux avec pour par dans sur que qui mon ma mes son sa ses
-    el los las una unas unos y o pero con por para en del al su sus mi mis
-    il lo gli i e di da per nel nella con su che non
-    os as uma um do dos das no na nos nas em pelo pela com
-    het een van voor met en of maar op bij naar dat
-    i w z na do od po dla że oraz ale
-    и в на с к от до из за по для но что как или у о
-    """.split()
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line without its `ending`; `start` is its position."""
-
-    number: int
-    text: str
-    start: int
-    ending: str
 
 
 @dataclass(slots=True)
@@ -100,6 +76,11 @@ def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str
                     if start == line.start:  # the line is not one of those before
                         found[-1].pieces.pop()
                         found[-1].num_lines -= 1
+                    else:  # nor is the white space before it
+                        said = line.text[: start - line.start].rstrip()
+                        last = found[-1].pieces[-1]
+                        found[-1].pieces[-1] = Piece(last.kind, last.raw, last.text.rstrip())
+                        found[-1].end = line.start + len(said)
                     found.append(Part(line.number, start, lines[0].ending or "\n"))
                 found[-1].voice = piece.raw
             found[-1].pieces.append(piece)
@@ -173,7 +154,7 @@ def _is_continued(chain: Sequence[Part], part: Part, *, has_marks: bool) -> bool
     if first.lower() == first.upper() and not first.isdigit():
         return has_marks  # a script without capital letters
     last = re.split(r"\W+", text.lower())[-1]
-    return last in _OPEN_WORDS
+    return last in open_words()
 
 
 def _slot(source: str, chain: Sequence[Part], write: Callable[[str], str]) -> Slot:

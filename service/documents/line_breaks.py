@@ -11,7 +11,7 @@ from service.text.long_segments import is_one_character
 _TAG_NAME = re.compile(r"</?([A-Za-z]+)")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 # By how much of the whole a cut may be further from its place to be after a mark.
-_AFTER_SENTENCE, _AFTER_COMMA = 0.15, 0.06
+_AFTER_SENTENCE, _AFTER_COMMA = 0.1, 0.05
 
 Word = list[Piece]
 
@@ -70,7 +70,7 @@ def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]
         return [list(pieces)]
     every = [word for word in words(pieces) if word]
     joint = " "
-    if len(every) < len(lengths) or _is_unspaced(pieces):
+    if _is_unspaced(pieces):
         every, joint = _characters(pieces), ""
     every = _without_bare_tags(every)
     if not every:

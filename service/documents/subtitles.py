@@ -1,4 +1,4 @@
-"""Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1), as they are found: a line of times begins a cue.
+"""Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1), as they are found. Times begin a cue.
 
 Times, numbers, settings and line ends stay as they are, and so does what is no cue. What a cue says is read and written
 by cues.py.
@@ -9,15 +9,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from service.documents.cues import Line, parts, slots
+from service.documents.cues import parts, slots
 from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.lines import Line, lines
 
 # Looser than both formats: players show cues whose times have one digit, no hours, a comma or a minus.
 _TIME = r"-?\d{1,4}(?:[:.,] ?\d{1,4}){1,4}"
 _TIMES = re.compile(rf"\s{{0,9}}{_TIME}[ \t]{{0,9}}(?:--? ?>|[–—]>|→)[ \t]{{0,9}}{_TIME}(?:\s.*)?")
-_LINE = re.compile(r"([^\r\n]*)(\r{0,2}\n|\r|\Z)")
 _VTT_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:[ \t]|\Z)")
 _SRT_TAG = re.compile(
     r"<(?P<close>/?)(?P<name>[a-z]+)(?:\s[^<>]*)?>|\{\\[^{}]{1,100}\}|\{[a-z]:[^{}]{1,40}\}|(?P<br>\\[Nn])|[♪♫♬]+",
@@ -39,15 +39,15 @@ def read_srt(data: bytes, _: DocumentOptions) -> Document:
         DocumentError: there is no cue.
     """
     source, encode = decoded(data)
-    lines = list(_lines(source))
-    if any(line.text.strip() for line in lines) and not any(_TIMES.fullmatch(line.text) for line in lines):
-        first = next(line for line in lines if line.text.strip())
+    every = list(lines(source))
+    first = next((line for line in every if line.text.strip()), None)
+    if first and not any(_TIMES.fullmatch(line.text) for line in every):
         raise DocumentError(
             f"expected the times of a cue, such as 00:01:02,500 --> 00:01:04,000, not {first.text[:40]!r}; no line has "
             "any.",
             f"line {first.number}",
         )
-    return _document(source, encode, lines, _SRT_TAG, str, _srt_written, is_vtt=False)
+    return _document(source, encode, every, _SRT_TAG, str, _srt_written, is_vtt=False)
 
 
 def read_vtt(data: bytes, _: DocumentOptions) -> Document:
@@ -59,20 +59,20 @@ def read_vtt(data: bytes, _: DocumentOptions) -> Document:
     source, encode = decoded(data)
     if not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", source):
         raise DocumentError("a WebVTT file starts with WEBVTT.", "line 1")
-    return _document(source, encode, list(_lines(source)), _VTT_TAG, html.unescape, _vtt_written, is_vtt=True)
+    return _document(source, encode, list(lines(source)), _VTT_TAG, html.unescape, _vtt_written, is_vtt=True)
 
 
 def _document(
     source: str,
     encode: Callable[[str], bytes],
-    lines: Sequence[Line],
+    every: Sequence[Line],
     tag: re.Pattern[str],
     read: Callable[[str], str],
     write: Callable[[str], str],
     *,
     is_vtt: bool,
 ) -> Document:
-    cues, others = _cues(lines, is_vtt=is_vtt)
+    cues, others = _cues(every, is_vtt=is_vtt)
     said = [part for cue in cues for part in parts(cue, tag, read)]
     notes = []
     if others:
@@ -82,29 +82,17 @@ def _document(
     return Spliced(source, slots(source, said, write), encode, notes)
 
 
-def _lines(source: str) -> Iterator[Line]:
-    """Yield the lines; CR CR LF is one line end, as some programs write it."""
-    position = 0
-    number = 1
-    while position < len(source):
-        found = _LINE.match(source, position)
-        assert found is not None  # it matches anything
-        yield Line(number, found[1], position, found[2])
-        position = found.end()
-        number += 1
-
-
-def _cues(lines: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:
+def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:
     """Return the lines of text of each cue, and what else there is, both in groups without empty lines."""
-    times = [index for index, line in enumerate(lines) if _TIMES.fullmatch(line.text)]
-    heads = [_head(lines, index) for index in times]
+    times = [index for index, line in enumerate(every) if _TIMES.fullmatch(line.text)]
+    heads = [_head(every, index) for index in times]
     cues: list[_Group] = []
-    others = [*_groups(lines[: heads[0] if heads else len(lines)])]
+    others = [*_groups(every[: heads[0] if heads else len(every)])]
     if is_vtt:
         others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
-    for index, end in zip(times, [*heads[1:], len(lines)], strict=False):
-        for number, group in enumerate(_groups(lines[index + 1 : end])):
-            is_next = group[0].number == lines[index].number + 1
+    for index, end in zip(times, [*heads[1:], len(every)], strict=False):
+        for number, group in enumerate(_groups(every[index + 1 : end])):
+            is_next = group[0].number == every[index].number + 1
             if is_next or (not is_vtt and not _is_odd(group, is_first=number == 0)):
                 cues.append(group)
             elif not (is_vtt and _VTT_BLOCK.match(group[0].text)):
@@ -112,10 +100,10 @@ def _cues(lines: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_G
     return cues, others
 
 
-def _head(lines: Sequence[Line], index: int) -> int:
+def _head(every: Sequence[Line], index: int) -> int:
     """Return where the cue begins whose times are at `index`: at its number or name, if it has one."""
-    if index and (before := lines[index - 1].text.strip()):
-        is_first = index == 1 or not lines[index - 2].text.strip()
+    if index and (before := every[index - 1].text.strip()):
+        is_first = index == 1 or not every[index - 2].text.strip()
         return index - 1 if before.isdigit() or (is_first and "-->" not in before) else index
     return index
 
@@ -125,8 +113,8 @@ def _is_odd(group: _Group, *, is_first: bool) -> bool:
     return any("-->" in line.text for line in group) or (not is_first and group[0].text.strip().isdigit())
 
 
-def _groups(lines: Sequence[Line]) -> Iterator[_Group]:
-    for has_text, group in groupby(lines, key=lambda line: bool(line.text.strip())):
+def _groups(every: Sequence[Line]) -> Iterator[_Group]:
+    for has_text, group in groupby(every, key=lambda line: bool(line.text.strip())):
         if has_text:
             yield list(group)
 

@@ -5,18 +5,13 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from service.text.languages import language_of
 
 _FILE = Path(__file__).with_name("abbreviations.toml")
 _ALIKE = {"af": "nl", "be": "ru", "bs": "hr", "gl": "pt", "lb": "de", "mk": "bg", "mr": "hi", "ms": "id", "ne": "hi"}
 _ALIKE |= {"nb": "no", "nn": "no", "sr": "hr", "yi": "he"}
-# Languages that write ordinal numbers with a full stop: "der 2. Mann".
-_WITH_ORDINALS = frozenset("bs cs da de et fi fo hr hu is lb lt lv nb nn no pl sk sl sr tr".split())
-# Languages with words without a vowel letter, such as "prst".
-_WITHOUT_VOWELS = frozenset("bs cs hr mk sk sl sr".split())
-
-
 _DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]")  # a.m  U.S  J.-P
 _VOWELLESS = re.compile("[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-xz][b-df-hj-np-tv-xz]{1,4}")
 _ROMAN = re.compile("[IVXLC]{2,}|[VX]")
@@ -33,12 +28,12 @@ def is_lower(word: str) -> bool:
 class Abbreviations:
     """Those of a language, in lists that `abbreviations.toml` explains.
 
-    `has_ordinals` is whether ordinal numbers have a full stop, `has_vowels` whether all words have a vowel letter.
+    `has_ordinals` is whether ordinal numbers have a full stop, `has_no_vowels` whether words may lack a vowel letter.
     """
 
     language: str
     has_ordinals: bool
-    has_vowels: bool
+    has_no_vowels: bool
     before: frozenset[str]
     number: frozenset[str]
     titles: frozenset[str]
@@ -89,7 +84,7 @@ class Abbreviations:
         if len(word) == 1:
             is_pronoun = word == "I" and self.language == "en" and is_lower(before)
             return word.lower() != word.upper() and not is_pronoun
-        return self.has_vowels and not before[-1:].isdigit() and _VOWELLESS.fullmatch(word) is not None
+        return not self.has_no_vowels and not before[-1:].isdigit() and _VOWELLESS.fullmatch(word) is not None
 
     def _is_ordinal(self, number: str, before: str, following: str) -> bool | None:
         if not self.has_ordinals:
@@ -108,13 +103,18 @@ def abbreviations(language_code: str) -> Abbreviations:
     language = language_of(language_code).lower()
     lists = _lists()
     own = lists.get(_ALIKE.get(language, language), lists["en"])
-    every, *_ = lists.values()
-    words = {kind: frozenset(f"{every.get(kind, '')} {own.get(kind, '')}".split()) for kind in _KINDS}
-    return Abbreviations(language, language in _WITH_ORDINALS, language not in _WITHOUT_VOWELS, **words)
+    words = {kind: frozenset(f"{lists['all'].get(kind, '')} {own.get(kind, '')}".split()) for kind in _KINDS}
+    return Abbreviations(language, own.get("has_ordinals", False), own.get("has_no_vowels", False), **words)
 
 
 @functools.cache
-def _lists() -> dict[str, dict[str, str]]:
+def open_words() -> frozenset[str]:
+    """Return words of any language after which a sentence goes on, such as prepositions."""
+    return frozenset(_lists()["open"]["words"].split())
+
+
+@functools.cache
+def _lists() -> dict[str, dict[str, Any]]:
     return tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
@@ -126,8 +126,7 @@ def _names(word: str, parts: list[str]) -> set[str]:
     elif word.endswith("str"):  # streets: Hauptstr.
         names.add("str")
     joined = word
-    for part in reversed(parts[-3:-1]):
-        part = part.lstrip(_QUOTES)
+    for part in (each.lstrip(_QUOTES) for each in reversed(parts[-3:-1])):
         if not part.endswith("."):
             names.add(f"{part}_{joined}")
             break

@@ -11,9 +11,7 @@ from service.text.spans import inside
 # Unicode's Sentence_Terminal (PropList.txt), in two kinds: marks that end a sentence if white space follows, and those
 # of scripts that need none. U+104A of Myanmar and U+0700 of Syriac end clauses.
 _SPACED = ".!?…‽⁇⁈⁉⸮\u037e"
-_WIDE = (
-    "。｡！？．؟؝؞۔।॥։።፧፨။។៕།༎༏༐܁܂߹࠷࠹࠽࠾᙮᜵᜶᠃᠉᥄᥅᪨-᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝-꩟꫰꫱꯫"
-)
+_WIDE = "。｡！？．؟؝؞۔।॥։።፧፨။។៕།༎༏༐܁܂߹࠷࠹࠽࠾᙮᜵᜶᠃᠉᥄᥅᪨-᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝-꩟꫰꫱꯫"
 _CLOSING = "\"'“”‘’»›)\\]}」』）】〉》〕］"
 _OPENING = "\"'“„‚‘«‹»›(\\[{¿¡「『（【〈《〔［"
 
@@ -36,7 +34,7 @@ _WIDE_MARK = re.compile(f"[{_WIDE}]")
 
 # A quotation or an aside that sentences are not cut within; a longer one is text like any other.
 _MOST_QUOTED = 300
-_PAIRS = ("“”", "「」", "『』", "«»", "»«", "()", "（）", "《》", "[]")
+_PAIRS = tuple(zip("“「『«»(（《[", "”」』»«)）》]", strict=True))
 _QUOTED = re.compile(
     "|".join(f"{re.escape(a)}[^{re.escape(a + b)}]{{1,{_MOST_QUOTED}}}{re.escape(b)}" for a, b in _PAIRS)
     + rf'|„[^„“”]{{1,{_MOST_QUOTED}}}[“”]|"(?<!\w")(?=\S)[^"]{{1,{_MOST_QUOTED}}}"(?<=\S")'
