@@ -164,8 +164,8 @@ def test_a_sentence_over_several_cues_is_a_text(said: list[str], expected: list[
     [
         (
             ["I never thought that", "we would.", "It is"],
-            "Nie dachte ich, wir würden.",
-            ["Nie dachte ich,", "wir würden."],
+            "Nie dachte ich ja, wir würden.",
+            ["Nie dachte ich ja,", "wir würden."],
         ),
         (["<i>I never</i>", "<i>{\\an8}thought</i>"], "Nie dachte", ["<i>Nie</i>", "<i>{\\an8}dachte</i>"]),
         (["I know", "that"], "Weiß", ["Weiß", "Weiß"]),  # no cue is empty
@@ -186,7 +186,7 @@ def test_a_pair_of_tags_over_the_end_of_a_cue_is_closed_and_opened_again() -> No
     assert told == 'I saw <img id="1">the man<img id="3"> there so <span id="5">he</span> <span id="9">was</span> it'
     written = document.written(['<span id="5">eins zwei drei vier</span>']).decode()
     assert [cue.content for cue in srt.parse(written)] == [
-        "<b>eins</b>", "<b>zwei</b>", "<b>drei</b>", "<b>vier</b><i></i><b></b>",
+        "<b>eins</b>", "<b>zwei</b>", "<b>drei</b>", "<b>vier</b><i></i>",
     ]  # fmt: skip
 
 
