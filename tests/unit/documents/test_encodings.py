@@ -32,15 +32,13 @@ def test_a_named_encoding_is_used_both_ways(encoding: str, name: str) -> None:
 
 def test_what_an_encoding_lacks_is_told() -> None:
     document = open_document("t.txt", b"\xe9", DocumentOptions(encoding="latin-1"))
-    with pytest.raises(
-        DocumentError, match="^the translation has 'ł', which latin-1 lacks; convert the file to UTF-8.$"
-    ):
+    with pytest.raises(DocumentError, match=r"^the translation has 'ł', which latin-1 lacks; convert"):
         document.written(["ł"])
-    with pytest.raises(DocumentError, match="^it can't be read as ascii: "):
+    with pytest.raises(DocumentError, match=r"^it can't be read as ascii: "):
         open_document("t.txt", b"\xe9", DocumentOptions(encoding="ascii"))
-    with pytest.raises(DocumentError, match="^it can't be read as rot13: "):
+    with pytest.raises(DocumentError, match=r"^it can't be read as rot13: "):
         open_document("t.txt", b"a", DocumentOptions(encoding="rot13"))
-    with pytest.raises(DocumentError, match="0xe9, is not UTF-8; convert the file, .* with --encoding"):
+    with pytest.raises(DocumentError, match=r"0xe9, is not UTF-8; convert the file, .* with --encoding"):
         open_document("t.txt", b"\xe9")
 
 
