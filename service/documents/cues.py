@@ -56,6 +56,11 @@ class Part:
         return any(sign in piece.raw or piece.text.startswith("#") for sign in _MUSIC for piece in self.pieces)
 
 
+def has_ended(text: str) -> bool:
+    """Return whether a text has a mark at its end that ends a sentence."""
+    return _ENDED.search(text) is not None
+
+
 def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str]) -> Iterator[Part]:
     """Yield what is said in a cue; `tag` finds markup, and `read` decodes the text between."""
     bare = [tag.sub("", line.text).strip() for line in lines]
@@ -63,7 +68,7 @@ def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str
     found: list[Part] = []
     for number, line in enumerate(lines):
         is_dashed = _DASH.match(bare[number]) is not None
-        is_reply = is_dashed and (has_replies or number == 0 or _ENDED.search(bare[number - 1]) is not None)
+        is_reply = is_dashed and (has_replies or number == 0 or has_ended(bare[number - 1]))
         is_apart = is_reply or bool(_NAME.match(bare[number])) or any(sign in line.text[:12] for sign in "♪♫♬")
         if not found or is_apart:
             found.append(Part(line.number, line.start, lines[0].ending or "\n", is_reply=is_reply))
@@ -125,7 +130,7 @@ def _kind(groups: dict[str, str | None]) -> Kind:
 def slots(source: str, said: Sequence[Part], write: Callable[[str], str]) -> Iterator[Slot]:
     """Yield a slot for each text of `said`; `write` encodes text."""
     texts = [part.text for part in said]
-    num_ended = sum(bool(_ENDED.search(text)) for text in texts)
+    num_ended = sum(map(has_ended, texts))
     has_marks = num_ended >= _LEAST_ENDED * len(texts)
     chain: list[Part] = []
     for part in said:
@@ -146,7 +151,7 @@ def _is_continued(chain: Sequence[Part], part: Part, *, has_marks: bool) -> bool
         return False
     if part.is_reply or part.voice != before.voice or part.is_sung or before.is_sung or _NAME.match(after):
         return False
-    if _ENDED.search(text) or after[0] in "([（【-–—":
+    if has_ended(text) or after[0] in "([（【-–—":
         return False
     first = next(filter(str.isalnum, after))
     if text.endswith(_COMMA) or first.islower():

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from service.documents.cues import parts, slots
+from service.documents.cues import has_ended, parts, slots
 from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError

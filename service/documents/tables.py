@@ -166,7 +166,7 @@ def _shown(name: str) -> str:
 
 def _delimiter(source: str, options: DocumentOptions) -> str:
     """Return the delimiter under which the asked columns exist, and as many records as can be are equally wide."""
-    samples = {each: _sample(source, each) for each in (*_DELIMITERS, _NO_DELIMITER)}
+    samples: dict[str, list[_Record]] = {each: _sample(source, each) for each in (*_DELIMITERS, _NO_DELIMITER)}
 
     def fitness(delimiter: str) -> tuple[bool, int, int]:
         sample = samples[delimiter]

@@ -13,7 +13,7 @@ _FILE = Path(__file__).with_name("abbreviations.toml")
 _ALIKE = {"af": "nl", "be": "ru", "bs": "hr", "gl": "pt", "lb": "de", "mk": "bg", "mr": "hi", "ms": "id", "ne": "hi"}
 _ALIKE |= {"nb": "no", "nn": "no", "sr": "hr", "yi": "he"}
 _DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]")  # a.m  U.S  J.-P
-_VOWELLESS = re.compile("[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-xz][b-df-hj-np-tv-xz]{1,4}")
+_VOWELLESS = re.compile("[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-xz][b-df-hj-np-tv-xz]{2,4}")
 _ROMAN = re.compile("[IVXLC]{2,}|[VX]")
 _QUOTES = "([{\"'“”„‚‘«»‹›¿¡–—-"
 _KINDS = ("before", "number", "titles", "digits", "starts", "articles")
@@ -84,7 +84,9 @@ class Abbreviations:
         if len(word) == 1:
             is_pronoun = word == "I" and self.language == "en" and is_lower(before)
             return word.lower() != word.upper() and not is_pronoun
-        return not self.has_no_vowels and not before[-1:].isdigit() and _VOWELLESS.fullmatch(word) is not None
+        is_unit = before[-1:].isdigit()
+        is_interjection = len(set(word.lower())) < 3  # Hmm.  Shh.
+        return not (self.has_no_vowels or is_unit or is_interjection) and _VOWELLESS.fullmatch(word) is not None
 
     def _is_ordinal(self, number: str, before: str, following: str) -> bool | None:
         if not self.has_ordinals:

@@ -1,4 +1,4 @@
-"""Sentences of many languages: abbreviations, ordinal numbers, quotations, and marks of scripts; `¦` is where they end."""
+"""Sentences of many languages: abbreviations, ordinals, quotations, marks of scripts; `¦` is where they end."""
 
 import pytest
 
