@@ -19,8 +19,8 @@ _DASH = re.compile(r"\s*[-–—‐](?=\s|[^\W\d])\s*")
 _VOICE = re.compile(r"<v[\s.>]", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\da-z_](?:[^\W\da-z_]|[ .'’-]){0,24}:\s")  # ANNA: Hello.
 _MUSIC = "♪♫♬#"
-_ENDED = re.compile(r"[.!?…‽:。！？؟।॥۔។։;♪♫♬#)\]）】—–][\"'“”’»›」』]*$")
-_COMMA = (",", "،", "、", "，", ";", "；", "-")
+_ENDED = re.compile(r"[.!?…‽:。！？؟।॥۔។։♪♫♬#)\]）】—–][\"'“”’»›」』]*$")
+_COMMA = (",", "،", "、", "，", "-")
 _MAX_CUES = 8  # of a sentence
 _MAX_CHARACTERS = 500
 _LEAST_ENDED = 0.3  # share of texts with a mark at their end, in files in which a missing one tells something

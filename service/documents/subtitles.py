@@ -91,10 +91,13 @@ def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_G
     if is_vtt:
         others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
     for index, end in zip(times, [*heads[1:], len(every)], strict=False):
-        for number, group in enumerate(_groups(every[index + 1 : end])):
+        said = ""
+        for group in _groups(every[index + 1 : end]):
             is_next = group[0].number == every[index].number + 1
-            if is_next or (not is_vtt and not _is_odd(group, is_first=number == 0)):
+            is_credit = end == len(every) and has_ended(said)
+            if is_next or not (is_vtt or is_credit or _is_odd(group, is_first=not said)):
                 cues.append(group)
+                said = group[-1].text
             elif not (is_vtt and _VTT_BLOCK.match(group[0].text)):
                 others.append(group)
     return cues, others

@@ -121,13 +121,14 @@ def test_a_line_of_times_begins_a_cue(name: str, ending: str, *, has_numbers: bo
 
 
 def test_what_is_no_cue_stays_with_a_note() -> None:
-    source = "By me\n\n1\n0:01 --> 0:02\nOpen it,\n\nand go.\n\n2\nabc --> def\nOdd\n\n3\nNo times\n"
+    source = "By me\n\n1\n0:01 --> 0:02\nOpen it,\n\nand go.\n\n2\nabc --> def\nOdd\n\n3\nNo times\n\n"
+    source += "4\n0:03 --> 0:04\n\nSo.\n\nThe End\n"
     document = open_document("t.srt", source.encode())
-    assert texts(document) == ["Open it, and go."]
-    assert list(document.notes) == ["what is no cue is as it was, such as a cue without times, at line 1, 9, 13."]
-    assert document.written(["Geh hinaus, jetzt."]).decode() == source.replace("Open it,", "Geh hinaus,").replace(
-        "and go.", "jetzt."
-    )
+    assert texts(document) == ["Open it, and go.", "So."]
+    assert list(document.notes) == ["what is no cue is as it was, such as a cue without times, at line 1, 9, 13, 21."]
+    assert document.written(["Geh hinaus, jetzt.", "So."]).decode() == source.replace(
+        "Open it,", "Geh hinaus,"
+    ).replace("and go.", "jetzt.")
     vtt = open_document("t.vtt", b"WEBVTT\n\nNOTE x\n\n0:01 --> 0:02\nHi\n\nSTYLE\ny\n\nafter an empty line\n")
     assert (texts(vtt), len(vtt.notes)) == (["Hi"], 1)
 
