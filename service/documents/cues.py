@@ -40,6 +40,7 @@ class Part:
     num_lines: int = 1
     voice: str = ""
     is_reply: bool = False
+    is_said: bool = False  # there are words
     pieces: list[Piece] = field(default_factory=list)
     before: list[Piece] = field(default_factory=list)
     inner: list[Piece] = field(default_factory=list)
@@ -77,7 +78,7 @@ def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str
             found[-1].num_lines += 1
         for piece, start, end in _pieces(line, tag, read, has_dash=is_reply):
             if _VOICE.match(piece.raw):
-                if any(has_words(each.text) for each in found[-1].pieces):
+                if found[-1].is_said:
                     if start == line.start:  # the line is not one of those before
                         found[-1].pieces.pop()
                         found[-1].num_lines -= 1
@@ -89,6 +90,7 @@ def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str
                     found.append(Part(line.number, start, lines[0].ending or "\n"))
                 found[-1].voice = piece.raw
             found[-1].pieces.append(piece)
+            found[-1].is_said |= has_words(piece.text)
             found[-1].end = end
     for part in found:
         part.before, part.inner, part.after = framed(part.pieces)
@@ -134,11 +136,10 @@ def slots(source: str, said: Sequence[Part], write: Callable[[str], str]) -> Ite
     has_marks = num_ended >= _LEAST_ENDED * len(texts)
     chain: list[Part] = []
     for part in said:
-        is_said = has_words(part.text)
-        if chain and not (is_said and _is_continued(chain, part, has_marks=has_marks)):
+        if chain and not (part.is_said and _is_continued(chain, part, has_marks=has_marks)):
             yield _slot(source, chain, write)
             chain = []
-        if is_said:
+        if part.is_said:
             chain.append(part)
     if chain:
         yield _slot(source, chain, write)

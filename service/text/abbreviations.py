@@ -21,7 +21,8 @@ _KINDS = ("before", "number", "titles", "digits", "starts", "articles")
 
 def is_lower(word: str) -> bool:
     """Return whether a word begins with a small letter, in a script that has capital ones."""
-    return word[:1].islower() and not "\u10d0" <= word[0] <= "\u10ff"  # Georgian, whose capitals begin no sentence
+    # Not Georgian, whose capitals begin no sentence, and not iPhone.
+    return word[:1].islower() and not "\u10d0" <= word[0] <= "\u10ff" and not word[1:2].isupper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,10 @@ class Abbreviations:
         if not self.before.isdisjoint(names):
             return True
         is_numbered = not self.number.isdisjoint(names)
-        if following[:1].isdigit() or _ROMAN.fullmatch(following):
+        is_letter = following.isupper() and len(following.rstrip(".")) == 1 and not self.starts_sentence(following)
+        if is_letter or following[:1].isdigit() or _ROMAN.fullmatch(following):
             if is_numbered or not self.digits.isdisjoint(names):
                 return True
-        elif is_numbered and following.isupper() and len(following.rstrip(".")) == 1:
-            return True
         if is_numbered or self._is_title(word, names, parts):
             return following[:1].isdigit() or is_lower(following) or not self.starts_sentence(following)
         return None
@@ -83,7 +83,8 @@ class Abbreviations:
         before = parts[-2] if len(parts) > 1 else ""
         if len(word) == 1:
             is_pronoun = word == "I" and self.language == "en" and is_lower(before)
-            return word.lower() != word.upper() and not is_pronoun
+            is_item = before.lower().rstrip(".") in self.number
+            return word.lower() != word.upper() and not (is_pronoun or is_item)
         is_unit = before[-1:].isdigit()
         is_interjection = len(set(word.lower())) < 3  # Hmm.  Shh.
         return not (self.has_no_vowels or is_unit or is_interjection) and _VOWELLESS.fullmatch(word) is not None

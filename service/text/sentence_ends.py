@@ -5,27 +5,28 @@ import unicodedata
 from collections.abc import Iterator
 
 from service.domain.checkpoint import paced
-from service.text.abbreviations import Abbreviations, abbreviations, is_lower
+from service.text.abbreviations import Abbreviations, abbreviations, is_lower, open_words
 from service.text.spans import inside
 
 # Unicode's Sentence_Terminal (PropList.txt), in two kinds: marks that end a sentence if white space follows, and those
 # of scripts that need none. U+104A of Myanmar and U+0700 of Syriac end clauses.
 _SPACED = ".!?…‽⁇⁈⁉⸮\u037e"
 _WIDE = "。｡！？．؟؝؞۔।॥։።፧፨။។៕།༎༏༐܁܂߹࠷࠹࠽࠾᙮᜵᜶᠃᠉᥄᥅᪨-᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝-꩟꫰꫱꯫"
-_CLOSING = "\"'“”‘’»›)\\]}」』）】〉》〕］"
+_CLOSING = "\"'”’»›)\\]}」』）】〉》〕］"
 _OPENING = "\"'“„‚‘«‹»›(\\[{¿¡「『（【〈《〔［"
 
-# Each run of marks is one match, whatever follows it, so that none is read twice. "។ល។" is Khmer for "etc.".
+# Each run of marks is one match, whatever follows it, so that none is read twice. "។ល។" is Khmer for "etc."; U+201C
+# and U+2018 close quotations in German, and open them in Chinese.
 _END = r"""
-(?!។[លប]។)([%s][%s]*+                         # marks and closing signs
-(?:\[\d{1,3}\]|[¹²³⁰⁴-⁹])*+                      # signs of notes
-(?:[ \u00a0\u202f](?:[»›](?=[\s.,;:!?]|\Z)|[།༎])[%s]*+)*+)  # which French sets apart, and Tibetan
+(?!។[លប]។)((?:[{wide}][{marks}{closing}]*+|[{spaced}][{marks}{closing}“‘]*+)
+(?:\[\d{{1,3}}\]|[¹²³⁰⁴-⁹])*+                                            # signs of notes
+(?:[ \u00a0\u202f](?:[»›](?=[\s.,;:!?]|\Z)|[།༎])[{marks}{closing}]*+)*+)  # which French sets apart, and Tibetan
 (\s*+)"""
 
 
 def _end(spaced: str) -> re.Pattern[str]:
-    marks = spaced + _WIDE
-    return re.compile(_END % (marks, marks + _CLOSING, marks + _CLOSING), re.VERBOSE)
+    told = {"wide": _WIDE, "spaced": spaced, "marks": spaced + _WIDE, "closing": _CLOSING}
+    return re.compile(_END.format(**told), re.VERBOSE)
 
 
 _ENDS = _end(_SPACED)
@@ -90,10 +91,11 @@ def _goes_on(line: str, start: int, found: re.Match[str], rules: Abbreviations) 
     first = _CAPITAL_FIRST.search(line, start, found.start())
     if first and is_lower(first[0]):
         return False  # written without capitals
+    rest, _, word = line[max(start, found.start() - _BEFORE) : found.start()].rpartition(" ")
     if marks == ".":
-        return not rules.starts_sentence(following)
-    word = line[max(start, found.start() - _BEFORE) : found.start()].rpartition(" ")
-    return bool(word[0]) and word[2][:1].isupper()  # a title, such as Jeopardy!
+        is_abbreviation = len(word) < 4 and not rules.starts_sentence(word)
+        return is_abbreviation or not rules.starts_sentence(following) or following in open_words()
+    return bool(rest) and word[:1].isupper()  # a title, such as Jeopardy!
 
 
 def _is_quotation_of(line: str, found: re.Match[str], rules: Abbreviations) -> bool:
@@ -109,7 +111,9 @@ def _goes_on_at_once(line: str, _: int, found: re.Match[str], rules: Abbreviatio
     if marks[-1] not in _SPACED and not _WIDE_MARK.match(marks[-1]):  # a closing sign or a note's
         if not _WIDE_MARK.search(marks) or sign in _OPENING:
             return sign not in "「『“‘«„" or not _WIDE_MARK.search(marks)
-        is_apart = rules.language == "ja" and sign.isalpha() and not "\u3040" <= sign <= "\u309f"
+        is_apart = (
+            rules.language == "ja" and marks[-1] not in "）)" and sign.isalpha() and not "\u3040" <= sign <= "\u309f"
+        )
         return not is_apart  # Hiragana are particles of the sentence around a quotation
     if marks[0] in _SPACED:  # as in "你好!再见"
         return marks[0] not in "!?" or not (_is_chinese(line[found.start() - 1 : found.start()]) and _is_chinese(sign))

@@ -216,13 +216,13 @@ def test_numbers_and_times_never_change(said: list[str], translations: list[str]
 
 
 @pytest.mark.parametrize(
-    "unit", ["\r", "a\r", "0:01 --> 0:02\na\n", "<i>", "{", "1\n", "- a\n", "a b\n0:01 --> 0:02\n", "0:" * 9]
+    "unit", ["\r", "a\r", "0:01 --> 0:02\na\n", "<i>", "{", "1\n", "- a\n", "a b\n0:01 --> 0:02\n", "0:" * 9, "<v a>"]
 )
 def test_time_is_linear(unit: str) -> None:
     start = time.process_time()
-    source = "0:01 --> 0:02\n" + unit * (200_000 // len(unit))
+    source = "0:01 --> 0:02\n" + unit * (20_000 // len(unit))
     translated(open_document("t.srt", source.encode()))
-    assert time.process_time() - start < 4
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(
