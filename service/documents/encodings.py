@@ -15,6 +15,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _SAMPLE_BYTES = 2_000  # from which UTF-16 without a mark is recognized
+_LEAST_SAMPLE_BYTES = 16
 _LEAST_ZEROS = 0.4  # of the upper bytes, in texts of which most characters are ASCII
 
 
@@ -87,10 +88,12 @@ class Recoded:
 
 
 def _without_mark(data: bytes) -> str:
+    sample = data[:_SAMPLE_BYTES]
+    if len(data) % 2 or len(sample) < _LEAST_SAMPLE_BYTES:
+        return "utf-8"
     for encoding, upper, lower in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
-        sample = data[:_SAMPLE_BYTES]
         zeros = sample[upper::2].count(0)
-        if len(data) % 2 == 0 and zeros > _LEAST_ZEROS * len(sample) / 2 and not sample[lower::2].count(0):
+        if zeros > _LEAST_ZEROS * len(sample) / 2 and not sample[lower::2].count(0):
             return encoding
     return "utf-8"
 

@@ -70,9 +70,9 @@ class Abbreviations:
             return True
         is_numbered = not self.number.isdisjoint(names)
         is_letter = following.isupper() and len(following.rstrip(".")) == 1 and not self.starts_sentence(following)
-        if is_letter or following[:1].isdigit() or _ROMAN.fullmatch(following):
-            if is_numbered or not self.digits.isdisjoint(names):
-                return True
+        is_number = is_letter or following[:1].isdigit() or _ROMAN.fullmatch(following) is not None
+        if is_number and (is_numbered or not self.digits.isdisjoint(names)):
+            return True
         if is_numbered or self._is_title(word, names, parts):
             return following[:1].isdigit() or is_lower(following) or not self.starts_sentence(following)
         return None
