@@ -15,7 +15,7 @@ from service.documents.line_breaks import broken_lines, shares, words
 from service.documents.lines import Line
 from service.text.abbreviations import open_words
 
-_DASH = re.compile(r"\s*[-–—‐](?=\s|[^\W\d])\s*")
+_DASH = re.compile(r"\s*(?:[-–—‐]|(?:>|&gt;){2,3})(?=\s|[^\W\d])\s*")  # also >> of American captions
 _VOICE = re.compile(r"<v[\s.>]", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\da-z_](?:[^\W\da-z_]|[ .'’-]){0,24}:\s")  # ANNA: Hello.
 _MUSIC = "♪♫♬#"
@@ -23,7 +23,9 @@ _ENDED = re.compile(r"[.!?…‽:。！？؟।॥۔។։♪♫♬#)\]）】—�
 _COMMA = (",", "،", "、", "，", "-")
 _MAX_CUES = 8  # of a sentence
 _MAX_CHARACTERS = 500
-_LEAST_ENDED = 0.3  # share of texts with a mark at their end, in files in which a missing one tells something
+# Shares of texts with a mark at their end: in files in which a missing one tells something, and, in longer ones, tells
+# even before a capital letter that a sentence goes on.
+_LEAST_ENDED, _MOSTLY_ENDED, _LONG_FILE = 0.3, 0.5, 5
 
 
 @dataclass(slots=True)
@@ -134,9 +136,12 @@ def slots(source: str, said: Sequence[Part], write: Callable[[str], str]) -> Ite
     texts = [part.text for part in said]
     num_ended = sum(map(has_ended, texts))
     has_marks = num_ended >= _LEAST_ENDED * len(texts)
+    is_punctuated = len(texts) >= _LONG_FILE and num_ended >= _MOSTLY_ENDED * len(texts)
     chain: list[Part] = []
     for part in said:
-        if chain and not (part.is_said and _is_continued(chain, part, has_marks=has_marks)):
+        if chain and not (
+            part.is_said and _is_continued(chain, part, has_marks=has_marks, is_punctuated=is_punctuated)
+        ):
             yield _slot(source, chain, write)
             chain = []
         if part.is_said:
@@ -145,7 +150,7 @@ def slots(source: str, said: Sequence[Part], write: Callable[[str], str]) -> Ite
         yield _slot(source, chain, write)
 
 
-def _is_continued(chain: Sequence[Part], part: Part, *, has_marks: bool) -> bool:
+def _is_continued(chain: Sequence[Part], part: Part, *, has_marks: bool, is_punctuated: bool) -> bool:
     """Return whether a part goes on with the sentence of a chain of parts."""
     before, text, after = chain[-1], chain[-1].text, part.text
     if len(chain) == _MAX_CUES or sum(len(each.text) for each in chain) + len(after) > _MAX_CHARACTERS:
@@ -157,10 +162,10 @@ def _is_continued(chain: Sequence[Part], part: Part, *, has_marks: bool) -> bool
     first = next(filter(str.isalnum, after))
     if text.endswith(_COMMA) or first.islower():
         return True
-    if first.lower() == first.upper() and not first.isdigit():
-        return has_marks  # a script without capital letters
+    if first.lower() == first.upper():
+        return has_marks  # a number, or a script without capital letters
     last = re.split(r"\W+", text.lower())[-1]
-    return last in open_words()
+    return last in open_words() or (is_punctuated and not text.isupper() and not after.isupper())
 
 
 def _slot(source: str, chain: Sequence[Part], write: Callable[[str], str]) -> Slot:

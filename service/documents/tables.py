@@ -6,13 +6,13 @@ Columns are named by the first record, or by numbers from 1.
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import on_one_line
+from service.documents.records import Record, read_records
 
 _DELIMITERS = ",;\t|"
 _NO_DELIMITER = ""  # of a table with one column
@@ -23,32 +23,6 @@ _USUAL_NAMES = frozenset(
     {"comment", "context", "description", "id", "key", "lang", "message", "name", "note", "source", "target", "text"}
 )
 _SEP_LINE = re.compile(r'"?sep=([,;\t|])"?(?=\r|\n|\Z)', re.IGNORECASE)  # how spreadsheets are told the delimiter
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A cell at `start` to before `end` of the source, quotes included."""
-
-    start: int
-    end: int
-    is_quoted: bool
-
-    def text(self, source: str) -> str:
-        """Return what it says."""
-        if self.is_quoted:
-            return source[self.start + 1 : self.end - 1].replace('""', '"')
-        return source[self.start : self.end]
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    line: int
-    cells: Sequence[_Cell]
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether it is an empty line."""
-        return len(self.cells) == 1 and self.cells[0].start == self.cells[0].end
 
 
 def read_csv(data: bytes, options: DocumentOptions) -> Document:
@@ -65,7 +39,7 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
     told = _SEP_LINE.match(source)
     start = told.end() if told else 0
     delimiter = told[1] if told else _delimiter(source, options)
-    records = _records(source, start, delimiter, is_strict=True)
+    records = read_records(source, start, delimiter, is_strict=True)
     return _document(source, encode, records, options, functools.partial(_csv_written, delimiter))
 
 
@@ -77,13 +51,13 @@ def read_tsv(data: bytes, options: DocumentOptions) -> Document:
         DocumentError: a column does not exist.
     """
     source, encode = decoded(data)
-    return _document(source, encode, _records(source, 0, "\t", is_strict=False), options, _tsv_written)
+    return _document(source, encode, read_records(source, 0, "\t", is_strict=False), options, _tsv_written)
 
 
 def _document(
     source: str,
     encode: Callable[[str], bytes],
-    records: Iterator[_Record],
+    records: Iterator[Record],
     options: DocumentOptions,
     write: Callable[[bool, str], str],
 ) -> Document:
@@ -108,7 +82,7 @@ def _document(
 
 def _slots(
     source: str,
-    records: Iterator[_Record],
+    records: Iterator[Record],
     indices: Sequence[int],
     names: Sequence[str],
     write: Callable[[bool, str], str],
@@ -144,7 +118,7 @@ def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], b
     return sorted(found), has_name
 
 
-def _looks_like_header(source: str, sample: Sequence[_Record]) -> bool:
+def _looks_like_header(source: str, sample: Sequence[Record]) -> bool:
     """Return whether the first record names columns: by a usual name, or one with numbers below it that is none."""
     first, *others = [[cell.text(source).strip() for cell in record.cells] for record in sample]
     return any(name.lower() in _USUAL_NAMES for name in first) or any(
@@ -166,7 +140,7 @@ def _shown(name: str) -> str:
 
 def _delimiter(source: str, options: DocumentOptions) -> str:
     """Return the delimiter under which the asked columns exist, and as many records as can be are equally wide."""
-    samples: dict[str, list[_Record]] = {each: _sample(source, each) for each in (*_DELIMITERS, _NO_DELIMITER)}
+    samples: dict[str, list[Record]] = {each: _sample(source, each) for each in (*_DELIMITERS, _NO_DELIMITER)}
 
     def fitness(delimiter: str) -> tuple[bool, int, int]:
         sample = samples[delimiter]
@@ -184,55 +158,9 @@ def _delimiter(source: str, options: DocumentOptions) -> str:
     return max(samples, key=fitness)
 
 
-def _sample(source: str, delimiter: str) -> list[_Record]:
-    records = _records(source, 0, delimiter, is_strict=False)
+def _sample(source: str, delimiter: str) -> list[Record]:
+    records = read_records(source, 0, delimiter, is_strict=False)
     return list(islice((record for record in records if not record.is_empty), _SAMPLE_RECORDS))
-
-
-def _records(source: str, start: int, delimiter: str, *, is_strict: bool) -> Iterator[_Record]:
-    """Yield the records from `start` on; if not `is_strict`, a quotation mark without a fitting second one is text."""
-    cells: list[_Cell] = []
-    position = start
-    line = first_line = 1
-    end = re.compile(rf"[{re.escape(delimiter)}\r\n]")
-    while position < len(source) or cells:
-        begin = position
-        position = _end_of_quoted(source, begin, end, line, is_strict=is_strict)
-        is_quoted = position > begin
-        if is_quoted:
-            line += source.count("\n", begin, position)
-        else:
-            found = end.search(source, begin)
-            position = found.start() if found else len(source)
-        cells.append(_Cell(begin, position, is_quoted))
-        if delimiter and source.startswith(delimiter, position):
-            position += 1
-            continue
-        yield _Record(first_line, cells)
-        cells = []
-        position += 2 if source.startswith("\r\n", position) else 1
-        line += 1
-        first_line = line
-
-
-def _end_of_quoted(source: str, start: int, end: re.Pattern[str], line: int, *, is_strict: bool) -> int:
-    """Return the end of the cell in quotation marks at `start`; `start` if there is none."""
-    if not source.startswith('"', start):
-        return start
-    position = start + 1
-    while (position := source.find('"', position)) >= 0 and source.startswith('""', position):
-        position += 2
-    if position >= 0 and (position + 1 == len(source) or end.match(source, position + 1)):
-        return position + 1
-    if not is_strict:
-        return start
-    if position < 0:
-        raise DocumentError("the cell that starts here with a quotation mark has no end.", f"line {line}")
-    raise DocumentError(
-        f"{source[position + 1]!r} follows the quotation mark that ends a cell; there must be a delimiter or the end "
-        "of the line, and a quotation mark within a cell is written twice.",
-        f"line {line + source.count(chr(10), start, position)}",
-    )
 
 
 def _csv_written(delimiter: str, is_quoted: bool, translation: str) -> str:

@@ -149,6 +149,12 @@ def _cues(*said: str) -> str:
         (["Are you", "- no", "-5 degrees"], ["Are you", "no", "-5 degrees"]),
         (["- Hi.\n- Hello,", "you."], ["Hi.", "Hello, you."]),
         (["♪ la la ♪", "over there"], ["la la", "over there"]),
+        ([">> Hello", ">> there"], ["Hello", "there"]),
+        (
+            ["When I saw", "Paris,", "London.", "It was.", "So.", "I slept."],
+            ["When I saw Paris, London.", "It was.", "So.", "I slept."],
+        ),
+        (["He had 5.", "I had", "5 apples."], ["He had 5.", "I had 5 apples."]),
         (["we see", "[door opens]", "..."], ["we see", "[door opens]"]),
         (["ANNA: come\nJOHN: no"], ["ANNA: come", "JOHN: no"]),
         (["我从来没想过", "我们会见到", "好"], ["我从来没想过", "我们会见到", "好"]),  # nothing tells what ends

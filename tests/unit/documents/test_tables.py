@@ -66,6 +66,7 @@ def test_tsv_has_quoted_cells_as_spreadsheets_write_them_and_others_stay_in_thei
         ("id,2,3\n1,go,run\n", ["2"], ["go"]),  # a name, first
         ("id,text,note\n1,go,a\n2\n\n3,run,b,c\n4,,x\n", ["text"], ["go", "run"]),
         ("id,text\n", ["text"], []),
+        ('"id", "text" ,x\n1, "go, now" ,y\n', ["text"], ["go, now"]),
     ],
 )
 def test_delimiter_and_columns_are_found(source: str, columns: list[str], expected: list[str]) -> None:
