@@ -26,6 +26,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Record:
+    """A record, which begins in `line`."""
+
     line: int
     cells: Sequence[Cell]
 
