@@ -41,6 +41,16 @@ class Abbreviations:
     digits: frozenset[str]
     starts: frozenset[str]
     articles: frozenset[str]
+    known: frozenset[str]
+    """The abbreviations of all lists, and the last words of those of several."""
+
+    def is_word(self, text: str, mark: str) -> bool:
+        """Return whether a text surely ends with a word, so that `mark`, a single one, ends a sentence."""
+        word = text.rpartition(" ")[2]
+        if mark != ".":
+            return word + mark not in self.known
+        is_short = len(word) < 2 or (len(word) < 6 and _VOWELLESS.fullmatch(word) is not None)
+        return not is_short and word.isalpha() and word.islower() and word not in self.known and word[-3:] != "str"
 
     def starts_sentence(self, word: str) -> bool:
         """Return whether a word is one that begins sentences."""
@@ -107,7 +117,15 @@ def abbreviations(language_code: str) -> Abbreviations:
     lists = _lists()
     own = lists.get(_ALIKE.get(language, language), lists["en"])
     words = {kind: frozenset(f"{lists['all'].get(kind, '')} {own.get(kind, '')}".split()) for kind in _KINDS}
-    return Abbreviations(language, own.get("has_ordinals", False), own.get("has_no_vowels", False), **words)
+    listed = words["before"] | words["number"] | words["titles"] | words["digits"]
+    known = listed | {re.split("[._-]", each)[-1] for each in listed}
+    return Abbreviations(
+        language=language,
+        has_ordinals=own.get("has_ordinals", False),
+        has_no_vowels=own.get("has_no_vowels", False),
+        known=known,
+        **words,
+    )
 
 
 @functools.cache

@@ -15,18 +15,17 @@ _WIDE = "。｡！？．؟؝؞۔।॥։።፧፨။។៕།༎༏༐܁܂߹࠷�
 _CLOSING = "\"'”’»›)\\]}」』）】〉》〕］"
 _OPENING = "\"'“„‚‘«‹»›(\\[{¿¡「『（【〈《〔［"
 
-# Each run of marks is one match, whatever follows it, so that none is read twice. "។ល។" is Khmer for "etc."; U+201C
-# and U+2018 close quotations in German, and open them in Chinese.
+# Each run of marks is one match, whatever follows it, so that none is read twice. It begins with a set, which `re`
+# finds fast. "។ល។" is Khmer for "etc."; U+201C and U+2018 close quotations in German, and open them in Chinese.
 _END = r"""
-(?!។[លប]។)((?:[{wide}][{marks}{closing}]*+|[{spaced}][{marks}{closing}“‘]*+)
+([{marks}](?!(?<=។)[លប]។)(?:(?<=[{wide}])[{marks}{closing}]*+|[{marks}{closing}“‘]*+)
 (?:\[\d{{1,3}}\]|[¹²³⁰⁴-⁹])*+                                            # signs of notes
 (?:[ \u00a0\u202f](?:[»›](?=[\s.,;:!?]|\Z)|[།༎])[{marks}{closing}]*+)*+)  # which French sets apart, and Tibetan
 (\s*+)"""
 
 
 def _end(spaced: str) -> re.Pattern[str]:
-    told = {"wide": _WIDE, "spaced": spaced, "marks": spaced + _WIDE, "closing": _CLOSING}
-    return re.compile(_END.format(**told), re.VERBOSE)
+    return re.compile(_END.format(wide=_WIDE, marks=spaced + _WIDE, closing=_CLOSING), re.VERBOSE)
 
 
 _ENDS = _end(_SPACED)
@@ -73,6 +72,9 @@ def _goes_on(line: str, start: int, found: re.Match[str], rules: Abbreviations) 
     if marks[0] not in _SPACED + ";":
         return _is_quotation_of(line, found, rules)
     sign = line[end]
+    before = line[max(start, found.start() - _BEFORE) : found.start()]
+    if len(marks) == 1 and sign.isupper() and rules.is_word(before, marks):
+        return False  # as nearly always
     if sign in ",;:)]}…" or (sign in ".!?" and not line[end + 1 : end + 2].isalnum()):
         return True
     match = _FOLLOWING.match(line, end)
@@ -80,7 +82,7 @@ def _goes_on(line: str, start: int, found: re.Match[str], rules: Abbreviations) 
     if match and match[2] and len(following) == 1:
         following += "."  # an initial
     if len(marks) == 1:
-        verdict = rules.goes_on(line[max(start, found.start() - _BEFORE) : found.start()], marks, following)
+        verdict = rules.goes_on(before, marks, following)
         if verdict is not None:
             return verdict
     if not is_lower(following):
@@ -91,7 +93,7 @@ def _goes_on(line: str, start: int, found: re.Match[str], rules: Abbreviations) 
     first = _CAPITAL_FIRST.search(line, start, found.start())
     if first and is_lower(first[0]):
         return False  # written without capitals
-    rest, _, word = line[max(start, found.start() - _BEFORE) : found.start()].rpartition(" ")
+    rest, _, word = before.rpartition(" ")
     if marks == ".":
         is_abbreviation = len(word) < 4 and not rules.starts_sentence(word)
         return is_abbreviation or not rules.starts_sentence(following) or following in open_words()
