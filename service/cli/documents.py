@@ -78,7 +78,11 @@ def translate_document(
             for chunk in map_chunks(_items(document), translated):
                 translations += (translation.text for _, translation in chunk)
                 bar.update(len(chunk))
-        write_bytes(output, document.written(translations))
+        try:
+            written = document.written(translations)
+        except DocumentError as error:
+            raise CommandError(f"{input_file or 'the input'}: {error}", exit_codes.DATA) from None
+        write_bytes(output, written)
     for note in document.notes:
         click.echo(f"note: {note}", err=True)
 

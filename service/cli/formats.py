@@ -14,6 +14,8 @@ _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _BETWEEN_JSON_TOKENS = re.compile(r"[ \t\r\n:,]*")
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _MAX_FIELDS = 10  # listed in an error
+_QUOTED = re.compile(r'"(?:[^"]|"")*+"')
+_TSV_CELL = re.compile(rf"(?:^|\t)({_QUOTED.pattern}(?=\t|\Z)|[^\t]*)")
 _LINE_FEEDS = str.maketrans("\n", " ")
 _TABS_AND_LINE_FEEDS = str.maketrans("\t\n", "  ")
 
@@ -22,7 +24,7 @@ _TABS_AND_LINE_FEEDS = str.maketrans("\t\n", "  ")
 class Record:
     """A text to translate, from the line of this number: `raw` is the text as written there.
 
-    `before` and `after` surround the translation in the output.
+    `before` and `after` surround the translation in the output, which is in quotation marks if the text was.
     """
 
     number: int
@@ -30,6 +32,7 @@ class Record:
     before: str
     raw: str
     after: str
+    is_quoted: bool = False
 
 
 class Format(Protocol):
@@ -48,7 +51,11 @@ class Format(Protocol):
 
 def render(record: Record, translation: str, form: Format) -> str:
     """Return the record with its translation; an unchanged text stays as it was written."""
-    written = record.raw if translation == record.text else form.written(translation)
+    if translation == record.text:
+        return record.before + record.raw + record.after
+    written = form.written(translation)
+    if record.is_quoted:
+        written = '"' + written.replace('"', '""') + '"'
     return record.before + written + record.after
 
 
@@ -82,7 +89,8 @@ class TextLines:
 class TsvColumn:
     """A column of tab-separated values, from 1; its translation replaces it, or `appends` a column at the end.
 
-    A value has no tabs, and quotes have no special meaning. Empty lines stay empty.
+    A value that begins and ends with a quotation mark is one as spreadsheets write it, which may have tabs and doubled
+    quotation marks; elsewhere quotes have no special meaning. Empty lines stay empty.
     """
 
     column: int
@@ -92,17 +100,20 @@ class TsvColumn:
         """See `Format.record`."""
         if not line.text:
             return Record(line.number, "", "", "", line.ending)
-        cells = line.text.split("\t")
+        cells = _TSV_CELL.findall(line.text)
         if len(cells) < self.column:
             raise CommandError(
                 f"line {line.number} has {len(cells)} columns, separated by tabs; --column is {self.column}.",
                 exit_codes.DATA,
             )
-        text, following = cells[self.column - 1], cells[self.column :]
+        raw, following = cells[self.column - 1], cells[self.column :]
+        is_quoted = _QUOTED.fullmatch(raw) is not None
+        text = raw[1:-1].replace('""', '"') if is_quoted else raw
         if self.appends:
-            return Record(line.number, text, line.text + "\t", text, line.ending)
+            return Record(line.number, text, line.text + "\t", raw, line.ending, is_quoted)
         before = "".join(cell + "\t" for cell in cells[: self.column - 1])
-        return Record(line.number, text, before, text, "".join("\t" + cell for cell in following) + line.ending)
+        after = "".join("\t" + cell for cell in following) + line.ending
+        return Record(line.number, text, before, raw, after, is_quoted)
 
     def written(self, translation: str) -> str:
         """See `Format.written`."""

@@ -44,6 +44,8 @@ _FORMAT_OF_ENDING = {
     **{ending: name for name, ending in _DOCUMENT_FORMATS.items()},
 }
 _HAS_TARGETS = ("po", "xliff")
+_WITH_ENCODING = ("text", "tsv", "csv", "md", "srt", "vtt")
+_AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "text": ".txt", "tsv": ".tsv"}
 
 
 @click.command()
@@ -80,10 +82,15 @@ _HAS_TARGETS = ("po", "xliff")
     "columns",
     multiple=True,
     metavar="N|NAME",
-    help="For tsv: number of the column to translate, from 1. For csv, and tsv with --header: its name; may be "
-    "repeated.",
+    help="For tsv: number of the column to translate, from 1. For csv, and tsv with --header: its name or number; may "
+    "be repeated.",
 )
-@click.option("--header", is_flag=True, help="For tsv: the first line has the names of the columns.")
+@click.option("--header", is_flag=True, help="For tsv and csv: the first line has the names of the columns.")
+@click.option(
+    "--encoding",
+    metavar="NAME",
+    help="For text, tsv, csv, md, srt and vtt: encoding of the file, such as windows-1252.",
+)
 @click.option("--retranslate", is_flag=True, help="For po and xliff: translate also what has a translation.")
 @click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
 @click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
@@ -111,6 +118,7 @@ def translate(
     format_name: str | None,
     columns: tuple[str, ...],
     header: bool,
+    encoding: str | None,
     retranslate: bool,
     append: bool,
     field: str | None,
@@ -130,7 +138,7 @@ def translate(
     with named columns, are read and written as a whole.
     """
     name = format_name or _format_name(input_file)
-    is_document = name in _DOCUMENT_FORMATS or (name == "tsv" and header)
+    is_document = name in _DOCUMENT_FORMATS or (name == "tsv" and header) or encoding is not None
     options = request_fields["options"]
     is_ranked = options is not None and options.num_hypotheses is not None
     if texts and input_file:
@@ -147,7 +155,7 @@ def translate(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
-    _check_options(name, header=header, retranslate=retranslate)
+    _check_options(name, header=header, retranslate=retranslate, encoding=encoding)
     if texts:
         form = Documents()  # each may have several lines
     if name == "html":
@@ -161,8 +169,8 @@ def translate(
             from service.cli.documents import read, translate_document
             from service.documents import DocumentOptions
 
-            choices = DocumentOptions(columns, target, has_all=retranslate)
-            document = read(input_stream, input_file, _DOCUMENT_FORMATS.get(name, ".tsv"), choices)
+            choices = DocumentOptions(columns, target, retranslate, header, encoding or "")
+            document = read(input_stream, input_file, _AS_DOCUMENTS[name], choices)
         source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
             translate_document(
@@ -227,7 +235,7 @@ def _format(
     if name == "tsv" and not columns:
         raise click.UsageError("--format tsv needs --column N, the column to translate; or give --format text.")
     if name == "csv" and not columns:
-        raise click.UsageError("--format csv needs --column NAME, a column to translate.")
+        raise click.UsageError("--format csv needs --column NAME, a column to translate, or its number.")
     if name == "jsonl" and field is None:
         raise click.UsageError("--format jsonl needs --field NAME, the field to translate; or give --format text.")
     if columns and name not in ("tsv", "csv"):
@@ -258,14 +266,21 @@ def _number(columns: tuple[str, ...]) -> int:
     return int(columns[0][:9])
 
 
-def _check_options(name: str, *, header: bool, retranslate: bool) -> None:
+def _check_options(name: str, *, header: bool, retranslate: bool, encoding: str | None) -> None:
     """Check the options that are for some formats only.
 
     Raises:
         UsageError: one is for another format.
     """
-    if header and name != "tsv":
-        raise click.UsageError(f"--header is for --format tsv, and this is {name}.")
+    if header and name not in ("tsv", "csv"):
+        raise click.UsageError(f"--header is for --format tsv and csv, and this is {name}.")
+    if encoding is not None:
+        if name not in _WITH_ENCODING:
+            raise click.UsageError(f"--encoding is for --format {', '.join(_WITH_ENCODING)}, and this is {name}.")
+        try:
+            "".encode(encoding)
+        except LookupError:
+            raise click.BadParameter(f"{encoding!r} is not the name of an encoding, such as windows-1252.") from None
     if retranslate and name not in _HAS_TARGETS:
         raise click.UsageError(f"--retranslate is for --format po and xliff, and this is {name}.")
 

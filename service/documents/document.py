@@ -30,13 +30,17 @@ class DocumentText:
 class DocumentOptions:
     """What the caller of `open_document` may choose.
 
-    `columns` are the names of the columns of a table to translate. `target` is the language code of the translations,
+    `columns` are the names of the columns of a table to translate, or their numbers from 1; with `has_header` the first
+    record has names even if they are numbers. `encoding` is that of a text file without a byte order mark; by default
+    what the file declares, or UTF-8. `target` is the language code of the translations,
     for formats that name it. With `has_all`, entries of PO and XLIFF that have a translation are translated again.
     """
 
     columns: tuple[str, ...] = ()
     target: str = ""
     has_all: bool = False
+    has_header: bool = False
+    encoding: str = ""
 
 
 class Document(Protocol):

@@ -2,24 +2,32 @@
 
 import codecs
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from service.documents.document import Document, DocumentText
 from service.documents.errors import DocumentError
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16's, which is its beginning
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_SAMPLE_BYTES = 2_000  # from which UTF-16 without a mark is recognized
+_LEAST_SAMPLE_BYTES = 16
+_LEAST_ZEROS = 0.4  # of the upper bytes, in texts of which most characters are ASCII
 
 
 def decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
-    """Return the text of UTF-8, or of UTF-16 with a byte order mark, and a function that encodes it in the same way.
+    """Return the text of UTF-8, or of UTF-16 or UTF-32, and a function that encodes it in the same way.
+
+    A byte order mark is believed. Without one, UTF-16 is recognized where every other byte is zero.
 
     Raises:
-        DocumentError: it is neither.
+        DocumentError: it is none of these.
     """
-    mark, encoding = next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+    mark, encoding = next((each for each in _MARKS if data.startswith(each[0])), (b"", _without_mark(data)))
     try:
         text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
@@ -27,10 +35,67 @@ def decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
         line = data.count(b"\n", 0, start) + 1
         raise DocumentError(
             f"byte {start + 1} of the file, 0x{data[start]:02x}, is not {encoding.upper()}; "
-            "convert the file, for example with iconv.",
+            "convert the file, for example with iconv, or name its encoding to the command line with --encoding.",
             f"line {line}",
         ) from None
     return text, functools.partial(_encoded, mark, encoding)
+
+
+def recoded(data: bytes, encoding: str) -> bytes:
+    """Return text in UTF-8 that is in `encoding`, unless it has a byte order mark.
+
+    Raises:
+        DocumentError: it is not in that encoding, or there is none of that name.
+    """
+    if any(data.startswith(mark) for mark, _ in _MARKS):
+        return data
+    try:
+        return data.decode(encoding).encode()
+    except (LookupError, UnicodeError) as error:
+        raise DocumentError(f"it can't be read as {encoding}: {error}.") from None
+
+
+class Recoded:
+    """A document in another encoding than UTF-8, in which it is written, too."""
+
+    def __init__(self, document: Document, encoding: str) -> None:
+        self._document = document
+        self._encoding = encoding
+
+    @property
+    def texts(self) -> Sequence[DocumentText]:
+        """See `Document.texts`."""
+        return self._document.texts
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """See `Document.notes`."""
+        return self._document.notes
+
+    def written(self, translations: Sequence[str]) -> bytes:
+        """See `Document.written`.
+
+        Raises:
+            DocumentError: a translation has a character that the encoding lacks.
+        """
+        text = self._document.written(translations).decode()
+        try:
+            return text.encode(self._encoding)
+        except UnicodeEncodeError as error:
+            raise DocumentError(
+                f"the translation has {text[error.start]!r}, which {self._encoding} lacks; convert the file to UTF-8."
+            ) from None
+
+
+def _without_mark(data: bytes) -> str:
+    sample = data[:_SAMPLE_BYTES]
+    if len(data) % 2 or len(sample) < _LEAST_SAMPLE_BYTES:
+        return "utf-8"
+    for encoding, upper, lower in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
+        zeros = sample[upper::2].count(0)
+        if zeros > _LEAST_ZEROS * len(sample) / 2 and not sample[lower::2].count(0):
+            return encoding
+    return "utf-8"
 
 
 def _encoded(mark: bytes, encoding: str, text: str) -> bytes:

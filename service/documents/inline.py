@@ -44,7 +44,7 @@ class InlineText:
     """
 
     def __init__(self, pieces: Iterable[Piece], *, is_strict: bool = False) -> None:
-        self._before, self._pieces, self._after = _framed(list(_paired(pieces)))
+        self._before, self._pieces, self._after = framed(pieces)
         self._is_strict = is_strict
         self._closings = {start: end for start, end in _partners(self._pieces).items() if start < end}
         self.text, self.mime_type = self._told()
@@ -133,8 +133,9 @@ class InlineText:
         return number if self._pieces[number].kind in kinds[name] else None
 
 
-def _framed(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
+def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
     """Return the pieces before, of and after the text: markup and white space around a text never move."""
+    pieces = list(_paired(every))
     partners = _partners(pieces)
     fixed = (Kind.MARK, Kind.ORDERED, Kind.BREAK)
     start, end = 0, len(pieces)

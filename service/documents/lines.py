@@ -1,9 +1,23 @@
 """Plain text: a text per line, as everywhere else."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
+
+_LINE = re.compile(r"([^\r\n]*)(\r{0,2}\n|\r|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its `ending`; `start` is its position."""
+
+    number: int
+    text: str
+    start: int
+    ending: str
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
@@ -12,16 +26,27 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     return Spliced(source, _slots(source), encode)
 
 
+def lines(source: str) -> Iterator[Line]:
+    """Yield the lines, which end with LF, CR or CR LF; CR CR LF, as some programs write it, is one line end."""
+    position = 0
+    number = 1
+    while position < len(source):
+        found = _LINE.match(source, position)
+        assert found is not None  # it matches anything
+        yield Line(number, found[1], position, found[2])
+        position = found.end()
+        number += 1
+
+
 def on_one_line(text: str) -> str:
     """Return the text with a space in place of each line end or tab."""
     return " ".join(text.replace("\t", " ").splitlines())
 
 
 def _slots(source: str) -> Iterator[Slot]:
-    position = 0
-    for number, line in enumerate(source.split("\n"), start=1):
-        text = line.strip()
+    for line in lines(source):
+        text = line.text.strip()
         if has_words(text):
-            start = position + len(line) - len(line.lstrip())
-            yield Slot(start, start + len(text), DocumentText(text, MimeType.TEXT, f"line {number}"), on_one_line)
-        position += len(line) + 1
+            start = line.start + len(line.text) - len(line.text.lstrip())
+            told = DocumentText(text, MimeType.TEXT, f"line {line.number}")
+            yield Slot(start, start + len(text), told, on_one_line)

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 
 from service.documents.document import Document, DocumentOptions
+from service.documents.encodings import Recoded, recoded
 from service.documents.errors import DocumentError, UnknownFormat
 
 MAX_BYTES = 32 * 1024 * 1024  # of a document; of the archive, if it is one
@@ -49,4 +50,9 @@ def open_document(name: str, data: bytes, options: DocumentOptions | None = None
         raise DocumentError(f"it has {len(data)} bytes, and at most {MAX_BYTES} are read; split it.")
     module, function = _READERS[ending]
     reader: _Reader = getattr(importlib.import_module(f"service.documents.{module}"), function)
-    return reader(data, options or DocumentOptions())
+    options = options or DocumentOptions()
+    if not options.encoding:
+        return reader(data, options)
+    text = recoded(data, options.encoding)
+    document = reader(text, options)
+    return document if text is data else Recoded(document, options.encoding)

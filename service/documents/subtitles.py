@@ -1,139 +1,125 @@
-"""Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1). A cue is a text, over all of its lines.
+"""Subtitles: SubRip (`.srt`) and WebVTT (https://www.w3.org/TR/webvtt1), as they are found. Times begin a cue.
 
-Times, numbers, settings and line ends stay as they are. A cue keeps its number of lines: a translation is broken at the
-spaces that make its longest line shortest. Lines that start with a dash are said by different people and stay apart.
+Times, numbers, settings and line ends stay as they are, and so does what is no cue. What a cue says is read and written
+by cues.py.
 """
 
-import functools
 import html
-import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import groupby
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
+from service.documents.cues import has_ended, parts, slots
+from service.documents.document import Document, DocumentOptions, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind, Piece
+from service.documents.lines import Line, lines
 
-_SRT_TIMES = re.compile(r"\s*\d{1,4}:\d\d?:\d\d?(?:[,.]\d{1,3})?\s*-->\s*\d{1,4}:\d\d?:\d\d?(?:[,.]\d{1,3})?(?:\s.*)?")
-_VTT_TIMES = re.compile(r"[ \t]*(?:\d{2,}:)?\d\d:\d\d\.\d{3}[ \t]+-->[ \t]+(?:\d{2,}:)?\d\d:\d\d\.\d{3}(?:[ \t].*)?")
-_SRT_TAG = re.compile(r"<(/?)([a-z]+)(?:\s[^<>]*)?>|(\{\\[^{}]{1,100}\})", re.IGNORECASE)
-_VTT_TAG = re.compile(r"<(/?)([a-z]*+)[^<>]*+>()", re.IGNORECASE)
-_DASH = re.compile(r"\s*[-–—‐]")
+# Looser than both formats: players show cues whose times have one digit, no hours, a comma or a minus.
+_TIME = r"-?\d{1,4}(?:[:.,] ?\d{1,4}){1,4}"
+_TIMES = re.compile(rf"\s{{0,9}}{_TIME}[ \t]{{0,9}}(?:--? ?>|[–—]>|→)[ \t]{{0,9}}{_TIME}(?:\s.*)?")
+_VTT_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:[ \t]|\Z)")
+_SRT_TAG = re.compile(
+    r"<(?P<close>/?)(?P<name>[a-z]+)(?:\s[^<>]*)?>|\{\\[^{}]{1,100}\}|\{[a-z]:[^{}]{1,40}\}|(?P<br>\\[Nn])|[♪♫♬]+",
+    re.IGNORECASE,
+)
+_VTT_TAG = re.compile(
+    r"(?P<mark><rt(?:\.[^<>]*)?>[^<>]*(?:</rt>)?)|<(?P<close>/?)(?P<name>[a-z]*+)[^<>]*+>|[♪♫♬]+", re.IGNORECASE
+)
 _VTT_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_MAX_PLACES = 5  # named in a note
 
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines without an empty one between them: the number of the first, and each line's text and position."""
-
-    number: int
-    lines: Sequence[tuple[str, int]]
+_Group = Sequence[Line]
 
 
 def read_srt(data: bytes, _: DocumentOptions) -> Document:
     """Read SubRip; `<i>` and the like, and `{\\an8}`, stay with their words.
 
     Raises:
-        DocumentError: a cue has no times.
+        DocumentError: there is no cue.
     """
     source, encode = decoded(data)
-    return Spliced(source, _srt_slots(source), encode)
+    every = list(lines(source))
+    first = next((line for line in every if line.text.strip()), None)
+    if first and not any(_TIMES.fullmatch(line.text) for line in every):
+        raise DocumentError(
+            f"expected the times of a cue, such as 00:01:02,500 --> 00:01:04,000, not {first.text[:40]!r}; no line has "
+            "any.",
+            f"line {first.number}",
+        )
+    return _document(source, encode, every, _SRT_TAG, str, _srt_written, is_vtt=False)
 
 
 def read_vtt(data: bytes, _: DocumentOptions) -> Document:
     """Read WebVTT; notes, styles and regions stay as they are, tags stay with their words.
 
     Raises:
-        DocumentError: there is no WEBVTT at the start, or a cue has no times.
+        DocumentError: there is no WEBVTT at the start.
     """
     source, encode = decoded(data)
     if not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", source):
         raise DocumentError("a WebVTT file starts with WEBVTT.", "line 1")
-    return Spliced(source, _vtt_slots(source), encode)
+    return _document(source, encode, list(lines(source)), _VTT_TAG, html.unescape, _vtt_written, is_vtt=True)
 
 
-def _srt_slots(source: str) -> Iterator[Slot]:
-    for block in _blocks(source):
-        lines = block.lines
-        first = 1 if lines[0][0].strip().isdigit() and len(lines) > 1 else 0
-        if not _SRT_TIMES.fullmatch(lines[first][0]):
-            raise DocumentError(
-                f"expected the times of a cue, such as 00:01:02,500 --> 00:01:04,000, not {lines[first][0][:40]!r}.",
-                f"line {block.number + first}",
-            )
-        yield from _cue(source, lines[first + 1 :], block.number + first + 1, _SRT_TAG, str, _srt_written)
-
-
-def _vtt_slots(source: str) -> Iterator[Slot]:
-    for block in _blocks(source):
-        lines = block.lines
-        if block.number == 1 or re.match(r"(?:NOTE|STYLE|REGION)(?:[ \t]|\Z)", lines[0][0]):
-            continue
-        first = 0 if "-->" in lines[0][0] else 1
-        if first == len(lines) or not _VTT_TIMES.fullmatch(lines[first][0]):
-            found = lines[min(first, len(lines) - 1)][0]
-            raise DocumentError(
-                f"expected the times of a cue, such as 00:01:02.500 --> 00:01:04.000, not {found[:40]!r}.",
-                f"line {block.number + min(first, len(lines) - 1)}",
-            )
-        yield from _cue(source, lines[first + 1 :], block.number + first + 1, _VTT_TAG, html.unescape, _vtt_written)
-
-
-def _blocks(source: str) -> Iterator[_Block]:
-    lines: list[tuple[str, int]] = []
-    position = 0
-    number = 0
-    for number, line in enumerate(source.split("\n"), start=1):
-        text = line.removesuffix("\r")
-        if text.strip():
-            lines.append((text, position))
-        elif lines:
-            yield _Block(number - len(lines), lines)
-            lines = []
-        position += len(line) + 1
-    if lines:
-        yield _Block(number - len(lines) + 1, lines)
-
-
-def _cue(
+def _document(
     source: str,
-    lines: Sequence[tuple[str, int]],
-    number: int,
+    encode: Callable[[str], bytes],
+    every: Sequence[Line],
     tag: re.Pattern[str],
     read: Callable[[str], str],
     write: Callable[[str], str],
-) -> Iterator[Slot]:
-    if not lines:
-        return
-    has_speakers = sum(bool(_DASH.match(tag.sub("", text))) for text, _ in lines) > 1
-    pieces: list[Piece] = []
-    for index, (text, _) in enumerate(lines):
-        if index:
-            is_break = has_speakers and _DASH.match(tag.sub("", text))
-            pieces.append(Piece(Kind.BREAK, "\n") if is_break else Piece(Kind.TEXT, text=" "))
-        pieces += _pieces(text, tag, read)
-    inline = InlineText(pieces)
-    if not inline.has_words:
-        return
-    start, end = lines[0][1], lines[-1][1] + len(lines[-1][0])
-    breaks = sum(piece.kind is Kind.BREAK for piece in pieces)
-    ending = "\r\n" if source.startswith("\r\n", lines[0][1] + len(lines[0][0])) else "\n"
-    written = functools.partial(_written, inline, write, len(lines) - breaks, ending)
-    yield Slot(start, end, DocumentText(inline.text, inline.mime_type, f"line {number}"), written)
+    *,
+    is_vtt: bool,
+) -> Document:
+    cues, others = _cues(every, is_vtt=is_vtt)
+    said = [part for cue in cues for part in parts(cue, tag, read)]
+    notes = []
+    if others:
+        more = " and others" if len(others) > _MAX_PLACES else ""
+        places = ", ".join(str(group[0].number) for group in others[:_MAX_PLACES])
+        notes = [f"what is no cue is as it was, such as a cue without times, at line {places}{more}."]
+    return Spliced(source, slots(source, said, write), encode, notes)
 
 
-def _pieces(text: str, tag: re.Pattern[str], read: Callable[[str], str]) -> Iterator[Piece]:
-    done = 0
-    for match in tag.finditer(text):
-        yield Piece(Kind.TEXT, text=read(text[done : match.start()]))
-        done = match.end()
-        if match[3] or not match[2]:
-            yield Piece(Kind.ORDERED, match[0])
-        else:
-            yield Piece(Kind.CLOSE if match[1] else Kind.OPEN, match[0])
-    yield Piece(Kind.TEXT, text=read(text[done:]))
+def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:
+    """Return the lines of text of each cue, and what else there is, both in groups without empty lines."""
+    times = [index for index, line in enumerate(every) if _TIMES.fullmatch(line.text)]
+    heads = [_head(every, index) for index in times]
+    cues: list[_Group] = []
+    others = [*_groups(every[: heads[0] if heads else len(every)])]
+    if is_vtt:
+        others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
+    for index, end in zip(times, [*heads[1:], len(every)], strict=False):
+        said = ""
+        for group in _groups(every[index + 1 : end]):
+            is_next = group[0].number == every[index].number + 1
+            is_credit = end == len(every) and has_ended(said)
+            if is_next or not (is_vtt or is_credit or _is_odd(group, is_first=not said)):
+                cues.append(group)
+                said = group[-1].text
+            elif not (is_vtt and _VTT_BLOCK.match(group[0].text)):
+                others.append(group)
+    return cues, others
+
+
+def _head(every: Sequence[Line], index: int) -> int:
+    """Return where the cue begins whose times are at `index`: at its number or name, if it has one."""
+    if index and (before := every[index - 1].text.strip()):
+        is_first = index == 1 or not every[index - 2].text.strip()
+        return index - 1 if before.isdigit() or (is_first and "-->" not in before) else index
+    return index
+
+
+def _is_odd(group: _Group, *, is_first: bool) -> bool:
+    """Return whether lines after an empty one are a cue with strange times or none, and not more of the one before."""
+    return any("-->" in line.text for line in group) or (not is_first and group[0].text.strip().isdigit())
+
+
+def _groups(every: Sequence[Line]) -> Iterator[_Group]:
+    for has_text, group in groupby(every, key=lambda line: bool(line.text.strip())):
+        if has_text:
+            yield list(group)
 
 
 def _srt_written(text: str) -> str:
@@ -142,57 +128,3 @@ def _srt_written(text: str) -> str:
 
 def _vtt_written(text: str) -> str:
     return text.translate(_VTT_ESCAPES)
-
-
-def _written(inline: InlineText, write: Callable[[str], str], num_lines: int, ending: str, translation: str) -> str:
-    """Return the lines of a cue, with `ending` between them.
-
-    `num_lines` is at most how many those have that no break of its own starts.
-    """
-    parts: list[list[Piece]] = [[]]
-    for piece in inline.pieces(translation):
-        if piece.kind is Kind.BREAK:
-            parts.append([])
-        else:
-            parts[-1].append(piece)
-    if len(parts) > 1:
-        num_lines = 1 if num_lines <= 1 else -(-(num_lines + len(parts) - 1) // len(parts))
-    return ending.join(line for part in parts for line in _lines(part, write, num_lines) if line)
-
-
-def _lines(pieces: Sequence[Piece], write: Callable[[str], str], num_lines: int) -> list[str]:
-    """Return at most `num_lines` lines, broken at spaces; tags have no width."""
-    words: list[list[str]] = [[]]  # the parts of each, with the tags in it and after it
-    widths = [0]
-    for piece in pieces:
-        if piece.kind is not Kind.TEXT:
-            words[-1].append(piece.raw)
-            continue
-        for index, part in enumerate(re.split(r"\s+", piece.text)):
-            if index:
-                words.append([])
-                widths.append(0)
-            words[-1].append(write(part))
-            widths[-1] += len(part)
-    low, high = max(widths), sum(widths) + len(widths)
-    while low < high:
-        middle = (low + high) // 2
-        if len(_broken(widths, middle)) <= num_lines:
-            high = middle
-        else:
-            low = middle + 1
-    starts = [*_broken(widths, low), len(words)]
-    return [" ".join(map("".join, words[start:end])).strip() for start, end in itertools.pairwise(starts)]
-
-
-def _broken(widths: Sequence[int], width: int) -> list[int]:
-    """Return which words start lines, if each line takes as many words as it has room for."""
-    starts = [0]
-    used = widths[0]
-    for index in range(1, len(widths)):
-        if used + 1 + widths[index] > width:
-            starts.append(index)
-            used = widths[index]
-        else:
-            used += 1 + widths[index]
-    return starts

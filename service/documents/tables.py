@@ -1,99 +1,132 @@
-"""Tables: comma-separated values of any dialect (RFC 4180), and tab-separated ones; the first record has the names."""
+"""Tables: comma-separated values of any dialect (RFC 4180), and tab-separated ones.
+
+Columns are named by the first record, or by numbers from 1.
+"""
 
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain, islice
 
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import on_one_line
+from service.documents.records import Record, read_records
 
 _DELIMITERS = ",;\t|"
+_NO_DELIMITER = ""  # of a table with one column
+_SAMPLE_RECORDS = 20  # from which the delimiter is guessed
 _MAX_NAMES = 20  # listed in an error
 _MAX_NAME = 60  # characters of one, which stands in the place of each of its texts
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A cell at `start` to before `end` of the source, quotes included."""
-
-    start: int
-    end: int
-    is_quoted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    line: int
-    cells: Sequence[_Cell]
+_USUAL_NAMES = frozenset(
+    {"comment", "context", "description", "id", "key", "lang", "message", "name", "note", "source", "target", "text"}
+)
+_SEP_LINE = re.compile(r'"?sep=([,;\t|])"?(?=\r|\n|\Z)', re.IGNORECASE)  # how spreadsheets are told the delimiter
 
 
 def read_csv(data: bytes, options: DocumentOptions) -> Document:
-    """Read comma-separated values; of `,`, `;`, tab and `|` the delimiter is the most frequent of the first record.
+    """Read comma-separated values.
 
-    Delimiter, quotes and line ends stay as they are. A translation is in quotes if the text was, or if it needs them.
+    The delimiter is what a first line `sep=;` says, else the one of `,`, `;`, tab and `|` of which the first records
+    have equally many, and which makes the asked columns names; there is none if there is one column. Delimiter, quotes
+    and line ends stay as they are. A translation is in quotes if the text was, or if it needs them.
 
     Raises:
-        DocumentError: a quotation mark is missing or misplaced, a record is too short, or a column does not exist.
+        DocumentError: a quotation mark is missing or misplaced, or a column does not exist.
     """
     source, encode = decoded(data)
-    delimiter = _delimiter(source)
-    write = functools.partial(_quoted, delimiter)
-    slots = _slots(source, _csv_records(source, delimiter), options.columns, _unquoted, write)
-    return Spliced(source, slots, encode)
+    told = _SEP_LINE.match(source)
+    start = told.end() if told else 0
+    delimiter = told[1] if told else _delimiter(source, options)
+    records = read_records(source, start, delimiter, is_strict=True)
+    return _document(source, encode, records, options, functools.partial(_csv_written, delimiter))
 
 
 def read_tsv(data: bytes, options: DocumentOptions) -> Document:
-    """Read tab-separated values; a value has no tabs and line ends, and quotes have no special meaning.
+    """Read tab-separated values. A cell that begins and ends with a quotation mark is one as spreadsheets write it,
+    which may have tabs, line ends and doubled quotation marks; elsewhere quotes have no special meaning.
 
     Raises:
-        DocumentError: a record is too short, or a column does not exist.
+        DocumentError: a column does not exist.
     """
     source, encode = decoded(data)
-    slots = _slots(source, _tsv_records(source), options.columns, _as_it_is, _without_quotes)
-    return Spliced(source, slots, encode)
+    return _document(source, encode, read_records(source, 0, "\t", is_strict=False), options, _tsv_written)
+
+
+def _document(
+    source: str,
+    encode: Callable[[str], bytes],
+    records: Iterator[Record],
+    options: DocumentOptions,
+    write: Callable[[bool, str], str],
+) -> Document:
+    records = (record for record in records if not record.is_empty)
+    sample = list(islice(records, _SAMPLE_RECORDS))
+    names = [cell.text(source).strip() for cell in sample[0].cells] if sample else []
+    indices, has_header = _indices(names, options.columns)
+    if not indices:
+        raise DocumentError(f"name the columns to translate; they are {_listed(names)}.")
+    if has_header or options.has_header or _looks_like_header(source, sample):
+        sample = sample[1:]
+    else:
+        names = [f"{number}" for number in range(1, len(names) + 1)]
+    short: list[int] = []
+    found = list(_slots(source, chain(sample, records), indices, names, write, short))
+    notes = []
+    if short:
+        lines = ", ".join(map(str, short[:_MAX_NAMES])) + (" and others" if len(short) > _MAX_NAMES else "")
+        notes = [f"{len(short)} records are too short for the asked columns, and left as they are: lines {lines}."]
+    return Spliced(source, found, encode, notes)
 
 
 def _slots(
     source: str,
-    records: Iterator[_Record],
-    columns: Sequence[str],
-    read: Callable[[str, _Cell], str],
+    records: Iterator[Record],
+    indices: Sequence[int],
+    names: Sequence[str],
     write: Callable[[bool, str], str],
+    short: list[int],
 ) -> Iterator[Slot]:
-    header = next(records, _Record(1, ()))
-    names = [read(source, cell).strip() for cell in header.cells]
-    indices = _indices(names, columns)
-    if not indices:
-        raise DocumentError(f"name the columns to translate; they are {_listed(names)}.")
+    """Yield the texts of the columns; the lines of records that lack one of them go to `short`."""
     for record in records:
-        if len(record.cells) == 1 and record.cells[0].start == record.cells[0].end:
-            continue  # an empty line
+        if indices[-1] >= len(record.cells):
+            short.append(record.line)
         for index in indices:
-            if index >= len(record.cells):
-                raise DocumentError(
-                    f"the record has {len(record.cells)} columns, and {_shown(names[index])} is column {index + 1}.",
-                    f"line {record.line}",
-                )
-            cell = record.cells[index]
-            text = read(source, cell)
-            if has_words(text):
-                told = DocumentText(text, MimeType.TEXT, f"line {record.line}, column {_shown(names[index])}")
+            if index < len(record.cells) and has_words(text := record.cells[index].text(source)):
+                cell = record.cells[index]
+                place = f"line {record.line}, column {_shown(names[index])}"
+                told = DocumentText(text, MimeType.TEXT, place)
                 yield Slot(cell.start, cell.end, told, functools.partial(write, cell.is_quoted))
 
 
-def _indices(names: Sequence[str], columns: Sequence[str]) -> list[int]:
-    places: dict[str, list[int]] = {}
-    for index, name in enumerate(names):
-        places.setdefault(name, []).append(index)
-    found = [places.get(column, []) for column in columns]
-    for column, indices in zip(columns, found, strict=True):
-        if len(indices) != 1:
-            problem = f"there are {len(indices)} columns" if indices else "there is no column"
-            raise DocumentError(f"{problem} {_shown(column)}; the columns are {_listed(names)}.", "line 1")
-    return sorted({index for indices in found for index in indices})
+def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], bool]:
+    """Return the indices of columns, and whether any is given by its name."""
+    found: set[int] = set()
+    has_name = False
+    for column in columns:
+        places = [index for index, name in enumerate(names) if name == column]
+        if not places and column.isascii() and column.isdigit() and 1 <= int(column[:9]) <= len(names):
+            found.add(int(column[:9]) - 1)
+        elif len(places) == 1:
+            found.add(places[0])
+            has_name = True
+        else:
+            problem = f"there are {len(places)} columns" if places else "there is no column"
+            advice = "; give its number" if places else ""
+            raise DocumentError(f"{problem} {_shown(column)}; the columns are {_listed(names)}{advice}.", "line 1")
+    return sorted(found), has_name
+
+
+def _looks_like_header(source: str, sample: Sequence[Record]) -> bool:
+    """Return whether the first record names columns: by a usual name, or one with numbers below it that is none."""
+    first, *others = [[cell.text(source).strip() for cell in record.cells] for record in sample]
+    return any(name.lower() in _USUAL_NAMES for name in first) or any(
+        has_words(name)
+        and bool(below := [cells[index] for cells in others if index < len(cells)])
+        and all(any(map(str.isdigit, text)) and not has_words(text) for text in below)
+        for index, name in enumerate(first)
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -105,86 +138,41 @@ def _shown(name: str) -> str:
     return repr(name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}...")
 
 
-def _delimiter(source: str) -> str:
-    counts = dict.fromkeys(_DELIMITERS, 0)
-    is_quoted = False
-    for character in source:
-        if character == '"':
-            is_quoted = not is_quoted
-        elif character in "\r\n" and not is_quoted:
-            break
-        elif character in counts and not is_quoted:
-            counts[character] += 1
-    return max(_DELIMITERS, key=counts.__getitem__)
+def _delimiter(source: str, options: DocumentOptions) -> str:
+    """Return the delimiter under which the asked columns exist, and as many records as can be are equally wide."""
+    samples: dict[str, list[Record]] = {each: _sample(source, each) for each in (*_DELIMITERS, _NO_DELIMITER)}
+
+    def fitness(delimiter: str) -> tuple[bool, int, int]:
+        sample = samples[delimiter]
+        if not sample:
+            return False, 0, 0
+        try:
+            _indices([cell.text(source).strip() for cell in sample[0].cells], options.columns)
+            is_found = True
+        except DocumentError:
+            is_found = False
+        width = len(sample[0].cells)
+        num_alike = sum(len(record.cells) == width for record in sample) if width > 1 else -len(delimiter)
+        return is_found, num_alike, width
+
+    return max(samples, key=fitness)
 
 
-def _csv_records(source: str, delimiter: str) -> Iterator[_Record]:
-    cells: list[_Cell] = []
-    line = first_line = 1
-    position = 0
-    end = re.compile(rf"[{re.escape(delimiter)}\r\n]")
-    while position < len(source) or cells:
-        start = position
-        if source.startswith('"', start):
-            position = _end_of_quoted(source, start, line)
-            line += source.count("\n", start, position)
-            if position < len(source) and not end.match(source, position):
-                raise DocumentError(
-                    f"{source[position]!r} follows the quotation mark that ends a cell; there must be {delimiter!r} or "
-                    "the end of the line, and a quotation mark within a cell is written twice.",
-                    f"line {line}",
-                )
-            cells.append(_Cell(start, position, is_quoted=True))
-        else:
-            found = end.search(source, start)
-            position = found.start() if found else len(source)
-            cells.append(_Cell(start, position, is_quoted=False))
-        if source.startswith(delimiter, position):
-            position += 1
-            continue
-        yield _Record(first_line, cells)
-        cells = []
-        position += 2 if source.startswith("\r\n", position) else 1
-        line += 1
-        first_line = line
+def _sample(source: str, delimiter: str) -> list[Record]:
+    records = read_records(source, 0, delimiter, is_strict=False)
+    return list(islice((record for record in records if not record.is_empty), _SAMPLE_RECORDS))
 
 
-def _end_of_quoted(source: str, start: int, line: int) -> int:
-    position = start + 1
-    while True:
-        position = source.find('"', position)
-        if position < 0:
-            raise DocumentError("the cell that starts here with a quotation mark has no end.", f"line {line}")
-        if not source.startswith('""', position):
-            return position + 1
-        position += 2
-
-
-def _tsv_records(source: str) -> Iterator[_Record]:
-    position = 0
-    for number, line in enumerate(source.split("\n"), start=1):
-        cells = []
-        start = position
-        for value in line.removesuffix("\r").split("\t"):
-            cells.append(_Cell(start, start + len(value), is_quoted=False))
-            start += len(value) + 1
-        yield _Record(number, cells)
-        position += len(line) + 1
-
-
-def _unquoted(source: str, cell: _Cell) -> str:
-    return source[cell.start + 1 : cell.end - 1].replace('""', '"') if cell.is_quoted else source[cell.start : cell.end]
-
-
-def _as_it_is(source: str, cell: _Cell) -> str:
-    return source[cell.start : cell.end]
-
-
-def _quoted(delimiter: str, is_quoted: bool, translation: str) -> str:
-    if is_quoted or any(character in translation for character in (delimiter, '"', "\r", "\n")):
-        return '"' + translation.replace('"', '""') + '"'
+def _csv_written(delimiter: str, is_quoted: bool, translation: str) -> str:
+    has_delimiter = bool(delimiter) and delimiter in translation
+    if is_quoted or has_delimiter or any(sign in translation for sign in '"\r\n'):
+        return _quoted(translation)
     return translation
 
 
-def _without_quotes(_: bool, translation: str) -> str:
-    return on_one_line(translation)
+def _tsv_written(is_quoted: bool, translation: str) -> str:
+    return _quoted(translation) if is_quoted else on_one_line(translation)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

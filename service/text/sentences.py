@@ -1,18 +1,14 @@
-"""Segmentation of documents; segments are translated independently. The only module that imports sentencex."""
+"""Segmentation of documents; segments are translated independently."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import sentencex
-
-from service.domain.checkpoint import checkpoint, paced
+from service.domain.checkpoint import paced
 from service.domain.translation import SplitSentences
+from service.text.sentence_ends import sentence_ends
 from service.text.spans import inside
-
-# sentencex scans the whole text for each quotation mark and ideographic full stop: 100,000 characters take seconds.
-_WINDOW = 1000
 
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))  # line ends within a segment become spaces
@@ -35,9 +31,6 @@ _BULLET = re.compile(
 # without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Eight of ten
 # sentences match; the others must be cut, and searched for placeholders, at some ten times the cost.
 _SIMPLE = re.compile(r"\w(?:[\w ,'’-]*[\w.!?])?")
-
-_OPENING = "\"'“„‚‘«‹([{"
-_CLOSING = re.compile(r"""[)\]}"'“”‘’»]+\s+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +55,8 @@ def cut(
     of list items, and sentences without letters are not segments. In mode `NO_NEWLINES` segments may contain line ends,
     but lists and empty lines still end them; in mode `OFF` there is at most one segment.
 
-    `language_code` determines which abbreviations do not end a sentence; languages that sencentex does not know use the
-    English ones. No cut is within the spans `whole`, from start to before end, sorted and disjoint.
+    `language_code` determines which abbreviations do not end a sentence; languages without a list use the English one.
+    No cut is within the spans `whole`, from start to before end, sorted and disjoint.
     """
     return tuple(pieces(text, language_code, mode, whole))
 
@@ -86,7 +79,6 @@ def _segments(
     text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each segment."""
-    language = re.split("[-_]", language_code, maxsplit=1)[0].lower()
     is_inside = inside(whole)
     block_start = 0
     for block_end in paced(_block_ends(text, mode), every=16):
@@ -96,8 +88,8 @@ def _segments(
         if mode is not SplitSentences.OFF:
             if (bullet := _BULLET.match(text, block_start, block_end)) and not is_inside(bullet.end()):
                 bounds[0] = bullet.end()
-            block = text[bounds[0] : block_end].translate(AS_SPACES)
-            lengths = _repaired(block, _sentence_ends(block, language)) if _has_letter(block) else ()
+            block = text[bounds[0] : block_end]
+            lengths = sentence_ends(block, language_code) if _has_letter(block) else ()
             bounds += [end for length in lengths if not is_inside(end := bounds[0] + length)]
         for start, stop in pairwise((*bounds, block_end)):
             segment = text[start:stop]
@@ -136,34 +128,3 @@ def _goes_on(line: str, following: str) -> bool:
     """Return whether the following line belongs to the same paragraph."""
     is_apart = not line.strip() or not following.strip() or line.endswith(_PARAGRAPH_ENDS)
     return not is_apart and _BULLET.match(following) is None
-
-
-def _sentence_ends(block: str, language: str) -> Iterator[int]:
-    """Yield the ends of sentences, trailing white space included, except the last one's."""
-    start = 0
-    while len(block) - start > _WINDOW:
-        checkpoint()
-        end = start
-        for sentence in sentencex.segment(language, block[start : start + _WINDOW])[:-1]:
-            end += len(sentence)
-            yield end
-        # A window's last sentence is segmented again, from its beginning, unless it fills half of the window.
-        start = max(end, start + _WINDOW // 2)
-    for sentence in sentencex.segment(language, block[start:])[:-1]:
-        start += len(sentence)
-        yield start
-
-
-def _repaired(block: str, ends: Iterator[int]) -> Iterator[int]:
-    """Undo sentencex' cuts within names such as `System.Text` and after an opening quotation mark."""
-    last = 0
-    for found in ends:
-        end = found
-        if block[found - 1] in ".!?" and block[found].isascii():
-            closing = _CLOSING.match(block, found)
-            end = closing.end() if closing else last
-        elif block[found - 1] in _OPENING and block[found - 2 : found - 1].isspace():
-            end = found - 1
-        if end > last:
-            yield end
-            last = end

@@ -96,11 +96,11 @@ def test_xliff(translate: Any, version: str, ending: str, parts: dict[str, str])
 
 
 def test_subtitles(translate: Any, words: dict[str, str]) -> None:
-    source = "1\n00:00:01,000 --> 00:00:02,500\nHello\n\n2\n00:00:03,000 --> 00:00:04,000\n<i>keys</i>\n"
+    source = "1\n00:00:01,000 --> 00:00:02,500\n<i>keys</i>\n\n2\n00:00:03,000 --> 00:00:04,000\nHello\n"
     before, after = list(srt.parse(source)), list(srt.parse(translate("t.srt", source.encode()).decode()))
     assert [(cue.start, cue.end) for cue in after] == [(cue.start, cue.end) for cue in before]
     flat = [" ".join(cue.content.split()) for cue in after]
-    assert flat == [" ".join(words["Hello"].split()), f"<i>{' '.join(words['keys'].split())}</i>"]
+    assert flat == [f"<i>{' '.join(words['keys'].split())}</i>", " ".join(words["Hello"].split())]
     source = "WEBVTT\n\nNOTE keys\n\n00:01.000 --> 00:02.000 line:0\n<v Bob>Hello\n"
     written = translate("t.vtt", source.encode()).decode()
     assert written.startswith(source.partition("Hello")[0])

@@ -24,7 +24,12 @@ from service.cli.main import main
         (("--file", "x.tsv", "--column", "1", "--column", "2"), "several --column are for csv, and for tsv with"),
         (("--file", "x.tsv", "--header"), "--format tsv needs --column"),
         (("--file", "x.tsv", "--header", "--column", "a", "--append"), "--append is for columns by number"),
-        (("--file", "x.csv", "--header", "--column", "a"), "--header is for --format tsv, and this is csv"),
+        (("--file", "x.md", "--header"), "--header is for --format tsv and csv, and this is md"),
+        (
+            ("--file", "x.po", "--encoding", "latin-1"),
+            "--encoding is for --format text, tsv, csv, md, srt, vtt, and this",
+        ),
+        (("--file", "x.srt", "--encoding", "rot13"), "'rot13' is not the name of an encoding, such as windows-1252"),
         (("--file", "x.md", "--retranslate"), "--retranslate is for --format po and xliff, and this is md"),
         (("--file", "x.md", "--column", "1"), "--column is for --format tsv and csv, and this is md"),
         (("--file", "x.md", "--output", "y.md", "--resume"), "--resume needs --output and lines of a file or pipe"),

@@ -42,10 +42,47 @@ def test_a_mark_at_the_start_and_utf_16_stay() -> None:
         assert written == source.replace("ä file", "Ä FILE").encode(encoding)
 
 
-def test_tsv_has_no_quotes_and_a_translation_stays_in_its_line() -> None:
-    document = open_document("t.tsv", b'id\ttext\r\n1\tsay "a\r\n\r\n', TEXT)
-    assert texts(document) == ['say "a']
-    assert document.written(['b\t"c\nd']) == b'id\ttext\r\n1\tb "c d\r\n\r\n'
+def test_tsv_has_quoted_cells_as_spreadsheets_write_them_and_others_stay_in_their_line() -> None:
+    source = b'id\ttext\r\n1\tsay "a\r\n2\t"a ""b""\tc"\r\n3\t"x" y\r\n\r\n'
+    document = open_document("t.tsv", source, TEXT)
+    assert texts(document) == ['say "a', 'a "b"\tc', '"x" y']
+    assert document.written(['b\t"c\nd', 'e\t"f"', "z"]) == (b'id\ttext\r\n1\tb "c d\r\n2\t"e\t""f"""\r\n3\tz\r\n\r\n')
+
+
+@pytest.mark.parametrize(
+    ("source", "columns", "expected"),
+    [
+        ("sep=;\r\nid;text\r\n1;go, now\r\n", ["text"], ["go, now"]),
+        ('\ufeff"sep=|"\nid|text\n1|go, now\n', ["text"], ["go, now"]),
+        ("text\nOpen it\nClose it, please\n", ["text"], ["Open it", "Close it, please"]),
+        ("Title, of text\nOpen it; now\n", ["Title, of text"], ["Open it; now"]),
+        ("id;text, long;note\n1;a, b, c, d;x\n", ["text, long"], ["a, b, c, d"]),
+        ("a|b\nx|Hello, you, and; me\n", ["b"], ["Hello, you, and; me"]),
+        ('a,b\n"x;y;z;",go\n', ["b"], ["go"]),
+        ("id;text\r1;go\r2;run\r", ["text"], ["go", "run"]),
+        ("1,go\n2,run\n", ["2"], ["go", "run"]),  # no names
+        ("no,word\n1,go\n2,run\n", ["2"], ["go", "run"]),  # "no" is above numbers only
+        ("text,text\na,b\n", ["2"], ["b"]),
+        ("id,2,3\n1,go,run\n", ["2"], ["go"]),  # a name, first
+        ("id,text,note\n1,go,a\n2\n\n3,run,b,c\n4,,x\n", ["text"], ["go", "run"]),
+        ("id,text\n", ["text"], []),
+        ('"id", "text" ,x\n1, "go, now" ,y\n', ["text"], ["go, now"]),
+    ],
+)
+def test_delimiter_and_columns_are_found(source: str, columns: list[str], expected: list[str]) -> None:
+    document = open_document("t.csv", source.encode(), DocumentOptions(columns=tuple(columns)))
+    assert texts(document) == expected
+    assert unchanged(document) == source.encode()
+
+
+def test_short_records_are_told() -> None:
+    document = open_document("t.csv", b"id,text\n1,go\n2\n", TEXT)
+    assert list(document.notes) == ["1 records are too short for the asked columns, and left as they are: lines 3."]
+
+
+def test_with_a_header_columns_by_number_have_names() -> None:
+    options = DocumentOptions(columns=("1",), has_header=True)
+    assert texts(open_document("t.tsv", b"Hello\tx\ngo\ty\n", options)) == ["go"]
 
 
 @given(
@@ -65,10 +102,8 @@ def test_it_reads_what_the_csv_module_writes(rows: list[list[str]], quoting: int
     [
         ("t.csv", 'a,text\n1,x\n2,"open\nx\n', "line 3: the cell that starts here with a quotation mark has no end"),
         ("t.csv", 'a,text\n1,"x"y\n', "line 2: 'y' follows the quotation mark that ends a cell"),
-        ("t.csv", "a,text\n1,x\n2\n", "line 3: the record has 1 columns, and 'text' is column 2"),
-        ("t.tsv", "a\ttext\n1\n", "line 2: the record has 1 columns"),
         ("t.csv", "a,b\n1,x\n", "line 1: there is no column 'text'; the columns are 'a', 'b'"),
-        ("t.csv", "text,text\n1,x\n", "line 1: there are 2 columns 'text'"),
+        ("t.csv", "text,text\n1,x\n", "line 1: there are 2 columns 'text'; the columns are 'text', 'text'; give its"),
         ("t.csv", "", "line 1: there is no column 'text'; the columns are none"),
     ],
 )

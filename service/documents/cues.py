@@ -1,0 +1,190 @@
+"""What the cues of subtitles say: a text for each speaker of a cue, and one for a sentence over several cues.
+
+A cue keeps its number of lines: a translation is broken at the spaces that make its longest line shortest. That of a
+sentence over several cues is laid back over them in proportion to the lengths of what they said.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from service.documents.document import DocumentText, Slot, has_words
+from service.documents.inline import InlineText, Kind, Piece, framed
+from service.documents.line_breaks import broken_lines, shares, words
+from service.documents.lines import Line
+from service.text.abbreviations import open_words
+
+_DASH = re.compile(r"\s*(?:[-–—‐]|(?:>|&gt;){2,3})(?=\s|[^\W\d])\s*")  # also >> of American captions
+_VOICE = re.compile(r"<v[\s.>]", re.IGNORECASE)
+_NAME = re.compile(r"[^\W\da-z_](?:[^\W\da-z_]|[ .'’-]){0,24}:\s")  # ANNA: Hello.
+_MUSIC = "♪♫♬#"
+_ENDED = re.compile(r"[.!?…‽:。！？؟।॥۔។։♪♫♬#)\]）】—–][\"'“”’»›」』]*$")
+_COMMA = (",", "،", "、", "，", "-")
+_MAX_CUES = 8  # of a sentence
+_MAX_CHARACTERS = 500
+# Shares of texts with a mark at their end: in files in which a missing one tells something, and, in longer ones, tells
+# even before a capital letter that a sentence goes on.
+_LEAST_ENDED, _MOSTLY_ENDED, _LONG_FILE = 0.3, 0.5, 5
+
+
+@dataclass(slots=True)
+class Part:
+    """What one speaker says in one cue: pieces over lines, from `start` to before `end` of the source.
+
+    `inner` are its pieces between those `before` and `after` the text, which never move.
+    """
+
+    line: int
+    start: int
+    ending: str
+    end: int = 0
+    num_lines: int = 1
+    voice: str = ""
+    is_reply: bool = False
+    is_said: bool = False  # there are words
+    pieces: list[Piece] = field(default_factory=list)
+    before: list[Piece] = field(default_factory=list)
+    inner: list[Piece] = field(default_factory=list)
+    after: list[Piece] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """Return its text without markup."""
+        return "".join(piece.text for piece in self.inner).strip()
+
+    @property
+    def is_sung(self) -> bool:
+        """Return whether it has a sign of music."""
+        return any(sign in piece.raw or piece.text.startswith("#") for sign in _MUSIC for piece in self.pieces)
+
+
+def has_ended(text: str) -> bool:
+    """Return whether a text has a mark at its end that ends a sentence."""
+    return _ENDED.search(text) is not None
+
+
+def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str]) -> Iterator[Part]:
+    """Yield what is said in a cue; `tag` finds markup, and `read` decodes the text between."""
+    bare = [tag.sub("", line.text).strip() for line in lines]
+    has_replies = sum(bool(_DASH.match(text)) for text in bare) > 1
+    found: list[Part] = []
+    for number, line in enumerate(lines):
+        is_dashed = _DASH.match(bare[number]) is not None
+        is_reply = is_dashed and (has_replies or number == 0 or has_ended(bare[number - 1]))
+        is_apart = is_reply or bool(_NAME.match(bare[number])) or any(sign in line.text[:12] for sign in "♪♫♬")
+        if not found or is_apart:
+            found.append(Part(line.number, line.start, lines[0].ending or "\n", is_reply=is_reply))
+        else:
+            found[-1].pieces.append(Piece(Kind.TEXT, text=" "))
+            found[-1].num_lines += 1
+        for piece, start, end in _pieces(line, tag, read, has_dash=is_reply):
+            if _VOICE.match(piece.raw):
+                if found[-1].is_said:
+                    if start == line.start:  # the line is not one of those before
+                        found[-1].pieces.pop()
+                        found[-1].num_lines -= 1
+                    else:  # nor is the white space before it
+                        said = line.text[: start - line.start].rstrip()
+                        last = found[-1].pieces[-1]
+                        found[-1].pieces[-1] = Piece(last.kind, last.raw, last.text.rstrip())
+                        found[-1].end = line.start + len(said)
+                    found.append(Part(line.number, start, lines[0].ending or "\n"))
+                found[-1].voice = piece.raw
+            found[-1].pieces.append(piece)
+            found[-1].is_said |= has_words(piece.text)
+            found[-1].end = end
+    for part in found:
+        part.before, part.inner, part.after = framed(part.pieces)
+        yield part
+
+
+def _pieces(
+    line: Line, tag: re.Pattern[str], read: Callable[[str], str], *, has_dash: bool
+) -> Iterator[tuple[Piece, int, int]]:
+    """Yield the pieces of a line with their start and end."""
+    text, done = line.text, 0
+    for match in [*tag.finditer(text), None]:
+        start = match.start() if match else len(text)
+        if start > done:
+            dash = _DASH.match(text, done, start) if has_dash else None
+            if dash:
+                has_dash = False
+                yield Piece(Kind.ORDERED, dash[0]), line.start + done, line.start + dash.end()
+                done = dash.end()
+            elif text[done:start].strip():
+                has_dash = False
+        if start > done:
+            yield Piece(Kind.TEXT, text=read(text[done:start])), line.start + done, line.start + start
+        if match:
+            done = match.end()
+            yield Piece(_kind(match.groupdict()), match[0]), line.start + start, line.start + done
+
+
+def _kind(groups: dict[str, str | None]) -> Kind:
+    if groups.get("br"):
+        return Kind.BREAK
+    if groups.get("mark"):
+        return Kind.MARK
+    if not groups["name"]:
+        return Kind.ORDERED
+    return Kind.CLOSE if groups["close"] else Kind.OPEN
+
+
+def slots(source: str, said: Sequence[Part], write: Callable[[str], str]) -> Iterator[Slot]:
+    """Yield a slot for each text of `said`; `write` encodes text."""
+    texts = [part.text for part in said]
+    num_ended = sum(map(has_ended, texts))
+    has_marks = num_ended >= _LEAST_ENDED * len(texts)
+    is_punctuated = len(texts) >= _LONG_FILE and num_ended >= _MOSTLY_ENDED * len(texts)
+    chain: list[Part] = []
+    for part in said:
+        if chain and not (
+            part.is_said and _is_continued(chain, part, has_marks=has_marks, is_punctuated=is_punctuated)
+        ):
+            yield _slot(source, chain, write)
+            chain = []
+        if part.is_said:
+            chain.append(part)
+    if chain:
+        yield _slot(source, chain, write)
+
+
+def _is_continued(chain: Sequence[Part], part: Part, *, has_marks: bool, is_punctuated: bool) -> bool:
+    """Return whether a part goes on with the sentence of a chain of parts."""
+    before, text, after = chain[-1], chain[-1].text, part.text
+    if len(chain) == _MAX_CUES or sum(len(each.text) for each in chain) + len(after) > _MAX_CHARACTERS:
+        return False
+    if part.is_reply or part.voice != before.voice or part.is_sung or before.is_sung or _NAME.match(after):
+        return False
+    if has_ended(text) or after[0] in "([（【-–—":
+        return False
+    first = next(filter(str.isalnum, after))
+    if text.endswith(_COMMA) or first.islower():
+        return True
+    if first.lower() == first.upper():
+        return has_marks  # a number, or a script without capital letters
+    last = re.split(r"\W+", text.lower())[-1]
+    return last in open_words() or (is_punctuated and not text.isupper() and not after.isupper())
+
+
+def _slot(source: str, chain: Sequence[Part], write: Callable[[str], str]) -> Slot:
+    pieces = list(chain[0].inner)
+    for part in chain[1:]:
+        pieces += (Piece(Kind.TEXT, text=" "), *part.inner)
+    inline = InlineText(pieces)
+    told = DocumentText(inline.text, inline.mime_type, f"line {chain[0].line}")
+    return Slot(chain[0].start, chain[-1].end, told, functools.partial(_written, source, chain, inline, write))
+
+
+def _written(
+    source: str, chain: Sequence[Part], inline: InlineText, write: Callable[[str], str], translation: str
+) -> str:
+    found = inline.pieces(translation)
+    output = []
+    for number, (part, share) in enumerate(zip(chain, shares(found, [len(part.text) for part in chain]), strict=True)):
+        if number:
+            output.append(source[chain[number - 1].end : part.start])
+        pieces = [*part.before, *share, *part.after]
+        output.append(part.ending.join(broken_lines(words(pieces), write, part.num_lines)))
+    return "".join(output)

@@ -1,0 +1,168 @@
+"""Words over lines of about equal lengths, and over cues in given proportions; tags have no width."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+from service.documents.inline import Kind, Piece
+from service.text.long_segments import is_one_character
+
+_TAG_NAME = re.compile(r"</?([A-Za-z]+)")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+# By how much of the whole a cut may be further from its place to be after a mark.
+_AFTER_SENTENCE, _AFTER_COMMA = 0.1, 0.05
+
+Word = list[Piece]
+
+
+def words(pieces: Sequence[Piece]) -> list[Word]:
+    """Return the words of pieces, each with the tags in it and after it; white space is between them."""
+    found: list[Word] = [[]]
+    for piece in pieces:
+        if piece.kind is not Kind.TEXT:
+            found[-1].append(piece)
+            continue
+        for index, part in enumerate(re.split(r"\s+", piece.text)):
+            if index:
+                found.append([])
+            if part:
+                found[-1].append(Piece(Kind.TEXT, text=part))
+    return found
+
+
+def broken_lines(every: Sequence[Word], write: Callable[[str], str], num_lines: int) -> list[str]:
+    """Return at most `num_lines` lines, as short as can be; `write` encodes text."""
+    widths = [_width(word) for word in every]
+    low, high = max(widths), sum(widths) + len(widths)
+    while low < high:
+        middle = (low + high) // 2
+        if len(_broken(widths, middle)) <= num_lines:
+            high = middle
+        else:
+            low = middle + 1
+    starts = [*_broken(widths, low), len(every)]
+    raw = ["".join(write(piece.text) if piece.kind is Kind.TEXT else piece.raw for piece in word) for word in every]
+    lines = (" ".join(raw[start:end]).strip() for start, end in pairwise(starts))
+    return [line for line in lines if line]
+
+
+def _broken(widths: Sequence[int], width: int) -> list[int]:
+    """Return which words start lines, if each line takes as many words as it has room for."""
+    starts = [0]
+    used = widths[0]
+    for index in range(1, len(widths)):
+        if used + 1 + widths[index] > width:
+            starts.append(index)
+            used = widths[index]
+        else:
+            used += 1 + widths[index]
+    return starts
+
+
+def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]:
+    """Return pieces in as many runs of words as there are lengths, in about their proportions; none is empty.
+
+    Pairs that a cut is in are closed before it and opened again after it. If there are fewer words than runs, the last
+    one is repeated.
+    """
+    if len(lengths) == 1:
+        return [list(pieces)]
+    every = [word for word in words(pieces) if word]
+    joint = " "
+    if _is_unspaced(pieces):
+        every, joint = _characters(pieces), ""
+    every = _without_bare_tags(every)
+    if not every:
+        return [list(pieces)] + [[] for _ in lengths[1:]]
+    bounds = _bounds(every, lengths)
+    runs: list[list[Piece]] = []
+    is_open: list[Piece] = []
+    for start, end in pairwise(bounds):
+        run = list(is_open)
+        for index, word in enumerate(every[start:end]):
+            if index and joint:
+                run.append(Piece(Kind.TEXT, text=joint))
+            run += word
+            for piece in word:
+                if piece.kind is Kind.OPEN:
+                    is_open.append(piece)
+                elif piece.kind is Kind.CLOSE and is_open:
+                    is_open.pop()
+        runs.append(run + [_closing(piece) for piece in reversed(is_open)])
+    return runs + [runs[-1]] * (len(lengths) - len(runs))
+
+
+def _bounds(every: Sequence[Word], lengths: Sequence[int]) -> list[int]:
+    """Return where each run begins, and the end."""
+    num_runs = min(len(lengths), len(every))
+    ends = [0, *accumulate(_width(word) + 1 for word in every)]
+    goals = [goal / sum(lengths) * ends[-1] for goal in accumulate(lengths)]
+    bounds = [0]
+    for run in range(1, num_runs):
+        places = range(bounds[-1] + 1, len(every) - (num_runs - run) + 1)
+        goal = goals[run - 1]
+        bounds.append(min(places, key=lambda at: abs(ends[at] - goal) + ends[-1] * _cost(every[at - 1], every[at])))
+    return [*bounds, len(every)]
+
+
+def _cost(before: Word, after: Word) -> float:
+    text, following = _text(before), _text(after)
+    if text and following and (is_one_character(text[-1], following[0]) or _is_closing(following)):
+        return 1
+    last = text.rstrip("\"'”’»」』)")[-1:]
+    if last and last in ".!?…。！？।؟":
+        return 0
+    return _AFTER_SENTENCE - _AFTER_COMMA if last and last in ",;:，、；：،" else _AFTER_SENTENCE
+
+
+def _is_closing(text: str) -> bool:
+    return all(unicodedata.category(sign) in ("Pe", "Pf", "Po") for sign in text)
+
+
+def _is_unspaced(pieces: Sequence[Piece]) -> bool:
+    text = "".join(piece.text for piece in pieces)
+    return 2 * len(_UNSPACED.findall(text)) > len(text)
+
+
+def _characters(pieces: Sequence[Piece]) -> list[Word]:
+    found: list[Word] = []
+    for piece in pieces:
+        if piece.kind is Kind.TEXT:
+            found += ([Piece(Kind.TEXT, text=sign)] for sign in piece.text)
+        else:
+            found.append([piece])
+    return found
+
+
+def _without_bare_tags(every: Sequence[Word]) -> list[Word]:
+    """Return the words, with those without text joined to a neighbour."""
+    found: list[Word] = []
+    pending: Word = []
+    for word in every:
+        if not _text(word).strip():
+            is_before = any(piece.kind is Kind.OPEN for piece in word) or not found
+            if is_before:
+                pending += word
+            else:
+                found[-1] += pending + word
+                pending = []
+        else:
+            found.append(pending + word)
+            pending = []
+    if found:
+        found[-1] += pending
+    return found
+
+
+def _closing(piece: Piece) -> Piece:
+    name = _TAG_NAME.match(piece.raw)
+    return Piece(Kind.CLOSE, f"</{name[1] if name else ''}>")
+
+
+def _text(word: Word) -> str:
+    return "".join(piece.text for piece in word if piece.kind is Kind.TEXT)
+
+
+def _width(word: Word) -> int:
+    return len(_text(word))

@@ -1,0 +1,48 @@
+"""Encodings of text files."""
+
+import pytest
+
+from service.documents import DocumentError, DocumentOptions, open_document
+from tests.unit.documents.pseudo import texts, translated
+
+SRT = "1\r\n00:00:01,000 --> 00:00:02,000\r\nÉté – Straß\r\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_is_believed(encoding: str) -> None:
+    data = SRT.encode(encoding)
+    for options in (None, DocumentOptions(encoding="windows-1252")) if encoding != "utf-8" else (None,):
+        assert translated(open_document("t.srt", data, options)) == SRT.upper().encode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_recognized(encoding: str) -> None:
+    assert translated(open_document("t.srt", SRT.encode(encoding))) == SRT.upper().encode(encoding)
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("windows-1252", "t.srt"), ("shift-jis", "t.txt"), ("koi8-r", "t.csv")])
+def test_a_named_encoding_is_used_both_ways(encoding: str, name: str) -> None:
+    said = {"windows-1252": "Ça va – bien", "shift-jis": "日本語 ok", "koi8-r": "привет, мир"}[encoding]
+    source = f"1\n0:01 --> 0:02\n{said}\n" if name == "t.srt" else f"text\n{said}\n"
+    options = DocumentOptions(columns=("text",) * (name == "t.csv"), encoding=encoding)
+    document = open_document(name, source.encode(encoding), options)
+    assert said in texts(document)
+    assert said.upper() in translated(document).decode(encoding)
+
+
+def test_what_an_encoding_lacks_is_told() -> None:
+    document = open_document("t.txt", b"\xe9", DocumentOptions(encoding="latin-1"))
+    with pytest.raises(DocumentError, match=r"^the translation has 'ł', which latin-1 lacks; convert"):
+        document.written(["ł"])
+    with pytest.raises(DocumentError, match=r"^it can't be read as ascii: "):
+        open_document("t.txt", b"\xe9", DocumentOptions(encoding="ascii"))
+    with pytest.raises(DocumentError, match=r"^it can't be read as rot13: "):
+        open_document("t.txt", b"a", DocumentOptions(encoding="rot13"))
+    with pytest.raises(DocumentError, match=r"0xe9, is not UTF-8; convert the file, .* with --encoding"):
+        open_document("t.txt", b"\xe9")
+
+
+@pytest.mark.parametrize("ending", ["\r", "\n", "\r\n", "\r\r\n"])
+def test_line_ends_of_text_stay(ending: str) -> None:
+    source = f"one{ending}{ending} two {ending}"
+    assert translated(open_document("t.txt", source.encode())) == source.upper().encode()
