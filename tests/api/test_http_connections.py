@@ -258,6 +258,24 @@ def test_a_stop_answers_open_calls_and_refuses_new_ones(loop_thread: LoopThread,
     assert statuses == [200]
 
 
+def test_an_answer_while_draining_ends_its_connection(loop_thread: LoopThread, tiny_models: Path) -> None:
+    """The client's next call then goes to another server, and not to one that is about to stop."""
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, drain_delay_seconds=patient(1.0))
+    with in_process(loop_thread, config) as server:
+        netloc = urlsplit(server.http_url).netloc
+        with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
+            for is_draining in (False, True):
+                if is_draining:
+                    closing_server = server.start_closing()
+                    eventually(lambda: server.server.phase.value == "draining")
+                for path, document in (("/v1/translate", ASKED), ("/v1/translate/stream", ASKED), ("/nowhere", {})):
+                    kept.request("POST", path, json.dumps(document), {"content-type": "application/json"})
+                    response = kept.getresponse()
+                    response.read()
+                    assert response.getheader("connection") == ("close" if is_draining else None), path
+        closing_server.result(TIMEOUT_SECONDS)
+
+
 def test_https_takes_the_certificate_of_grpc_and_its_successor(
     loop_thread: LoopThread, tiny_models: Path, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ tags, a block, or a mark without text. So names that mean something in HTML mean
 as a placeholder, `<x/>`, stays within its sentence.
 """
 
+import functools
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -15,11 +16,11 @@ from service.domain.checkpoint import paced
 from service.text.markup.lexer import TokenKind, tokens
 
 _TOKEN = re.compile(
-    r"""(?P<text>[^<]++)
+    r"""(?P<text>(?:[^<]++|<(?![^\W\d]|[:/!?]))++)
     |(?P<cdata><!\[CDATA\[(?P<data>.*?)\]\]>)
     |(?P<other><!--.*?-->|<\?.*?\?>|<!DOCTYPE(?:[^<>\[]|\[[^\]]*+\])*+>)
     |<(?P<close>/?)(?P<name>(?!\d)[\w:][\w:.-]*+)
-      (?:\s++[^\s<>=/"']++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+(?P<empty>/?)>""",
+      (?:\s++[^\s<>=/"']++(?:\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'|[^\s<>="'`]++))?+)*+\s*+(?P<empty>/?)>""",
     re.DOTALL | re.VERBOSE,
 )
 _REFERENCE = re.compile(r"&(?P<name>[\w:.-]++|\#[0-9]++|\#x[0-9A-Fa-f]++);|&", re.VERBOSE)
@@ -29,6 +30,8 @@ _OURS = re.compile(
     |(?P<space>&nbsp;)""",
     re.VERBOSE,
 )
+# Elements of HTML that have no end tag: https://html.spec.whatwg.org/#void-elements. XML may have some as its own.
+_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 _SHOWN = 40  # characters of the text where it is not XML
 
 
@@ -88,7 +91,8 @@ class _Node:
 def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
     """Return a document, or a part of one, as HTML. Passes checkpoints.
 
-    A CDATA section becomes text. An ampersand that begins no reference is taken as one in the text.
+    A CDATA section becomes text. An ampersand that begins no reference, and a `<` that begins no tag, is one in the
+    text. As in HTML, `<br>` and the like need no end tag, and attributes no quotes and no values.
 
     Raises:
         NotXml: it is not well-formed; DTDs are not looked at.
@@ -106,7 +110,7 @@ def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
     def text(raw: str) -> Iterator[str]:
         done = 0
         for match in _REFERENCE.finditer(raw):
-            yield raw[done : match.start()].replace(">", "&gt;")
+            yield escape(raw[done : match.start()], quote=False)
             name = match["name"] or ""
             if not name:
                 yield "&amp;"
@@ -115,7 +119,7 @@ def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
             else:
                 yield f"<img id={number(match[0])}>"  # an entity of its DTD
             done = match.end()
-        yield raw[done:].replace(">", "&gt;")
+        yield escape(raw[done:], quote=False)
 
     # Not recursive: elements may be nested as deeply as the text is long. A string is written as it is.
     pending: list[tuple[_Node, bool, bool] | str] = [(root, False, False)]
@@ -171,6 +175,11 @@ def with_untranslated(html: str, names: Collection[str]) -> tuple[str, str]:
 def _tree(xml: str) -> _Node:
     root = _Node("element")
     path = [root]
+
+    @functools.cache
+    def is_never_closed(name: str) -> bool:
+        return name.lower() in _VOID and not re.search(rf"</{name}\s*+>", xml)
+
     for match in paced(_matches(xml)):
         parent = path[-1]
         if match["text"]:
@@ -187,7 +196,7 @@ def _tree(xml: str) -> _Node:
         else:
             node = _Node("element", match[0], name=match["name"])
             parent.children.append(node)
-            if not match["empty"]:
+            if not match["empty"] and not is_never_closed(match["name"]):
                 path.append(node)
     if len(path) > 1:
         raise NotXml(f"{path[-1].opening[:_SHOWN]!r} has no end tag")

@@ -45,10 +45,12 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 @dataclass(frozen=True, slots=True)
 class InferCall:
-    """A parsed ModelInferRequest: one part for each language pair, the names of outputs, and whether contents are
-    raw."""
+    """A parsed ModelInferRequest: one part for each language pair, the shape of the texts, which is that of outputs,
+    the names of these, and whether contents are raw.
+    """
 
     parts: tuple[Part, ...]
+    shape: tuple[int, ...]
     outputs: tuple[str, ...]
     is_raw: bool
 
@@ -106,7 +108,8 @@ def call_from_pb(
         )
         for (source, target), chosen in positions.items()
     )
-    return InferCall(parts, outputs, is_raw)
+    shape = next(tuple(tensor.shape) for tensor in message.inputs if tensor.name == TEXT)
+    return InferCall(parts, shape, outputs, is_raw)
 
 
 def priority_of(message: pb.ModelInferRequest) -> Priority:
@@ -138,7 +141,7 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
     in_order = [translations[position] for position in range(len(translations))]
     response = pb.ModelInferResponse(model_name=results[0].model, model_version=results[0].model_version, id=identifier)
     for name in call.outputs:
-        tensor = response.outputs.add(name=name, datatype=OUTPUTS[name], shape=[len(in_order)])
+        tensor = response.outputs.add(name=name, datatype=OUTPUTS[name], shape=call.shape)
         if name == SCORE:
             # A text returned unchanged has no score; it counts as certain.
             scores = [translation.hypotheses[0].score or 0.0 for translation in in_order]

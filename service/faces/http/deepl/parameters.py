@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import checked, form_of, json_of, mentions
+from service.faces.http.forms import list_name
 from service.faces.http.multipart import fields_of_any_form
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ def _document(request: HttpRequest) -> dict[str, Any]:
     document = json_of(request, dict[str, Any]) if of_form is None else {}
     in_fields: dict[str, Any] = {}
     for name, value in (*(of_form or ()), *form_of(request.query)):
+        name = list_name(name) or name
         if name in _LISTS:
             in_fields.setdefault(name, []).append(value)
         else:
