@@ -24,7 +24,7 @@ def looks_like_json(body: bytes) -> bool:
 
 
 def without_mark(body: bytes) -> bytes:
-    """Return a body without the byte order mark that some clients begin UTF-8 with (RFC 8259 8.1 allows to ignore it)."""
+    """Return a body without the byte order mark that some clients begin with, which may be ignored (RFC 8259 8.1)."""
     return body.removeprefix(codecs.BOM_UTF8)
 
 
@@ -75,7 +75,9 @@ def check_surrogates(document: Any) -> None:
     for path, text in _strings(document):
         if half := _HALF.search(text):
             raise InvalidRequest(
-                "{path} has half of a surrogate pair, {half}" if path else "a name has half of a surrogate pair, {half}",
+                "{path} has half of a surrogate pair, {half}"
+                if path
+                else "a name has half of a surrogate pair, {half}",
                 path,
                 half=Public(f"\\u{ord(half[0]):04x}"),
                 advice="send both halves of the character, or none",

@@ -57,7 +57,10 @@ def routes_of(
     """Return the routes of all APIs."""
     deadline_seconds = config.default_deadline_seconds
     documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters))
-    prefix, scheme = with_single_slashes(config.http_prefix).removesuffix("/"), "https" if config.tls_certificate else "http"
+    prefix, scheme = (
+        with_single_slashes(config.http_prefix).removesuffix("/"),
+        "https" if config.tls_certificate else "http",
+    )
     faces: Sequence[Face] = (
         V1(translator, documents, deadline_seconds, prefix),
         LibreTranslate(

@@ -19,7 +19,6 @@ from export.importers.m2m100_files import read_m2m100
 from export.importers.marian_files import read_marian
 from export.importers.nllb_files import TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
 from service.bundle.manifest_parts import TokenizerSpec
-from service.text.piece_tokenizers import SpecialTokens
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.tokenizer_folders import (
@@ -320,18 +319,3 @@ def test_marian_normalizes_no_punctuation(tmp_path: Path) -> None:
     assert not called
     reference.normalize("“a”")
     assert called == ["“a”"]  # the control
-
-
-@given(tokens=st.sets(st.text("ab<>", min_size=1, max_size=4), min_size=1), text=st.text("ab<>", max_size=30))
-@settings(derandomize=True, max_examples=300, deadline=None)
-def test_special_tokens_are_found_as_transformers_does(tokens: set[str], text: str) -> None:
-    from transformers.tokenization_python import Trie
-
-    # With special tokens "b" and ">b>", transformers finds neither in ">b<": no checkpoint has one token within
-    # another.
-    distinct = sorted(token for token in tokens if not any(other in token[1:] for other in tokens))
-    texts, ids = SpecialTokens({token: index for index, token in enumerate(distinct)}).split(text)
-    found = [texts[0]]
-    for index, following in zip(ids, texts[1:], strict=True):
-        found += [distinct[index], following]
-    assert [part for part in found if part] == Trie(distinct).split(text)

@@ -4,7 +4,7 @@ import json
 from typing import Any, TypeVar
 
 from google.protobuf import json_format
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from service.domain.errors import InvalidRequest, Path, Quoted, quoted
@@ -60,13 +60,13 @@ def message_of(document: Any, kind: type[M], given: str = "body") -> M:
         raise _not_a(kind, error, given) from error
 
 
-def _check_kinds(document: dict[str, Any], descriptor: Descriptor) -> None:
+def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
     """Check the kinds of values that errors of protobuf tell in Python's words, and with other values of the body.
 
     Raises:
         InvalidRequest: one is wrong; the message names it.
     """
-    pending = [(Path(), document, descriptor)]
+    pending: list[tuple[Path, dict[str, Any], Any]] = [(Path(), document, descriptor)]
     while pending:
         path, within, about = pending.pop()
         fields = {name: field for field in about.fields for name in (field.name, field.json_name)}
@@ -74,8 +74,11 @@ def _check_kinds(document: dict[str, Any], descriptor: Descriptor) -> None:
             field = fields.get(name)
             if field is None or value is None or field.type not in _KINDS:
                 continue
-            here, is_map = Path(*path, name), field.message_type is not None and field.message_type.GetOptions().map_entry
-            values = [(here, value)]
+            here, is_map = (
+                Path(*path, name),
+                field.message_type is not None and field.message_type.GetOptions().map_entry,
+            )
+            values: list[tuple[Path, Any]] = [(here, value)]
             if field.is_repeated and not is_map:
                 if not isinstance(value, list):
                     raise _other_kind(here, value, "a list")

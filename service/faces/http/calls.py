@@ -152,9 +152,7 @@ class HttpCalls:
 class _Sending:
     """The sending of one call's answer, whole or in parts, with the headers that every answer has."""
 
-    def __init__(
-        self, exchange: Exchange, headers: Mapping[str, str], call: Call, is_last: Callable[[], bool]
-    ) -> None:
+    def __init__(self, exchange: Exchange, headers: Mapping[str, str], call: Call, is_last: Callable[[], bool]) -> None:
         """Add `headers`, and what there is to tell of the call; an answer that `is_last` ends its connection."""
         self.exchange = exchange
         self._call = call

@@ -21,7 +21,9 @@ _MAX_LINE_BYTES = 1024  # of one part's headers
 _MAX_LINES = 8
 _MAX_BOUNDARY = 200  # characters; RFC 2046 allows 70
 _AT_ONCE_BYTES = 8192  # read between two looks of the event loop at everything else: some hundred parts
-_EXTENDED = re.compile(r""";\s*+filename\*\s*+=\s*+"?+(?P<charset>[\w-]{1,40})'[\w-]*+'(?P<value>[^\s;"]*+)""", re.IGNORECASE)
+_EXTENDED = re.compile(
+    r""";\s*+filename\*\s*+=\s*+"?+(?P<charset>[\w-]{1,40})'[\w-]*+'(?P<value>[^\s;"]*+)""", re.IGNORECASE
+)
 _WORDS = re.compile(r"(?:=\?[\w-]{1,40}\?[BbQq]\?[^?\s]*+\?=\s*+)++")
 _UNENCODED = ("", "7bit", "8bit", "binary")  # values of Content-Transfer-Encoding
 

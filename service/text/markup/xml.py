@@ -31,7 +31,13 @@ _OURS = re.compile(
     re.VERBOSE,
 )
 # Elements of HTML that have no end tag: https://html.spec.whatwg.org/#void-elements. XML may have some as its own.
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_VOID = frozenset(
+    {
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track"),
+        "wbr",
+    }
+)
+_BREAKS = ("br", "hr")  # what is before and after one is no sentence, in HTML and in XML
 _SHOWN = 40  # characters of the text where it is not XML
 
 
@@ -43,7 +49,7 @@ class NotXml(ValueError):
 class TagRules:
     """Names of elements that are not translated, that always end a sentence, and that never do.
 
-    With `finds_structure`, others end one unless there is text beside them.
+    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway.
     """
 
     ignored: Collection[str] = ()
@@ -221,4 +227,4 @@ def _drained(pending: "list[tuple[_Node, bool, bool] | str]") -> "Iterator[tuple
 def _is_block(node: _Node, rules: TagRules, *, splits: bool) -> bool:
     if node.kind != "element" or node.name in rules.joining:
         return False
-    return splits or node.name in rules.splitting
+    return splits or node.name in rules.splitting or (node.name.lower() in _BREAKS and not node.children)

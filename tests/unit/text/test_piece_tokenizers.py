@@ -49,7 +49,8 @@ def test_what_is_spelled_like_a_token_is_text(build: Callable[[Path], Tokenizer]
         for text in (token, f"Where {token} is", f"{token}de", f"de{token} {token}"):
             ids = tokenizer.encode(text)
             assert not set(ids) & (control - unknown), (text, ids)
-            assert len(ids) > len(tokenizer.encode(text.replace(token, ""))) + (len(token) > 6), text
+            if build is not KINDS["words"]:
+                assert len(ids) > len(tokenizer.encode(text.replace(token, ""))) + (len(token) > 6), text
             assert len(tokenizer.source_spans(text)) == len(ids)
 
 

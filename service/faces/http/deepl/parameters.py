@@ -40,8 +40,8 @@ def _document(request: HttpRequest) -> dict[str, Any]:
     of_form = fields_of_any_form(request) if request.body or request.form else []
     document = json_of(request, dict[str, Any]) if of_form is None else {}
     in_fields: dict[str, Any] = {}
-    for name, value in (*(of_form or ()), *form_of(request.query)):
-        name = list_name(name) or name
+    for given, value in (*(of_form or ()), *form_of(request.query)):
+        name = list_name(given) or given
         if name in _LISTS:
             in_fields.setdefault(name, []).append(value)
         else:

@@ -117,10 +117,9 @@ def asked_in(request: HttpRequest, kind: type[T]) -> T:
         document = json_of(request, dict[str, Any])
     for name, value in own_fields(_fields(request)):
         if "q" in (name, list_name(name)):
-            name = "q"
-            texts = document.setdefault(name, [])
+            texts = document.setdefault("q", [])
             if not isinstance(texts, list):
-                texts = document[name] = [texts]
+                texts = document["q"] = [texts]
             texts.append(value)
         elif name in document:
             raise InvalidRequest("{path} is given twice", Path(quoted(name)[1:-1]), advice="give it once")

@@ -173,6 +173,9 @@ def _flag(parameters: Parameters, name: str, within: str, *, default: bool) -> b
         return default
     if not isinstance(value, bool):
         raise InvalidRequest(
-            "{path} is {value}", f"{within}parameters[{name}]", value=Quoted(shown_as_json(value)), allowed="true or false"
+            "{path} is {value}",
+            f"{within}parameters[{name}]",
+            value=Quoted(shown_as_json(value)),
+            allowed="true or false",
         )
     return value

@@ -162,7 +162,9 @@ def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
     check_count("q", len(q), MAX_TEXTS)
     for index, each in enumerate(q):
         if not isinstance(each, str):
-            raise InvalidRequest("{path} is {value}", Path("q", index), value=Quoted(shown_as_json(each)), allowed="a text")
+            raise InvalidRequest(
+                "{path} is {value}", Path("q", index), value=Quoted(shown_as_json(each)), allowed="a text"
+            )
     return tuple(q), True
 
 

@@ -52,7 +52,7 @@ class OpenAI:
         call.asks_for((text,))
         pair = pair_of(body.model, self._translator.models())
         options = {"num_hypotheses": body.n if body.n != 1 else None}
-        most = body.max_output_tokens
+        most = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         if most is not None and most < pair.max_output_tokens:  # most tools ask for many more than any text takes
             options["max_output_tokens"] = most
         asked = TranslationRequest(

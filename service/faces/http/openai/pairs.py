@@ -14,7 +14,7 @@ _MAX_PAIRS = 1000  # that are listed of a model that translates each language in
 
 @dataclass(frozen=True, slots=True)
 class NamedPair:
-    """What a caller means by a model's name. `model` is empty unless one is chosen, `source` if it is to be detected."""
+    """What a caller means: `model` is empty unless one is chosen, `source` if it is to be detected."""
 
     model: str
     source: str

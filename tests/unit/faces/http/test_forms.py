@@ -37,7 +37,16 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name() -> None:
 
 @pytest.mark.parametrize(
     ("name", "of"),
-    [("q[]", "q"), ("q[0]", "q"), ("text[12]", "text"), ("q", ""), ("[]", ""), ("q[a]", ""), ("q[0][1]", ""), ("q[", "")],
+    [
+        ("q[]", "q"),
+        ("q[0]", "q"),
+        ("text[12]", "text"),
+        ("q", ""),
+        ("[]", ""),
+        ("q[a]", ""),
+        ("q[0][1]", ""),
+        ("q[", ""),
+    ],
 )
 def test_an_entry_of_a_list_is_called_as_php_and_jquery_do(name: str, of: str) -> None:
     assert list_name(name) == of

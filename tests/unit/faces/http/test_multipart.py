@@ -62,16 +62,18 @@ def test_fields_and_files_come_in_order() -> None:
         ("FileName*=\"UTF-8'de'f%C3%BCr.srt\"", "für.srt"),
         ("filename*=iso-8859-1''f%FCr.srt; filename=x.srt", "für.srt"),
         ("filename=\"=?utf-8?B?ZsO8ci5zcnQ=?=\"; filename*=utf-8''f%C3%BCr.srt", "für.srt"),
-        ("filename=\"=?utf-8?B?ZsO8ci5zcnQ=?=\"", "für.srt"),
-        ("filename=\"=?ISO-8859-1?Q?f=FCr.srt?=\"", "für.srt"),
-        ("filename*=klingon''a.srt; filename=b.srt", "b.srt"),
+        ('filename="=?utf-8?B?ZsO8ci5zcnQ=?="', "für.srt"),
+        ('filename="=?ISO-8859-1?Q?f=FCr.srt?="', "für.srt"),
+        ("filename*=klingon''%61.srt; filename=b.srt", "b.srt"),
         ("filename*=utf-8''%ff.srt; filename=\"b.srt\"", "b.srt"),
-        ("filename=\"=?klingon?B?YQ==?=\"", "=?klingon?B?YQ==?="),
+        ('filename="=?klingon?B?YQ==?="', "=?klingon?B?YQ==?="),
         ("filename=f%C3%BCr.srt", "f%C3%BCr.srt"),
     ],
 )
 def test_a_files_name_is_found_in_each_of_its_forms(disposition: str, name: str) -> None:
-    [part] = parts_of_form(request(f"--b\r\nContent-Disposition: form-data; name=f; {disposition}\r\n\r\na".encode() + END))
+    [part] = parts_of_form(
+        request(f"--b\r\nContent-Disposition: form-data; name=f; {disposition}\r\n\r\na".encode() + END)
+    )
     assert (part.name, part.filename) == ("f", name)
 
 

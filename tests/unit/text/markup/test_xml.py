@@ -108,7 +108,7 @@ def test_text_is_escaped_as_xml_knows_it() -> None:
         "one<br>two",
         "<p>one<BR>two<hr></p>",
         "one <img src=a.png alt=x> two",
-        '<d>one <img src="a" hidden> two<wbr>three</d>',
+        '<d>one <img src="a" hidden> two <wbr> three</d>',
         "<a href=http://x.org/y?z target=_blank>one</a>",
         "<br><br/><br >one",
         "<source>one</source><col>two</col><x/>",  # names that XML has as its own
@@ -133,11 +133,10 @@ def test_a_head_stays() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a < b",
         "<a>x",
         "<a></b>",
         "</a>",
-        "<a x=1>y</a>",
+        "<a x=>y</a>",
         "<a></a/>",
         "<!-- x",
         "<a",
