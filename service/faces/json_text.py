@@ -108,4 +108,4 @@ def shown_as_json(value: object) -> str:
         return "a list"
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else shown(value)
+    return json.dumps(value) if isinstance(value, bool | float) else shown(value)
