@@ -5,7 +5,6 @@ tags, a block, or a mark without text. So names that mean something in HTML mean
 as a placeholder, `<x/>`, stays within its sentence.
 """
 
-import functools
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ _TOKEN = re.compile(
     |(?P<cdata><!\[CDATA\[(?P<data>.*?)\]\]>)
     |(?P<other><!--.*?-->|<\?.*?\?>|<!DOCTYPE(?:[^<>\[]|\[[^\]]*+\])*+>)
     |<(?P<close>/?)(?P<name>(?!\d)[\w:][\w:.-]*+)
-      (?:\s++[^\s<>=/"']++(?:\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'|[^\s<>="'`]++))?+)*+\s*+(?P<empty>/?)>""",
+      (?:\s++[^\s<>=/"']++(?:\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'|[^\s<>"'`]++))?+)*+\s*+(?P<empty>/?)>""",
     re.DOTALL | re.VERBOSE,
 )
 _REFERENCE = re.compile(r"&(?P<name>[\w:.-]++|\#[0-9]++|\#x[0-9A-Fa-f]++);|&", re.VERBOSE)
@@ -30,14 +29,12 @@ _OURS = re.compile(
     |(?P<space>&nbsp;)""",
     re.VERBOSE,
 )
-# Elements of HTML that have no end tag: https://html.spec.whatwg.org/#void-elements. XML may have some as its own.
-_VOID = frozenset(
-    {
-        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track"),
-        "wbr",
-    }
-)
-_BREAKS = ("br", "hr")  # what is before and after one is no sentence, in HTML and in XML
+# Elements of HTML that have no end tag, or may leave it out: https://html.spec.whatwg.org/#void-elements. XML may have
+# some as its own. What is before and after the first ones is no sentence.
+_BREAKS = frozenset(("br", "dd", "dt", "hr", "li", "option", "p", "td", "th", "tr"))
+_OTHERS = ("area", "base", "col", "embed", "img", "input", "link", "meta", "param", "source", "track", "wbr")
+_UNCLOSED = _BREAKS | frozenset(_OTHERS)
+_END = re.compile(r"</([\w:.-]++)")
 _SHOWN = 40  # characters of the text where it is not XML
 
 
@@ -182,10 +179,7 @@ def _tree(xml: str) -> _Node:
     root = _Node("element")
     path = [root]
 
-    @functools.cache
-    def is_never_closed(name: str) -> bool:
-        return name.lower() in _VOID and not re.search(rf"</{name}\s*+>", xml)
-
+    closed: frozenset[str] | None = None  # names of end tags, which few texts need to know
     for match in paced(_matches(xml)):
         parent = path[-1]
         if match["text"]:
@@ -202,7 +196,11 @@ def _tree(xml: str) -> _Node:
         else:
             node = _Node("element", match[0], name=match["name"])
             parent.children.append(node)
-            if not match["empty"] and not is_never_closed(match["name"]):
+            is_empty = bool(match["empty"])
+            if not is_empty and (match["name"].lower() in _UNCLOSED or match[0].endswith("/>")):  # <br>, <x id=1/>
+                closed = frozenset(_END.findall(xml)) if closed is None else closed
+                is_empty = match["name"] not in closed
+            if not is_empty:
                 path.append(node)
     if len(path) > 1:
         raise NotXml(f"{path[-1].opening[:_SHOWN]!r} has no end tag")

@@ -111,6 +111,8 @@ def test_text_is_escaped_as_xml_knows_it() -> None:
         '<d>one <img src="a" hidden> two <wbr> three</d>',
         "<a href=http://x.org/y?z target=_blank>one</a>",
         "<br><br/><br >one",
+        "<p>one<p>two<ul><li>three</ul>",
+        "<a href=http://x.org/?a=1&b=2/>one</a> two <x id=1/> three",
         "<source>one</source><col>two</col><x/>",  # names that XML has as its own
     ],
 )
