@@ -85,7 +85,7 @@ def read_m2m100(directory: Path) -> M2M100Files:
     if problems:
         raise ValueError("; ".join(problems))
     added = ((_ADDED.fullmatch(text), index) for text, index in config.special_tokens.items())
-    languages = {found["code"]: index for found, index in added if found} | languages
+    languages |= {found["code"]: index for found, index in added if found and found["code"] not in languages}
     return M2M100Files(
         size=max(*languages.values(), *config.special_tokens.values()) + 1,
         pad_id=config.named_ids["pad_token"],

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from dragoman_client import Client
 from service.config.server_config import ServerConfig
 from service.faces.http import connection as http_connection
 from tests.certificates import Authority
@@ -223,6 +224,16 @@ def test_too_many_connections_replace_the_idle_ones(loop_thread: LoopThread, tin
         finally:
             for each in idle:
                 each.close()
+
+
+def test_two_colons_are_the_addresses_of_both_families(loop_thread: LoopThread, tiny_models: Path) -> None:
+    everywhere = {"host": "::", "http_host": "::", "http_without_keys": True, "metrics_host": "::"}
+    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, http_port=0, **everywhere)) as server:
+        ports = server.server.port, server.server.http_port
+        for host in ("127.0.0.1", "[::1]"):
+            assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200
+            with Client(f"{host}:{ports[0]}") as client:
+                assert client.translate(["station"], "en", "de")[0].text
 
 
 def test_random_bytes_are_never_a_fault_of_ours(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
