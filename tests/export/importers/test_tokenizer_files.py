@@ -113,9 +113,8 @@ def test_languages_that_somebody_added(tmp_path: Path) -> None:
     folder = write_m2m100(tmp_path / "m2m100")
     size = read_m2m100(folder).size
     ids = {**dict(enumerate(["<s>", "<pad>", "</s>", "<unk>"])), size: "__lug__", size + 1: "<term>"}
-    set_config(
-        folder, added_tokens_decoder={str(index): {"content": text, "special": True} for index, text in ids.items()}
-    )
+    placed = {str(index): {"content": text, "special": True} for index, text in ids.items()}
+    set_config(folder, added_tokens_decoder=placed, additional_special_tokens=["__lug__", "<term>"])
     added = read_m2m100(folder)
     assert (added.languages["lug"], added.size, len(added.languages)) == (size, size + 2, 101)
 
