@@ -227,8 +227,10 @@ def test_too_many_connections_replace_the_idle_ones(loop_thread: LoopThread, tin
 
 
 def test_two_colons_are_the_addresses_of_both_families(loop_thread: LoopThread, tiny_models: Path) -> None:
-    everywhere = {"host": "::", "http_host": "::", "http_without_keys": True, "metrics_host": "::"}
-    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, http_port=0, **everywhere)) as server:
+    config = ServerConfig(
+        models=tiny_models, num_threads=1, host="::", http_host="::", http_port=0, http_without_keys=True
+    )
+    with in_process(loop_thread, config) as server:
         ports = server.server.port, server.server.http_port
         for host in ("127.0.0.1", "[::1]"):
             assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200

@@ -74,10 +74,8 @@ def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
             field = fields.get(name)
             if field is None or value is None or field.type not in _KINDS:
                 continue
-            here, is_map = (
-                Path(*path, name),
-                field.message_type is not None and field.message_type.GetOptions().map_entry,
-            )
+            here, message = Path(*path, name), field.message_type
+            is_map = message is not None and message.GetOptions().map_entry
             values: list[tuple[Path, Any]] = [(here, value)]
             if field.is_repeated and not is_map:
                 if not isinstance(value, list):
@@ -87,8 +85,8 @@ def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
             for place, each in values:
                 if not isinstance(each, expected):
                     raise _other_kind(place, each, words)
-                if field.message_type is not None and not is_map:
-                    pending.append((place, each, field.message_type))
+                if message is not None and not is_map:
+                    pending.append((place, each, message))
 
 
 _KINDS: dict[int, tuple[type, str]] = {
