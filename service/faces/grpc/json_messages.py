@@ -89,7 +89,7 @@ def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
                     pending.append((place, each, message))
 
 
-_KINDS: dict[int, tuple[type, str]] = {
+_KINDS: dict[int, tuple[Any, str]] = {
     FieldDescriptor.TYPE_STRING: (str, "a string"),
     FieldDescriptor.TYPE_BOOL: (bool, "true or false"),
     FieldDescriptor.TYPE_MESSAGE: (dict, "an object"),

@@ -30,11 +30,18 @@ def fields_of(form: bytes) -> list[tuple[str, str]]:
         return []
     if form.count(b"&") >= _MAX_FIELDS:
         raise InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_FIELDS}")
-    fields = (field.partition(b"=") for field in form.split(b"&") if field)
-    try:
-        return [(_decoded(name), _decoded(value)) for name, _, value in fields]
-    except UnicodeDecodeError:
-        raise InvalidRequest("the form is not UTF-8", advice="encode it as UTF-8, percent-encoded") from None
+    found: list[tuple[str, str]] = []
+    for field in filter(None, form.split(b"&")):
+        name, _, value = field.partition(b"=")
+        try:
+            found.append((_decoded(name), _decoded(value)))
+        except UnicodeDecodeError:
+            raise InvalidRequest(
+                "form field {name} is not UTF-8",
+                name=_decoded(name, "replace"),
+                advice="encode it as UTF-8, percent-encoded",
+            ) from None
+    return found
 
 
 def list_name(name: str) -> str:
@@ -45,9 +52,9 @@ def list_name(name: str) -> str:
     return entry[1] if entry else ""
 
 
-def _decoded(text: bytes) -> str:
+def _decoded(text: bytes, errors: str = "strict") -> str:
     text = text.replace(b"+", b" ")
-    return (unquote_to_bytes(text) if text.count(b"%") < _MANY else _unquoted(text)).decode("utf-8")
+    return (unquote_to_bytes(text) if text.count(b"%") < _MANY else _unquoted(text)).decode("utf-8", errors)
 
 
 def _unquoted(text: bytes) -> bytes:
