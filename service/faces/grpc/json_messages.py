@@ -81,6 +81,11 @@ def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
                 if not isinstance(value, list):
                     raise _other_kind(here, value, "a list")
                 values = [(Path(*here, index), each) for index, each in enumerate(value)]
+            if is_map:
+                if not isinstance(value, dict):
+                    raise _other_kind(here, value, "an object")
+                values = [(Path(*here, quoted(key)[1:-1]), each) for key, each in value.items()]
+                field = message.fields_by_name["value"]
             expected, words = _KINDS[field.type]
             for place, each in values:
                 if not isinstance(each, expected):

@@ -60,6 +60,8 @@ def test_an_item_that_is_no_text_is_told_in_json_s_words(wrong: str, said: str) 
         (b'{"contents": "secret"}', "contents is 'secret'; allowed is a list."),
         (b'{"mimeType": {"a": 1}}', "mimeType is an object; allowed is a string."),
         (b'{"glossaryConfig": {"ignoreCase": "x"}}', "glossaryConfig.ignoreCase is 'x'; allowed is true or false."),
+        (b'{"labels": {"a": "secret", "b": null}}', "labels.b is null; allowed is a string."),
+        (b'{"labels": ["secret"]}', "labels is a list; allowed is an object."),
         (b'{"glossaryConfig": [1]}', "glossaryConfig is a list; allowed is an object."),
     ],
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.domain.errors import InvalidRequest, Path, Public, dotted
+from service.domain.errors import InvalidRequest, Path, Public, Quoted, dotted
 from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     MAX_TEXTS,
@@ -30,6 +30,7 @@ from service.faces.grpc.kserve.tensors import (
     texts_of,
 )
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from service.faces.json_text import shown_as_json
 from service.models.loaded_model import LoadedModel
 from service.translation.source_languages import Part
 
@@ -264,12 +265,12 @@ def _parameter_from_pb(name: str, parameter: pb.InferParameter, kind: Any) -> An
     if issubclass(kind, enum.Enum):
         allowed = [each.value for each in kind]
         if value not in allowed:
-            raise _wrong(name, str(value), ", ".join(allowed))
+            raise _wrong(name, Quoted(shown_as_json(value)), ", ".join(allowed))
         return kind(value)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise _wrong(name, str(value), advice=f"expected {_KINDS[kind]}")
+        raise _wrong(name, Quoted(shown_as_json(value)), advice=f"expected {_KINDS[kind]}")
     return value
 
 
