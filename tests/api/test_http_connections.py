@@ -273,7 +273,7 @@ def test_a_stop_answers_open_calls_and_refuses_new_ones(loop_thread: LoopThread,
 
 def test_an_answer_while_draining_ends_its_connection(loop_thread: LoopThread, tiny_models: Path) -> None:
     """The client's next call then goes to another server, and not to one that is about to stop."""
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, drain_delay_seconds=patient(1.0))
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, drain_delay_seconds=patient(0.4))
     with in_process(loop_thread, config) as server:
         netloc = urlsplit(server.http_url).netloc
         with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:

@@ -37,8 +37,8 @@ from service.translation.source_languages import Part
 _OPTIONS = {name: option.kind for name, option in OPTIONS.items() if not option.shapes_answer}
 _FIELDS = {name: option.kind for name, option in REQUEST_OPTIONS.items() if option.in_parameters}
 _KNOWN = {"priority": int, "timeout": int, SOURCE: str, TARGET: str} | _FIELDS | _OPTIONS
-# Set by Triton's clients on their own, or meant for other kinds of models.
-_IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
+# Set by clients of Triton and MLServer on their own, or meant for other kinds of models.
+_IGNORED = {"content_type", "sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
 _PRIORITIES = {0: Priority.NORMAL, 1: Priority.HIGH, 2: Priority.NORMAL, 3: Priority.LOW}
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
