@@ -8,6 +8,7 @@ from typing import Any
 
 from service.domain.errors import InvalidRequest, Path, Public, quoted, shown
 
+_ENCODE = "encode it as UTF-8"
 _BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*+[\[{]")
 _HALF = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -46,9 +47,6 @@ def check_encoding(body: bytes) -> None:
             position=error.start,
             advice=_ENCODE,
         ) from None
-
-
-_ENCODE = "encode it as UTF-8"
 
 
 def check_escapes(body: bytes) -> None:
