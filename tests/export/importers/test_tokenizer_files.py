@@ -93,7 +93,7 @@ def test_nllb(tmp_path: Path) -> None:
 
 
 def test_languages_that_somebody_added(tmp_path: Path) -> None:
-    """Special tokens of NLLB that look like codes, and M2M100's beyond its own; words are no languages."""
+    """Special tokens of NLLB that look like codes, Marian's and M2M100's beyond their own; words are no languages."""
     folder = tmp_path / "nllb"
     folder.mkdir()
     write_bpe(folder / TOKENIZER_NAME, (*LANGUAGES, "lug", "nyn_Latn_v2"))
@@ -110,6 +110,10 @@ def test_languages_that_somebody_added(tmp_path: Path) -> None:
     files = read_nllb(folder)
     assert [*files.languages] == [*LANGUAGES, "lug", "nyn_Latn_v2", "ach"]
     assert files.others == ("kitabu",)
+    folder = write_marian(tmp_path / "marian", languages=("de", "fr"))
+    size = read_marian(folder).source_size
+    set_config(folder, additional_special_tokens=[">>lug<<"])
+    assert read_marian(folder).target_prefixes == {"de": size - 3, "fr": size - 2, "lug": size}
     folder = write_m2m100(tmp_path / "m2m100")
     size = read_m2m100(folder).size
     ids = {**dict(enumerate(["<s>", "<pad>", "</s>", "<unk>"])), size: "__lug__", size + 1: "<term>"}
