@@ -100,7 +100,7 @@ def _begin(
     checkpoint = load()
     if name is not None:
         checkpoint = dataclasses.replace(checkpoint, name=name)
-    clock.done("import", _describe(checkpoint))
+    clock.done("import", "; ".join((_describe(checkpoint), *checkpoint.notes)))
     for file_name, origin in checkpoint.tokenizer_files.items():
         if isinstance(origin, Path):
             shutil.copyfile(origin, directory / file_name)

@@ -8,6 +8,8 @@ from export.importers.json_file import read_json
 from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES
 
 _ADAPTER_NAME = "adapter_config.json"
+_ADAPTER_FILES = (_ADAPTER_NAME, "adapter_model.*", "pytorch_adapter.bin")
+_MERGE = "merge it into its base model with peft (merge_and_unload, then save_pretrained) and convert that folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ _TOOLS = (
     _Tool(
         "a PEFT adapter",
         ((_ADAPTER_NAME,),),
-        "merge it into its base model with peft (merge_and_unload, then save_pretrained) and convert that folder",
+        _MERGE,
     ),
     _Tool(
         "a model of Bergamot",
@@ -50,10 +52,18 @@ _TOOLS = (
 
 
 def recognise(directory: Path) -> str | None:
-    """Return what a folder of another tool is and what to do; `None` if unknown or if it holds weights we read."""
+    """Return what a folder of another tool is and what to do; `None` if unknown or if it holds weights we read, and no
+    adapter that would change them.
+    """
     names = sorted(path.name for path in directory.iterdir())
     if any(name in names or f"{name}{INDEX_SUFFIX}" in names for name in SINGLE_NAMES):
-        return None
+        found = [_first(names, _ADAPTER_FILES)]
+        if not found[0]:
+            return None
+        return (
+            f"it holds a PEFT adapter ({found[0]}){_base_model(directory, found)} beside a model: {_MERGE}, or remove "
+            "the adapter's files to convert the model without it"
+        )
     for tool in _TOOLS:
         found = [_first(names, patterns) for patterns in tool.files]
         if all(found):

@@ -126,6 +126,7 @@ def checkpoint(
     tokenizer_files: Mapping[str, TokenizerFile],
     languages: tuple[LanguagePair, ...] = (),
     any_to_any: tuple[Language, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> ImportedCheckpoint:
     """Return the complete checkpoint, with transformers' own model as the reference."""
     generation = found.generation
@@ -145,6 +146,7 @@ def checkpoint(
         generation=without_prefix(generation.defaults, longest_prefix, limits.max_output_tokens),
         family=family.name,
         licence=licence_of(directory),
+        notes=notes,
         open_reference=partial(open_transformers, directory),
     )
 

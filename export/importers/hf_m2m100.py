@@ -13,6 +13,7 @@ from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, wr
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from service.bundle.manifest_parts import Language, LanguagePair
+from service.domain.errors import listed
 
 
 def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
@@ -30,9 +31,10 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
     tokenizer_files = _tokenizer_files(directory, files)
+    build = partial(checkpoint, directory, M2M100, found, files, tokenizer_files, notes=_notes(files))
     if options.source_language and options.target_language:
-        return checkpoint(directory, M2M100, found, files, tokenizer_files, languages=_pair(languages))
-    return checkpoint(directory, M2M100, found, files, tokenizer_files, any_to_any=languages)
+        return build(languages=_pair(languages))
+    return build(any_to_any=languages)
 
 
 def _read_files(directory: Path) -> M2M100Files | NllbFiles:
@@ -56,6 +58,16 @@ def _languages(files: M2M100Files | NllbFiles, options: ImportOptions, problems:
     chosen = [chosen_language(code, every, flag, problems) for flag, code in given.items()]
     named = [every[code] for code in chosen if code is not None]
     return tuple(named) if len(named) == len(asked) else tuple(every.values())
+
+
+def _notes(files: M2M100Files | NllbFiles) -> tuple[str, ...]:
+    """Return what is said of tokens that may be languages, but are not marked as such."""
+    if not isinstance(files, NllbFiles) or not files.others:
+        return ()
+    return (
+        f"added tokens are taken as words, not as languages, unless they are special: {listed(files.others)}; if they "
+        "are languages, list them in additional_special_tokens of tokenizer_config.json",
+    )
 
 
 def _pair(languages: tuple[Language, ...]) -> tuple[LanguagePair, ...]:

@@ -84,6 +84,7 @@ class ImportedCheckpoint:
     any_to_any: tuple[Language, ...] = ()
     family: str = "Dragoman"
     licence: str = UNKNOWN_LICENCE
+    notes: tuple[str, ...] = ()  # what whoever converts it should know
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
     def in_float32(self) -> "ImportedCheckpoint":

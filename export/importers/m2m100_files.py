@@ -1,5 +1,6 @@
 """The tokenizer files of M2M100 checkpoints: a SentencePiece model and the ids of its pieces."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,8 @@ MODEL_NAME = "sentencepiece.bpe.model"
 VOCABULARY_NAME = "vocab.json"
 
 _DEFAULTS = {"bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+
+_ADDED = re.compile(r"__(?P<code>[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)__")  # a language that somebody added
 
 # The tokens of these languages, in this order, have the ids after vocab.json's. From transformers 5.23,
 # models/m2m_100/tokenization_m2m_100.py.
@@ -81,6 +84,8 @@ def read_m2m100(directory: Path) -> M2M100Files:
     ]
     if problems:
         raise ValueError("; ".join(problems))
+    added = ((_ADDED.fullmatch(text), index) for text, index in config.special_tokens.items())
+    languages |= {found["code"]: index for found, index in added if found and found["code"] not in languages}
     return M2M100Files(
         size=max(*languages.values(), *config.special_tokens.values()) + 1,
         pad_id=config.named_ids["pad_token"],

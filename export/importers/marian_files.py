@@ -81,13 +81,14 @@ def read_marian(directory: Path) -> MarianFiles:
         ]
     if problems:
         raise ValueError("; ".join(problems))
+    pieces = vocabulary | config.special_tokens  # among which a language may be that somebody added
     return MarianFiles(
         source_size=_size(vocabulary, config.special_tokens),
         target_size=_size(target, config.special_tokens),
         pad_id=config.named_ids["pad_token"],
         eos_id=config.named_ids["eos_token"],
         unk_id=config.named_ids["unk_token"],
-        target_prefixes={code: index for piece, index in vocabulary.items() if (code := marian_language(piece))},
+        target_prefixes={code: index for piece, index in pieces.items() if (code := marian_language(piece))},
         special_tokens=config.special_tokens,
         has_separate_vocabularies=is_separate,
         cleans_up_spaces=config.cleans_up_spaces,

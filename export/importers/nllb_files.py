@@ -19,6 +19,7 @@ from export.importers.json_file import read_json
 from export.importers.sentencepiece_file import read_pieces
 from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, check_class, read_optional
 from service.bundle.manifest_parts import TokenizerSpec
+from service.text.languages import is_well_formed
 
 TOKENIZER_NAME = "tokenizer.json"
 MODEL_NAME = "sentencepiece.bpe.model"
@@ -40,7 +41,8 @@ class NllbFiles:
     """The content of the file.
 
     `size` is the highest id plus one. `languages` maps each language's code, such as "eng_Latn", to the id of its
-    token, which comes before a source in it and before a translation into it.
+    token, which comes before a source in it and before a translation into it. `others` are added tokens that may be
+    codes of languages or words, as they are not special.
     """
 
     size: int
@@ -48,6 +50,7 @@ class NllbFiles:
     eos_id: int
     unk_id: int
     languages: dict[str, int]
+    others: tuple[str, ...] = ()
 
     def spec(self, decoder_start_id: int) -> TokenizerSpec:
         """Return the manifest's entry; `write_nllb_tokenizer` writes the file."""
@@ -72,7 +75,12 @@ def read_nllb(directory: Path) -> NllbFiles:
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     ids = {name: vocabulary[_content(config.get(name) or default)] for name, default in _DEFAULTS.items()}
     added = tokenizer.get_added_tokens_decoder()
-    languages = {token.content: index for index, token in added.items() if _LANGUAGE.fullmatch(token.content)}
+    languages = {
+        token.content: index
+        for index, token in added.items()
+        if _LANGUAGE.fullmatch(token.content) or (token.special and is_well_formed(token.content))
+    }
+    words = [token.content for token in added.values() if is_well_formed(token.content)]
     if len(languages) < 2:
         raise ValueError(
             f"{TOKENIZER_NAME}: it has {len(languages)} tokens of languages, such as eng_Latn; expected two"
@@ -83,6 +91,7 @@ def read_nllb(directory: Path) -> NllbFiles:
         eos_id=ids["eos_token"],
         unk_id=ids["unk_token"],
         languages=languages,
+        others=tuple(word for word in words if word not in languages),
     )
 
 

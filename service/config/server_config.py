@@ -71,6 +71,10 @@ class ServerConfig:
         default="",
         description="How callers reach the HTTP port, such as https://mt.example.org, for addresses in answers.",
     )
+    http_prefix: str = Field(
+        default="",
+        description="Path that a proxy leaves before those of calls, such as /mt; without it they work, too.",
+    )
     http_origin: tuple[str, ...] = Field(
         default=(), strict=False, description="A web site whose pages may call, such as https://example.org; * for all."
     )

@@ -54,6 +54,7 @@ class CallPorts:
         self._config = config
         self._translator = translator
         self._pipeline = pipeline
+        self._phase = phase
         self._tls = tls
         self._shared_documents = shared_documents
         self._folder = TemporaryFolder()  # for documents that no other process shares
@@ -129,6 +130,7 @@ class CallPorts:
             self._open_calls,
             self.memory.held,
             self._closing.is_set,
+            lambda: self._phase() is Phase.DRAINING or self._closing.is_set(),
             self._tls.context() if self._tls else None,
             shares_port=self._shares_ports,
         )

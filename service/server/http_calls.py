@@ -25,8 +25,9 @@ from service.faces.http.libretranslate.face import LibreTranslate
 from service.faces.http.libretranslate.files import Files
 from service.faces.http.listener import CallListener
 from service.faces.http.open_connections import ConnectionLimits
+from service.faces.http.openai.face import OpenAI
 from service.faces.http.page.face import TranslationPage
-from service.faces.http.routes import Route, Routes
+from service.faces.http.routes import Route, Routes, with_single_slashes
 from service.faces.http.same_site import page_rules
 from service.faces.http.v1.face import V1
 from service.process.descriptors import affordable_connections
@@ -56,13 +57,16 @@ def routes_of(
     """Return the routes of all APIs."""
     deadline_seconds = config.default_deadline_seconds
     documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters))
-    scheme = "https" if config.tls_certificate else "http"
+    prefix, scheme = (
+        with_single_slashes(config.http_prefix).removesuffix("/"),
+        "https" if config.tls_certificate else "http",
+    )
     faces: Sequence[Face] = (
-        V1(translator, documents, deadline_seconds),
+        V1(translator, documents, deadline_seconds, prefix),
         LibreTranslate(
             translator,
             deadline_seconds,
-            Files(documents, kept, url=config.http_url, own_host=config.http_host, scheme=scheme),
+            Files(documents, kept, url=config.http_url, prefix=prefix, own_host=config.http_host, scheme=scheme),
             asks_for_keys=pipeline.asks_for_keys,
         ),
         DeepL(
@@ -73,9 +77,10 @@ def routes_of(
         ),
         Google(translator, deadline_seconds),
         KServe(kserve, deadline_seconds),
+        OpenAI(translator, deadline_seconds),
         TranslationPage(),
     )
-    return Routes(route for face in faces for route in face.routes())
+    return Routes((route for face in faces for route in face.routes()), prefix)
 
 
 def call_listener(
@@ -85,6 +90,7 @@ def call_listener(
     open_calls: OpenCalls,
     budget: ByteBudget,
     is_closing: Callable[[], bool],
+    is_draining: Callable[[], bool],
     tls: ssl.SSLContext | None,
     *,
     shares_port: bool,
@@ -102,6 +108,6 @@ def call_listener(
         asks_for_keys=pipeline.asks_for_keys,
         takes_anyone=config.http_without_keys,
     )
-    app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, Cors(config.http_origin), rules)
+    app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, is_draining, Cors(config.http_origin), rules)
     most = affordable_connections(config.max_connections, num_ports=2)
     return CallListener(port, app, ConnectionLimits(most, _IDLE_SECONDS, cancels=True), tls)

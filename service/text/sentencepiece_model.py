@@ -37,6 +37,11 @@ class SentencePieceModel:
         """Return the text's pieces; text without a piece is returned as it is."""
         return list(self._processor.encode(text, out_type=str))
 
+    def can_match(self, piece: str) -> bool:
+        """Return whether a text may have this piece: not one that the model lacks, nor one of control."""
+        index = self._processor.piece_to_id(piece)
+        return bool(index != self.unk_id and not self._processor.is_control(index))
+
     def spans(self, text: str) -> list[TokenSpan]:
         """Return the positions of the text's pieces. Characters dropped by normalization belong to no piece."""
         return list(self._processor.encode(text, return_type="offset_mapping")["offsets"])

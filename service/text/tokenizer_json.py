@@ -16,8 +16,8 @@ _STRANGE = "\U00012000\U00013001\U00014402"  # letters of hardly any vocabulary;
 class JsonTokenizer:
     """The tokenizer of a `tokenizer.json`, without its template: prefix and end come from the manifest.
 
-    As in transformers, the text of one of the file's added tokens gets that token's id ("eng_Latn" in an NLLB text),
-    which does not choose a language: the manifest's prefixes do. Encoding and decoding release the GIL.
+    What is spelled like one of the file's special tokens in a text ("eng_Latn" in an NLLB text) is text, as in
+    transformers with `split_special_tokens`. Encoding and decoding release the GIL.
     """
 
     def __init__(self, file: Path) -> None:
@@ -30,6 +30,7 @@ class JsonTokenizer:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(file.read_bytes())
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()
+            self._tokenizer.encode_special_tokens = True  # as other texts
             self.decode(self.encode(_PROBE))
             added = self._tokenizer.get_added_tokens_decoder()
         except OSError as error:

@@ -54,7 +54,7 @@ class Tokenizer(Protocol):
     def encode_target(self, text: str) -> list[int]:
         """Return the ids that a translation beginning with a text begins with, in the pieces that `decode` reads.
 
-        Special tokens that the text spells, and text without a piece, are omitted.
+        Text without a piece is omitted.
         """
         ...
 

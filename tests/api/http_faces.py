@@ -54,6 +54,11 @@ FACES = {
         },
         lambda answer: answer["translations"][0]["translatedText"],
     ),
+    "openai": Face(
+        "/v1/chat/completions",
+        lambda text: {"model": "en-de", "messages": [{"role": "user", "content": text}]},
+        lambda answer: answer["choices"][0]["message"]["content"],
+    ),
     "kserve": Face(
         "/v2/models/tiny/infer",
         lambda text: {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": [text]}]},

@@ -86,7 +86,7 @@ def test_a_translation_is_that_of_the_api(server: InProcessServer) -> None:
         ({**HELLO, "texts": ["a"] * 1025}, 400, "INVALID_ARGUMENT", "allowed are 1024"),
         ({**HELLO, "target_language_code": "fr"}, 404, "NOT_FOUND", "'fr'"),
         ({**HELLO, "colour": "blue"}, 400, "INVALID_ARGUMENT", "colour"),
-        ({**HELLO, "texts": "Hello"}, 400, "INVALID_ARGUMENT", "not a TranslateRequest in JSON"),
+        ({**HELLO, "texts": "Hello"}, 400, "INVALID_ARGUMENT", "texts is 'Hello'; allowed is a list"),
         ("Hello", 400, "INVALID_ARGUMENT", "not a TranslateRequest in JSON"),
     ],
 )

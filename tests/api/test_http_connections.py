@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from dragoman_client import Client
 from service.config.server_config import ServerConfig
 from service.faces.http import connection as http_connection
 from tests.certificates import Authority
@@ -225,6 +226,18 @@ def test_too_many_connections_replace_the_idle_ones(loop_thread: LoopThread, tin
                 each.close()
 
 
+def test_two_colons_are_the_addresses_of_both_families(loop_thread: LoopThread, tiny_models: Path) -> None:
+    config = ServerConfig(
+        models=tiny_models, num_threads=1, host="::", http_host="::", http_port=0, http_without_keys=True
+    )
+    with in_process(loop_thread, config) as server:
+        ports = server.server.port, server.server.http_port
+        for host in ("127.0.0.1", "[::1]"):
+            assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200
+            with Client(f"{host}:{ports[0]}") as client:
+                assert client.translate(["station"], "en", "de")[0].text
+
+
 def test_random_bytes_are_never_a_fault_of_ours(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connection, "READ_SECONDS", 0.1)  # for heads that now announce a longer body
     random_source = random.Random(7)
@@ -256,6 +269,24 @@ def test_a_stop_answers_open_calls_and_refuses_new_ones(loop_thread: LoopThread,
             closing_server.result(TIMEOUT_SECONDS)
         caller.join(TIMEOUT_SECONDS)
     assert statuses == [200]
+
+
+def test_an_answer_while_draining_ends_its_connection(loop_thread: LoopThread, tiny_models: Path) -> None:
+    """The client's next call then goes to another server, and not to one that is about to stop."""
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, drain_delay_seconds=patient(0.4))
+    with in_process(loop_thread, config) as server:
+        netloc = urlsplit(server.http_url).netloc
+        with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
+            for is_draining in (False, True):
+                if is_draining:
+                    closing_server = server.start_closing()
+                    eventually(lambda: server.server.phase.value == "draining")
+                for path, document in (("/v1/translate", ASKED), ("/v1/translate/stream", ASKED), ("/nowhere", {})):
+                    kept.request("POST", path, json.dumps(document), {"content-type": "application/json"})
+                    response = kept.getresponse()
+                    response.read()
+                    assert response.getheader("connection") == ("close" if is_draining else None), path
+        closing_server.result(TIMEOUT_SECONDS)
 
 
 def test_https_takes_the_certificate_of_grpc_and_its_successor(

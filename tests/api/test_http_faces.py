@@ -47,7 +47,7 @@ def test_a_callers_id_is_in_the_answer_and_in_the_log(server: InProcessServer, n
 
 @EACH
 def test_calls_are_counted_by_the_name_of_their_api(server: InProcessServer, name: str) -> None:
-    last = {"kserve": "infer", "google.v3": "TranslateText"}.get(name, "translate")
+    last = {"kserve": "infer", "google.v3": "TranslateText", "openai": "chat_completions"}.get(name, "translate")
     labels = {"method": f"http/{name}/{last}", "code": "OK"}
     before = server.metric("dragoman_requests_total", **labels)
     assert send(server, name, "station").status == 200

@@ -168,7 +168,7 @@ def test_what_a_call_can_ask_for_is_in_the_answer(server: InProcessServer) -> No
         (b'{"text": "a", "target_language_code": "de", "options": {"beam_size": 1e400}}', "options.beam_size", "whole"),
         (b'{"text": "a", "target_language_code": "de", "deadline": 0}', "deadline", "above 0"),
         (b'{"text": "a", "target_language_code": "de", "deadline": NaN}', "deadline", "above 0"),
-        (b'{"text": "\\ud800", "target_language_code": "de"}', "", ""),
+        (b'{"text": "\\ud800", "target_language_code": "de"}', "text", ""),
         (b'{"text": "\xff", "target_language_code": "de"}', "", ""),
         (b'{"texts": [], "target_language_code": "de"}', "texts", ""),
         (json.dumps({"texts": ["a"] * 1025, "target_language_code": "de"}).encode(), "texts", "1024"),

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, M
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import grpc
-from grpc_reflection.v1alpha import reflection
 
 from service.calls.metadata import REQUEST_ID_KEY, Metadata
 from service.calls.open_calls import OpenCalls
@@ -18,7 +17,7 @@ from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import ServiceError
 from service.domain.translation import Priority
-from service.faces.grpc import health
+from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import end, forget, write
 from service.faces.grpc.context import host_of
 from service.faces.grpc.dragoman import servicer as translation_servicer
@@ -44,7 +43,7 @@ Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 # Probes have no keys, and the list of methods is public anyway.
 _NEED_NO_KEY = (
     f"/{health.SERVICE_NAME}/",
-    f"/{reflection.SERVICE_NAME}/",
+    *(f"/{name}/" for name in reflection.SERVICE_NAMES),
     f"/{kserve_servicer.SERVICE_NAME}/ServerLive",
     f"/{kserve_servicer.SERVICE_NAME}/ServerReady",
 )

@@ -4,11 +4,13 @@ import json
 from typing import Any, TypeVar
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from service.domain.errors import InvalidRequest, Path, Quoted, quoted
 from service.faces.grpc.counts import MAXIMA, check_counts_of_json
 from service.faces.json_bounds import check_json
+from service.faces.json_text import check_encoding, check_surrogates, shown_as_json, without_mark
 
 M = TypeVar("M", bound=Message)
 
@@ -22,10 +24,13 @@ def message_from_json(body: bytes, kind: type[M]) -> M:
         InvalidRequest: the body is not such a message, or has too many entries.
     """
     check_json(body)
+    body = without_mark(body)
+    check_encoding(body)
     try:
         document = json.loads(body, parse_int=_whole_number)
     except (ValueError, RecursionError) as error:
         raise _not_a(kind, error, "body") from error
+    check_surrogates(document)
     return message_of(document, kind)
 
 
@@ -48,10 +53,56 @@ def message_of(document: Any, kind: type[M], given: str = "body") -> M:
         if fields[name] in found:
             raise InvalidRequest("{path} is given twice", Path(name), advice="give it once")
         found.add(fields[name])
+    _check_kinds(document, kind.DESCRIPTOR)
     try:
         return json_format.ParseDict(document, kind())
     except (json_format.ParseError, ValueError, RecursionError) as error:
         raise _not_a(kind, error, given) from error
+
+
+def _check_kinds(document: dict[str, Any], descriptor: Any) -> None:
+    """Check the kinds of values that errors of protobuf tell in Python's words, and with other values of the body.
+
+    Raises:
+        InvalidRequest: one is wrong; the message names it.
+    """
+    pending: list[tuple[Path, dict[str, Any], Any]] = [(Path(), document, descriptor)]
+    while pending:
+        path, within, about = pending.pop()
+        fields = {name: field for field in about.fields for name in (field.name, field.json_name)}
+        for name, value in within.items():
+            field = fields.get(name)
+            if field is None or value is None or field.type not in _KINDS:
+                continue
+            here, message = Path(*path, name), field.message_type
+            is_map = message is not None and message.GetOptions().map_entry
+            values: list[tuple[Path, Any]] = [(here, value)]
+            if field.is_repeated and not is_map:
+                if not isinstance(value, list):
+                    raise _other_kind(here, value, "a list")
+                values = [(Path(*here, index), each) for index, each in enumerate(value)]
+            if is_map:
+                if not isinstance(value, dict):
+                    raise _other_kind(here, value, "an object")
+                values = [(Path(*here, quoted(key)[1:-1]), each) for key, each in value.items()]
+                field = message.fields_by_name["value"]
+            expected, words = _KINDS[field.type]
+            for place, each in values:
+                if not isinstance(each, expected):
+                    raise _other_kind(place, each, words)
+                if message is not None and not is_map:
+                    pending.append((place, each, message))
+
+
+_KINDS: dict[int, tuple[Any, str]] = {
+    FieldDescriptor.TYPE_STRING: (str, "a string"),
+    FieldDescriptor.TYPE_BOOL: (bool, "true or false"),
+    FieldDescriptor.TYPE_MESSAGE: (dict, "an object"),
+}
+
+
+def _other_kind(path: Path, value: object, allowed: str) -> InvalidRequest:
+    return InvalidRequest("{path} is {value}", path, value=Quoted(shown_as_json(value)), allowed=allowed)
 
 
 def _whole_number(digits: str) -> int:

@@ -4,12 +4,11 @@ import logging
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
-from service.faces.grpc import health
+from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import is_worth_logging
 from service.faces.grpc.calls import CallInterceptor
 from service.faces.grpc.dragoman import servicer as translation_servicer
@@ -52,7 +51,7 @@ def new_health_servicer() -> HealthServicer:
 
 def new_open_calls() -> OpenCalls:
     """Return the open calls of our APIs; reflection is ignored, as tools may keep its streams open."""
-    return OpenCalls(ignored=(health.SERVICE_NAME, reflection.SERVICE_NAME))
+    return OpenCalls(ignored=(health.SERVICE_NAME, *reflection.SERVICE_NAMES))
 
 
 def build_grpc_server(
@@ -83,7 +82,7 @@ def build_grpc_server(
     kserve_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     if config.reflection:
-        reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+        reflection.enable_reflection([*_API_NAMES, health.SERVICE_NAME], server)
     return server
 
 

@@ -1,7 +1,7 @@
 """Reading of callers' bodies: JSON, and what forms have, checked by the type that they must have."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +11,7 @@ from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
 from service.faces.http.forms import fields_of
 from service.faces.json_bounds import check_json
+from service.faces.json_text import check_encoding, check_escapes, looks_like_json, shown_as_json, without_mark
 
 T = TypeVar("T")
 
@@ -42,6 +43,17 @@ def content_type(request: HttpRequest) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def is_json(request: HttpRequest) -> bool:
+    """Return whether a body is JSON: by its type, or, as many clients send another one or none, by its beginning."""
+    given = content_type(request)
+    return given in (JSON, "") or given.endswith(("/json", "+json")) or looks_like_json(request.body)
+
+
+def is_form(request: HttpRequest) -> bool:
+    """Return whether a body is a URL-encoded form; `curl -d` and others send JSON under this type, too."""
+    return content_type(request) == FORM and not looks_like_json(request.body)
+
+
 def mentions(request: HttpRequest, name: str) -> bool:
     """Return whether a request may have a field of this name: most have none, and are read once."""
     return name in request.query or name.encode() in request.body or any(part.name == name for part in request.form)
@@ -53,9 +65,8 @@ def json_of(request: HttpRequest, kind: type[T]) -> T:
     Raises:
         InvalidRequest: the Content-Type is another one, the body is not JSON, or not of this type.
     """
-    given = content_type(request)
-    if given not in (JSON, ""):
-        raise InvalidRequest("Content-Type is {given}", given=given, allowed=JSON)
+    if not is_json(request):
+        raise InvalidRequest("Content-Type is {given}", given=content_type(request), allowed=JSON)
     return from_json(request.body, kind)
 
 
@@ -66,9 +77,12 @@ def from_json(body: bytes, kind: type[T]) -> T:
         InvalidRequest: it is not JSON, not of this type, or has too many values.
     """
     check_json(body)
+    body = without_mark(body)
     try:
         read: T = _adapter(kind).validate_json(body)
     except ValidationError as error:
+        check_encoding(body)
+        check_escapes(body)
         raise _invalid(error) from None
     return read
 
@@ -132,25 +146,13 @@ def _invalid(error: ValidationError) -> InvalidRequest:
     if kind == "extra_forbidden":
         return InvalidRequest("{path} is unknown", Path(*map(_shortened, where)), advice="leave it out")
     allowed = str(context["expected"]) if "expected" in context else _EXPECTED.get(kind, "")
-    shown = Quoted(_shown(given))
+    value = Quoted(shown_as_json(given))
     if not where:
-        return InvalidRequest("the body is {value}", value=shown, allowed=allowed or "an object")
+        return InvalidRequest("the body is {value}", value=value, allowed=allowed or "an object")
     if allowed:
-        return InvalidRequest("{path} is {value}", where, value=shown, allowed=allowed)
-    return InvalidRequest("{path} is {value}: {reason}", where, value=shown, reason=Public(problem["msg"]))
+        return InvalidRequest("{path} is {value}", where, value=value, allowed=allowed)
+    return InvalidRequest("{path} is {value}: {reason}", where, value=value, reason=Public(problem["msg"]))
 
 
 def _shortened(part: str | int) -> str | int:
     return part if isinstance(part, int) else quoted(part)[1:-1]
-
-
-def _shown(given: object) -> str:
-    if isinstance(given, str):
-        return quoted(given)
-    if isinstance(given, Mapping):
-        return "an object"
-    if isinstance(given, Sequence):
-        return "a list"
-    if given is None:
-        return "null"
-    return str(given).lower() if isinstance(given, bool) else f"{given!s:.40}"

@@ -48,16 +48,21 @@ class HttpCalls:
         open_calls: OpenCalls,
         limits: HttpLimits,
         is_closing: Callable[[], bool],
+        is_draining: Callable[[], bool],
         cors: Cors,
         page_rules: PageRules | None = None,
     ) -> None:
-        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow."""
+        """Answer UNAVAILABLE once `is_closing`, and only what the rules for pages of other sites allow.
+
+        Once it `is_draining`, each answer ends its connection, so that the client's next call goes to another server.
+        """
         self._routes = routes
         self._pipeline = pipeline
         self._open_calls = open_calls
         self._budget = limits.budget
         self._intake = Intake(pipeline, limits)
         self._is_closing = is_closing
+        self._is_draining = is_draining
         self._cors = cors
         self._page_rules = page_rules
 
@@ -78,7 +83,8 @@ class HttpCalls:
         metadata = tuple(head.headers.items())
         host, port = exchange.peer
         call = self._pipeline.begin(route.name if route else _NO_ROUTE, metadata, host, f"{host}:{port}")
-        sending = _Sending(exchange, self._cors.headers(head.headers.get("origin", "")), call)
+        always = self._cors.headers(head.headers.get("origin", ""))
+        sending = _Sending(exchange, always, call, self._is_draining)
         if route is not None and found is not None:
             request = HttpRequest(route.method, head.path, head.headers, query=head.query, parts=found.parts)
             await self._take(call, route, request, metadata, sending)
@@ -110,8 +116,7 @@ class HttpCalls:
             self._pipeline.count(call, "CANCELLED")
             raise
         except Exception as error:
-            answer = _failed(self._pipeline.refuse(call, error), route.failure, call)
-            await sending.answer(answer if not self._is_closing() else _with(answer, _CLOSES))
+            await sending.answer(_failed(self._pipeline.refuse(call, error), route.failure, call))
         else:
             await self._serve(route, request, call, metadata, sending)
         finally:
@@ -147,17 +152,18 @@ class HttpCalls:
 class _Sending:
     """The sending of one call's answer, whole or in parts, with the headers that every answer has."""
 
-    def __init__(self, exchange: Exchange, headers: Mapping[str, str], call: Call) -> None:
-        """Add `headers`, and what there is to tell of the call."""
+    def __init__(self, exchange: Exchange, headers: Mapping[str, str], call: Call, is_last: Callable[[], bool]) -> None:
+        """Add `headers`, and what there is to tell of the call; an answer that `is_last` ends its connection."""
         self.exchange = exchange
         self._call = call
         self.stream: HttpStream | None = None
         self._headers = headers
+        self._is_last = is_last
 
     async def answer(self, answer: HttpAnswer) -> None:
         """Send a whole answer, with the call's id and timing."""
         call = self._call
-        headers = {**self._headers, **answer.headers, REQUEST_ID_KEY: call.request_id}
+        headers = {**self._always(), **answer.headers, REQUEST_ID_KEY: call.request_id}
         if call.num_texts:
             headers[TIMING_KEY] = server_timing(call.seconds, call.total_seconds)
         await send_answer(self.exchange, replace(answer, headers=headers))
@@ -176,8 +182,11 @@ class _Sending:
 
     async def _begin(self) -> None:
         assert self.stream is not None, "there is no stream"
-        headers = {"content-type": self.stream.content_type, **self._headers, **self.stream.headers}
+        headers = {"content-type": self.stream.content_type, **self._always(), **self.stream.headers}
         await self.exchange.begin(HTTPStatus.OK, {**headers, REQUEST_ID_KEY: self._call.request_id})
+
+    def _always(self) -> Mapping[str, str]:
+        return {**self._headers, **_CLOSES} if self._is_last() else self._headers
 
 
 def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:

@@ -1,5 +1,7 @@
 """Parsing of URL-encoded forms: https://url.spec.whatwg.org/#urlencoded-parsing."""
 
+import codecs
+import re
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -10,6 +12,7 @@ _MAX_FIELDS = 4096
 _MANY = 64  # bytes encoded in one field, from which on numpy is faster than Python's loop over them
 _PERCENT = ord("%")
 _NONE = 0xFF  # no hexadecimal digit
+_ENTRY = re.compile(r"([^\[\]]++)\[[0-9]{0,9}\]")
 _DIGITS = np.full(256, _NONE, np.uint8)
 _DIGITS[list(b"0123456789abcdef")] = _DIGITS[list(b"0123456789ABCDEF")] = np.arange(16)
 
@@ -22,20 +25,36 @@ def fields_of(form: bytes) -> list[tuple[str, str]]:
     Raises:
         InvalidRequest: there are too many, or they are not UTF-8.
     """
+    form = form.removeprefix(codecs.BOM_UTF8)
     if not form:
         return []
     if form.count(b"&") >= _MAX_FIELDS:
         raise InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_FIELDS}")
-    fields = (field.partition(b"=") for field in form.split(b"&") if field)
-    try:
-        return [(_decoded(name), _decoded(value)) for name, _, value in fields]
-    except UnicodeDecodeError:
-        raise InvalidRequest("the form is not UTF-8", advice="encode it as UTF-8, percent-encoded") from None
+    found: list[tuple[str, str]] = []
+    for field in filter(None, form.split(b"&")):
+        name, _, value = field.partition(b"=")
+        try:
+            found.append((_decoded(name), _decoded(value)))
+        except UnicodeDecodeError:
+            raise InvalidRequest(
+                "form field {name} is not UTF-8",
+                name=_decoded(name, "replace"),
+                advice="encode it as UTF-8, percent-encoded",
+            ) from None
+    return found
 
 
-def _decoded(text: bytes) -> str:
+def list_name(name: str) -> str:
+    """Return the name of the list that a field is an entry of, where it is written as PHP (`q[0]`) or jQuery (`q[]`)
+    write it; empty where it is not.
+    """
+    entry = _ENTRY.fullmatch(name)
+    return entry[1] if entry else ""
+
+
+def _decoded(text: bytes, errors: str = "strict") -> str:
     text = text.replace(b"+", b" ")
-    return (unquote_to_bytes(text) if text.count(b"%") < _MANY else _unquoted(text)).decode("utf-8")
+    return (unquote_to_bytes(text) if text.count(b"%") < _MANY else _unquoted(text)).decode("utf-8", errors)
 
 
 def _unquoted(text: bytes) -> bytes:

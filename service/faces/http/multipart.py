@@ -1,13 +1,18 @@
 """Forms as multipart/form-data (RFC 7578), as browsers and `curl -F` send them: read as they arrive."""
 
 import asyncio
+import re
 from collections.abc import Mapping
+from contextlib import suppress
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
+from urllib.parse import unquote
 
 from multipart import MultipartError, MultipartSegment, ParserLimitReached, PushMultipartParser, parse_options_header
 
 from service.domain.errors import InvalidRequest, Public, Quoted, quoted
 from service.faces.http.application import FormPart, HttpRequest
-from service.faces.http.bodies import FORM, content_type, fields_of_form
+from service.faces.http.bodies import content_type, fields_of_form, is_form
 
 MULTIPART = "multipart/form-data"
 
@@ -16,6 +21,10 @@ _MAX_LINE_BYTES = 1024  # of one part's headers
 _MAX_LINES = 8
 _MAX_BOUNDARY = 200  # characters; RFC 2046 allows 70
 _AT_ONCE_BYTES = 8192  # read between two looks of the event loop at everything else: some hundred parts
+_EXTENDED = re.compile(
+    r""";\s*+filename\*\s*+=\s*+"?+(?P<charset>[\w-]{1,40})'[\w-]*+'(?P<value>[^\s;"]*+)""", re.IGNORECASE
+)
+_WORDS = re.compile(r"(?:=\?[\w-]{1,40}\?[BbQq]\?[^?\s]*+\?=\s*+)++")
 _UNENCODED = ("", "7bit", "8bit", "binary")  # values of Content-Transfer-Encoding
 
 
@@ -77,7 +86,7 @@ class FormReader:
         elif event is not None:
             self._content.append(bytes(event))
         elif self._segment is not None:
-            self.parts.append(FormPart(self._segment.name, self._segment.filename, b"".join(self._content)))
+            self.parts.append(FormPart(self._segment.name, _filename(self._segment), b"".join(self._content)))
             self._content = []
 
     def _too_large(self, error: ParserLimitReached) -> InvalidRequest:
@@ -101,11 +110,27 @@ def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
         InvalidRequest: as for `fields_of_form`, or a field is not UTF-8.
     """
     kind = content_type(request)
-    if kind == FORM:
+    if is_form(request):
         return fields_of_form(request)
     if kind == MULTIPART:
         return [(part.name, part.text) for part in request.form if part.filename is None]
     return None
+
+
+def _filename(segment: MultipartSegment) -> str | None:
+    """Return the name of a part that is a file, from whichever of its forms the client knows; `None` if it is none.
+
+    `filename*` (RFC 8187) is forbidden in forms (RFC 7578 4.2), and still sent, as are encoded words (RFC 2047) in
+    `filename`; both by .NET.
+    """
+    if extended := _EXTENDED.search(segment.header("Content-Disposition", "")):
+        with suppress(LookupError, ValueError):
+            return unquote(extended["value"], extended["charset"], "strict")
+    named: str | None = segment.filename
+    if named is not None and (words := _WORDS.fullmatch(named)):
+        with suppress(LookupError, ValueError, HeaderParseError):
+            return str(make_header(decode_header(words[0])))
+    return named
 
 
 def _check(segment: MultipartSegment) -> None:

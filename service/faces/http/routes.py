@@ -79,8 +79,10 @@ _NO_PARTS: Mapping[str, str] = MappingProxyType({})
 class Routes:
     """All routes, by path."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[Route], prefix: str = "") -> None:
+        """Take all routes; a path may have `prefix` before it, such as `/mt`, where a proxy passes it on."""
         self.all = tuple(routes)
+        self._prefix = prefix
         self._fixed: dict[str, Found] = {}
         self._open: dict[re.Pattern[str], dict[str, Route]] = {}
         self._failures: dict[str, Failure] = {}
@@ -99,7 +101,20 @@ class Routes:
                 self._fixed[path] = Found(there, _NO_PARTS)
 
     def find(self, path: str) -> Found | None:
-        """Return the routes of a path, as sent."""
+        """Return the routes of a path, as sent.
+
+        Where none has it, it is meant without the server's prefix, and with single slashes and none at its end: as
+        clients make a path of an address that ends with one.
+        """
+        return self._exact(path) or self._exact(self._plain(path))
+
+    def _plain(self, path: str) -> str:
+        plain = with_single_slashes(path)
+        if self._prefix and f"{plain}/".startswith(f"{self._prefix}/"):
+            plain = plain[len(self._prefix) :] or "/"
+        return plain
+
+    def _exact(self, path: str) -> Found | None:
         found = self._fixed.get(path)
         if found is not None:
             return found
@@ -113,8 +128,14 @@ class Routes:
 
         Of several, the first; the first API of all where none begins so.
         """
+        path = self._plain(path)
         known = (self._failures[each] for each in _beginnings(path) if each in self._failures)
         return next(known, self.all[0].failure)
+
+
+def with_single_slashes(path: str) -> str:
+    """Return a path with single slashes, one at its beginning and none at its end."""
+    return "/" + "/".join(filter(None, path.split("/")))
 
 
 def _beginnings(path: str) -> Iterator[str]:

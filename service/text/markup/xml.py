@@ -15,11 +15,11 @@ from service.domain.checkpoint import paced
 from service.text.markup.lexer import TokenKind, tokens
 
 _TOKEN = re.compile(
-    r"""(?P<text>[^<]++)
+    r"""(?P<text>(?:[^<]++|<(?![^\W\d]|[:/!?]))++)
     |(?P<cdata><!\[CDATA\[(?P<data>.*?)\]\]>)
     |(?P<other><!--.*?-->|<\?.*?\?>|<!DOCTYPE(?:[^<>\[]|\[[^\]]*+\])*+>)
     |<(?P<close>/?)(?P<name>(?!\d)[\w:][\w:.-]*+)
-      (?:\s++[^\s<>=/"']++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+(?P<empty>/?)>""",
+      (?:\s++[^\s<>=/"']++(?:\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'|[^\s<>"'`]++))?+)*+\s*+(?P<empty>/?)>""",
     re.DOTALL | re.VERBOSE,
 )
 _REFERENCE = re.compile(r"&(?P<name>[\w:.-]++|\#[0-9]++|\#x[0-9A-Fa-f]++);|&", re.VERBOSE)
@@ -29,6 +29,12 @@ _OURS = re.compile(
     |(?P<space>&nbsp;)""",
     re.VERBOSE,
 )
+# Elements of HTML that have no end tag, or may leave it out: https://html.spec.whatwg.org/#void-elements. XML may have
+# some as its own. What is before and after the first ones is no sentence.
+_BREAKS = frozenset(("br", "dd", "dt", "hr", "li", "option", "p", "td", "th", "tr"))
+_OTHERS = ("area", "base", "col", "embed", "img", "input", "link", "meta", "param", "source", "track", "wbr")
+_UNCLOSED = _BREAKS | frozenset(_OTHERS)
+_END = re.compile(r"</([\w:.-]++)")
 _SHOWN = 40  # characters of the text where it is not XML
 
 
@@ -40,7 +46,7 @@ class NotXml(ValueError):
 class TagRules:
     """Names of elements that are not translated, that always end a sentence, and that never do.
 
-    With `finds_structure`, others end one unless there is text beside them.
+    With `finds_structure`, others end one unless there is text beside them. A `<br/>` ends one anyway.
     """
 
     ignored: Collection[str] = ()
@@ -88,7 +94,8 @@ class _Node:
 def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
     """Return a document, or a part of one, as HTML. Passes checkpoints.
 
-    A CDATA section becomes text. An ampersand that begins no reference is taken as one in the text.
+    A CDATA section becomes text. An ampersand that begins no reference, and a `<` that begins no tag, is one in the
+    text. As in HTML, `<br>` and the like need no end tag, and attributes no quotes and no values.
 
     Raises:
         NotXml: it is not well-formed; DTDs are not looked at.
@@ -106,7 +113,7 @@ def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
     def text(raw: str) -> Iterator[str]:
         done = 0
         for match in _REFERENCE.finditer(raw):
-            yield raw[done : match.start()].replace(">", "&gt;")
+            yield escape(raw[done : match.start()], quote=False)
             name = match["name"] or ""
             if not name:
                 yield "&amp;"
@@ -115,7 +122,7 @@ def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
             else:
                 yield f"<img id={number(match[0])}>"  # an entity of its DTD
             done = match.end()
-        yield raw[done:].replace(">", "&gt;")
+        yield escape(raw[done:], quote=False)
 
     # Not recursive: elements may be nested as deeply as the text is long. A string is written as it is.
     pending: list[tuple[_Node, bool, bool] | str] = [(root, False, False)]
@@ -171,6 +178,8 @@ def with_untranslated(html: str, names: Collection[str]) -> tuple[str, str]:
 def _tree(xml: str) -> _Node:
     root = _Node("element")
     path = [root]
+
+    closed: frozenset[str] | None = None  # names of end tags, which few texts need to know
     for match in paced(_matches(xml)):
         parent = path[-1]
         if match["text"]:
@@ -187,7 +196,11 @@ def _tree(xml: str) -> _Node:
         else:
             node = _Node("element", match[0], name=match["name"])
             parent.children.append(node)
-            if not match["empty"]:
+            is_empty = bool(match["empty"])
+            if not is_empty and (match["name"].lower() in _UNCLOSED or match[0].endswith("/>")):  # <br>, <x id=1/>
+                closed = frozenset(_END.findall(xml)) if closed is None else closed
+                is_empty = match["name"] not in closed
+            if not is_empty:
                 path.append(node)
     if len(path) > 1:
         raise NotXml(f"{path[-1].opening[:_SHOWN]!r} has no end tag")
@@ -212,4 +225,4 @@ def _drained(pending: "list[tuple[_Node, bool, bool] | str]") -> "Iterator[tuple
 def _is_block(node: _Node, rules: TagRules, *, splits: bool) -> bool:
     if node.kind != "element" or node.name in rules.joining:
         return False
-    return splits or node.name in rules.splitting
+    return splits or node.name in rules.splitting or (node.name.lower() in _BREAKS and not node.children)

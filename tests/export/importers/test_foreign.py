@@ -83,6 +83,16 @@ def test_other_tools_are_named(files: dict[str, str], what: str, advice: str, ki
     assert " is missing" not in line  # only one problem, which is sufficient
 
 
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"])
+def test_an_adapter_beside_its_base_is_not_left_out_silently(name: str, checkpoint: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(checkpoint, tmp_path / "checkpoint"))
+    (folder / name).write_text(json.dumps(ADAPTER))
+    line = refused(folder)
+    assert f"it holds a PEFT adapter ({name})" in line
+    assert "merge_and_unload" in line
+    assert "remove the adapter's files" in line
+
+
 def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": ["x" * 10_000]}))
     line = refused(tmp_path)
@@ -90,7 +100,10 @@ def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
     assert len(line) < 1000
 
 
-@pytest.mark.parametrize("files", [files for files, _, _ in FOLDERS.values()], ids=FOLDERS)
+OTHERS = {name: files for name, (files, _, _) in FOLDERS.items() if "adapter_config.json" not in files}
+
+
+@pytest.mark.parametrize("files", OTHERS.values(), ids=OTHERS)
 def test_a_folder_with_weights_that_we_read_is_taken(files: dict[str, str], checkpoint: Path, tmp_path: Path) -> None:
     """A positive control: other files beside them do not matter."""
     folder = Path(shutil.copytree(checkpoint, tmp_path / "checkpoint"))

@@ -89,7 +89,38 @@ def test_nllb(tmp_path: Path) -> None:
     write_nllb_tokenizer(folder, tmp_path / TOKENIZER_NAME)
     tokenizer = load_tokenizer(files.spec(2), tmp_path)
     assert tokenizer.decode(tokenizer.encode("Hello, my keys")) == "Hello, my keys"
-    assert tokenizer.encode("eng_Latn") == [files.languages["eng_Latn"]]
+    assert files.languages["eng_Latn"] not in tokenizer.encode("eng_Latn")  # a text is no prefix
+
+
+def test_languages_that_somebody_added(tmp_path: Path) -> None:
+    """Special tokens of NLLB that look like codes, Marian's and M2M100's beyond their own; words are no languages."""
+    folder = tmp_path / "nllb"
+    folder.mkdir()
+    write_bpe(folder / TOKENIZER_NAME, (*LANGUAGES, "lug", "nyn_Latn_v2"))
+    set_config(folder, additional_special_tokens=["ach", "<term>"])
+    tokens = json.loads((folder / TOKENIZER_NAME).read_text(encoding="utf-8"))
+    word = {
+        **tokens["added_tokens"][-1],
+        "id": tokens["added_tokens"][-1]["id"] + 1,
+        "content": "kitabu",
+        "special": False,
+    }
+    tokens["added_tokens"].append(word)
+    (folder / TOKENIZER_NAME).write_text(json.dumps(tokens), encoding="utf-8")
+    files = read_nllb(folder)
+    assert [*files.languages] == [*LANGUAGES, "lug", "nyn_Latn_v2", "ach"]
+    assert files.others == ("kitabu",)
+    folder = write_marian(tmp_path / "marian", languages=("de", "fr"))
+    size = read_marian(folder).source_size
+    set_config(folder, additional_special_tokens=[">>lug<<"])
+    assert read_marian(folder).target_prefixes == {"de": size - 3, "fr": size - 2, "lug": size}
+    folder = write_m2m100(tmp_path / "m2m100")
+    size = read_m2m100(folder).size
+    ids = {**dict(enumerate(["<s>", "<pad>", "</s>", "<unk>"])), size: "__lug__", size + 1: "<term>"}
+    placed = {str(index): {"content": text, "special": True} for index, text in ids.items()}
+    set_config(folder, added_tokens_decoder=placed, additional_special_tokens=["__lug__", "<term>"])
+    added = read_m2m100(folder)
+    assert (added.languages["lug"], added.size, len(added.languages)) == (size, size + 2, 101)
 
 
 def test_nllb_without_a_tokenizer_file(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.domain.errors import InvalidRequest, Path, Public, dotted
+from service.domain.errors import InvalidRequest, Path, Public, Quoted, dotted
 from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     MAX_TEXTS,
@@ -30,14 +30,15 @@ from service.faces.grpc.kserve.tensors import (
     texts_of,
 )
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from service.faces.json_text import shown_as_json
 from service.models.loaded_model import LoadedModel
 from service.translation.source_languages import Part
 
 _OPTIONS = {name: option.kind for name, option in OPTIONS.items() if not option.shapes_answer}
 _FIELDS = {name: option.kind for name, option in REQUEST_OPTIONS.items() if option.in_parameters}
 _KNOWN = {"priority": int, "timeout": int, SOURCE: str, TARGET: str} | _FIELDS | _OPTIONS
-# Set by Triton's clients on their own, or meant for other kinds of models.
-_IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
+# Set by clients of Triton and MLServer on their own, or meant for other kinds of models.
+_IGNORED = {"content_type", "sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
 _PRIORITIES = {0: Priority.NORMAL, 1: Priority.HIGH, 2: Priority.NORMAL, 3: Priority.LOW}
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
@@ -45,10 +46,12 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 @dataclass(frozen=True, slots=True)
 class InferCall:
-    """A parsed ModelInferRequest: one part for each language pair, the names of outputs, and whether contents are
-    raw."""
+    """A parsed ModelInferRequest: one part for each language pair, the shape of the texts, which is that of outputs,
+    the names of these, and whether contents are raw.
+    """
 
     parts: tuple[Part, ...]
+    shape: tuple[int, ...]
     outputs: tuple[str, ...]
     is_raw: bool
 
@@ -106,7 +109,8 @@ def call_from_pb(
         )
         for (source, target), chosen in positions.items()
     )
-    return InferCall(parts, outputs, is_raw)
+    shape = next(tuple(tensor.shape) for tensor in message.inputs if tensor.name == TEXT)
+    return InferCall(parts, shape, outputs, is_raw)
 
 
 def priority_of(message: pb.ModelInferRequest) -> Priority:
@@ -138,7 +142,7 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
     in_order = [translations[position] for position in range(len(translations))]
     response = pb.ModelInferResponse(model_name=results[0].model, model_version=results[0].model_version, id=identifier)
     for name in call.outputs:
-        tensor = response.outputs.add(name=name, datatype=OUTPUTS[name], shape=[len(in_order)])
+        tensor = response.outputs.add(name=name, datatype=OUTPUTS[name], shape=call.shape)
         if name == SCORE:
             # A text returned unchanged has no score; it counts as certain.
             scores = [translation.hypotheses[0].score or 0.0 for translation in in_order]
@@ -261,12 +265,12 @@ def _parameter_from_pb(name: str, parameter: pb.InferParameter, kind: Any) -> An
     if issubclass(kind, enum.Enum):
         allowed = [each.value for each in kind]
         if value not in allowed:
-            raise _wrong(name, str(value), ", ".join(allowed))
+            raise _wrong(name, Quoted(shown_as_json(value)), ", ".join(allowed))
         return kind(value)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise _wrong(name, str(value), advice=f"expected {_KINDS[kind]}")
+        raise _wrong(name, Quoted(shown_as_json(value)), advice=f"expected {_KINDS[kind]}")
     return value
 
 

@@ -18,11 +18,12 @@ TEXT, SOURCE, TARGET = "text", "source_language", "target_language"
 INPUTS = {TEXT: BYTES, SOURCE: BYTES, TARGET: BYTES}
 TRANSLATION, SCORE, FINISH_REASON = "translation", "score", "finish_reason"
 OUTPUTS = {TRANSLATION: BYTES, SCORE: FP32, FINISH_REASON: BYTES}
+_MAX_DIMENSIONS = 2
 _LENGTH = struct.Struct("<I")
 
 
 def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -> list[str]:
-    """Return the elements of a BYTES tensor of shape [n], from its own contents if `raw` is None.
+    """Return the elements of a BYTES tensor, from its own contents if `raw` is None; for its shape see `num_elements`.
 
     Raises:
         InvalidRequest: it has another datatype or shape, its contents don't match, or an element is not UTF-8.
@@ -33,17 +34,29 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
     check_parameters(name, tensor.parameters)
     if tensor.datatype != BYTES:
         raise _invalid(name, "is of datatype {datatype}", datatype=tensor.datatype, advice=f"expected {BYTES}")
-    if len(tensor.shape) != 1 or tensor.shape[0] < 0:
-        raise _invalid(name, f"has shape {list(tensor.shape[:8])}", advice="expected one dimension, [n]")
-    check_count(f"inputs[{name[:60]}]", tensor.shape[0], MAX_TEXTS)
-    elements = _typed(tensor) if raw is None else elements_of(name, raw, tensor.shape[0])
-    if len(elements) != tensor.shape[0]:
-        raise _invalid(name, f"has shape [{tensor.shape[0]}] and {len(elements)} elements", advice="give as many")
+    number = num_elements(tensor.shape)
+    if number is None:
+        raise _invalid(name, f"has shape {list(tensor.shape[:8])}", advice="expected one dimension, [n], or [n, 1]")
+    check_count(f"inputs[{name[:60]}]", number, MAX_TEXTS)
+    elements = _typed(tensor) if raw is None else elements_of(name, raw, number)
+    if len(elements) != number:
+        shape = list(tensor.shape)
+        raise _invalid(name, f"has shape {shape} and {len(elements)} elements", advice="give as many")
     try:
         return [element.decode() for element in elements]
     except UnicodeDecodeError:
         wrong = next(index for index, element in enumerate(elements) if not _is_utf8(element))
         raise _invalid(name, f"element {wrong} is not valid UTF-8.") from None
+
+
+def num_elements(shape: Sequence[int]) -> int | None:
+    """Return n of a shape [n], or of [n, 1] or [1, n], as clients of models with a dimension for batches have it;
+    `None` of any other.
+    """
+    lengths = [length for length in shape if length != 1]
+    if not 1 <= len(shape) <= _MAX_DIMENSIONS or len(lengths) > 1 or min(shape) < 0:
+        return None
+    return lengths[0] if lengths else 1
 
 
 def check_parameters(name: str, parameters: object) -> None:

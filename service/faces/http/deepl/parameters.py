@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import checked, form_of, json_of, mentions
+from service.faces.http.forms import list_name
 from service.faces.http.multipart import fields_of_any_form
 
 T = TypeVar("T")
@@ -39,7 +40,8 @@ def _document(request: HttpRequest) -> dict[str, Any]:
     of_form = fields_of_any_form(request) if request.body or request.form else []
     document = json_of(request, dict[str, Any]) if of_form is None else {}
     in_fields: dict[str, Any] = {}
-    for name, value in (*(of_form or ()), *form_of(request.query)):
+    for given, value in (*(of_form or ()), *form_of(request.query)):
+        name = list_name(given) or given
         if name in _LISTS:
             in_fields.setdefault(name, []).append(value)
         else:

@@ -6,8 +6,14 @@ from service.faces.http.bodies import form_of
 
 Fields = list[tuple[str, str]]
 
-# They don't change what an answer says. The names also occur with `$` before them.
-_WITHOUT_EFFECT = frozenset({"key", "prettyPrint", "quotaUser", "userIp", "xgafv"})
+# They don't change what an answer says, but `fields`, which would shorten it, and `callback`, for pages that know no
+# CORS. The names also occur with `$` before them. Source: https://cloud.google.com/apis/docs/system-parameters.
+_WITHOUT_EFFECT = frozenset(
+    {
+        *("key", "access_token", "oauth_token", "prettyPrint", "pp", "fields", "callback", "quotaUser", "userIp"),
+        *("userProject", "trace", "upload_protocol", "uploadType", "xgafv"),
+    }
+)
 
 
 def key_of_query(request: HttpRequest) -> str:

@@ -21,7 +21,8 @@ from service.faces.grpc.google.messages import finish_reasons
 from service.faces.grpc.google.methods import FINISH_REASONS_KEY, GoogleMethods
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.bodies import FORM, checked, content_type, fields_of_form, form_of, json_of
+from service.faces.http.bodies import checked, fields_of_form, form_of, is_form, json_of
+from service.faces.http.forms import list_name
 from service.faces.http.google import v2_messages as messages
 from service.faces.http.google.failures import failure_of_v2
 from service.faces.http.google.parameters import Fields, key_in, own_fields
@@ -112,13 +113,13 @@ def asked_in(request: HttpRequest, kind: type[T]) -> T:
         InvalidRequest: one is missing, wrong, unknown, or given twice.
     """
     document: dict[str, Any] = {}
-    if request.body and content_type(request) != FORM:
+    if request.body and not is_form(request):
         document = json_of(request, dict[str, Any])
     for name, value in own_fields(_fields(request)):
-        if name == "q":
-            texts = document.setdefault(name, [])
+        if "q" in (name, list_name(name)):
+            texts = document.setdefault("q", [])
             if not isinstance(texts, list):
-                texts = document[name] = [texts]
+                texts = document["q"] = [texts]
             texts.append(value)
         elif name in document:
             raise InvalidRequest("{path} is given twice", Path(quoted(name)[1:-1]), advice="give it once")
@@ -155,7 +156,7 @@ def in_words_of_v2(model: str | None = None) -> Iterator[None]:
 
 def _fields(request: HttpRequest) -> Fields:
     fields = form_of(request.query)
-    return [*fields, *fields_of_form(request)] if content_type(request) == FORM else fields
+    return [*fields, *fields_of_form(request)] if is_form(request) else fields
 
 
 def _texts(texts: list[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from service.faces.grpc.google.unsupported import refusal
 from service.faces.grpc.json_messages import message_from_json, message_of
 from service.faces.http.answers import JSON, in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.bodies import content_type, form_of
+from service.faces.http.bodies import content_type, form_of, is_json
 from service.faces.http.google.failures import failure_of_v3
 from service.faces.http.google.parameters import key_of_query, own_fields
 from service.faces.http.google.rules import RULES, UNSUPPORTED_RULES, Rule
@@ -69,8 +69,8 @@ def message_from(rule: Rule, request: HttpRequest) -> Message:
     if rule.has_body:
         if fields:
             raise InvalidRequest("{path} is unknown", _named(fields[0][0]), advice="give fields in the body")
-        if (given := content_type(request)) not in (JSON, ""):
-            raise InvalidRequest("Content-Type is {given}", given=given, allowed=JSON)
+        if not is_json(request):
+            raise InvalidRequest("Content-Type is {given}", given=content_type(request), allowed=JSON)
         message = message_from_json(request.body, kind)
     else:
         document: dict[str, str] = {}

@@ -48,7 +48,7 @@ class KServe:
         routes = [
             quick("GET", "/v2/health/live", "http/kserve/live", self.live, needs_key=False),
             quick("GET", "/v2/health/ready", "http/kserve/ready", self.ready, needs_key=False),
-            *(quick("GET", path, "http/kserve/metadata", self.metadata) for path in ("/v2", "/v2/")),
+            quick("GET", "/v2", "http/kserve/metadata", self.metadata),
             quick("GET", "/v2/models/stats", "http/kserve/model_stats", self.model_stats),
         ]
         for model in (_MODEL, _VERSION):

@@ -6,15 +6,18 @@ Inference-Header-Content-Length tells where the JSON ends.
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from itertools import chain
 from typing import Any
 
-from service.domain.errors import InvalidRequest, Path, Public, Quoted, shown
+from service.domain.errors import InvalidRequest, Path, Public, Quoted
 from service.domain.translation import MAX_TEXTS
+from service.faces.counts import check_count
 from service.faces.grpc.kserve.plain_data import InputTensor, OutputTensor, Parameters
-from service.faces.grpc.kserve.tensors import BYTES, elements_of
+from service.faces.grpc.kserve.tensors import BYTES, elements_of, num_elements
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.kserve.bodies import InferBody, InputBody, parsed
+from service.faces.json_text import shown_as_json
 
 BINARY = "application/octet-stream"
 JSON_LENGTH = "Inference-Header-Content-Length"
@@ -136,7 +139,7 @@ def _binary_size(tensor: InputBody, available: int) -> int | None:
         raise InvalidRequest(
             "{path} is {size}",
             f"{where}.parameters[{_SIZE}]",
-            size=Quoted(shown(size)),
+            size=Quoted(shown_as_json(size)),
             allowed=f"0 to {available}",
             advice=f"data follow the JSON, which ends where {JSON_LENGTH} says",
         )
@@ -144,19 +147,24 @@ def _binary_size(tensor: InputBody, available: int) -> int | None:
 
 
 def _elements_in_binary(tensor: InputBody, data: bytes) -> Sequence[bytes]:
-    if tensor.datatype != BYTES or len(tensor.shape) != 1 or not 0 <= tensor.shape[0] <= MAX_TEXTS:
+    number = num_elements(tensor.shape)
+    if tensor.datatype != BYTES or number is None or number > MAX_TEXTS:
         return ()  # `texts_of` rejects it
-    return elements_of(tensor.name, data, tensor.shape[0])
+    return elements_of(tensor.name, data, number)
 
 
 def _elements_in_json(tensor: InputBody) -> Sequence[bytes]:
     if tensor.datatype != BYTES or tensor.data is None:
         return ()  # `texts_of` rejects it
     where = f"inputs[{tensor.name[:60]}].data"
-    for index, element in enumerate(tensor.data):
+    data = tensor.data
+    if len(tensor.shape) > 1 and all(isinstance(row, list) for row in data):  # nested as the shape says, or flat
+        data = list(chain.from_iterable(data))
+        check_count(where, len(data), MAX_TEXTS)
+    for index, element in enumerate(data):
         if not isinstance(element, str):
             raise InvalidRequest("{path} is not a text", Path(where, index), advice=f"a {BYTES} tensor has texts")
-    return [element.encode() for element in tensor.data]
+    return [element.encode() for element in data]
 
 
 def _flag(parameters: Parameters, name: str, within: str, *, default: bool) -> bool:
@@ -165,6 +173,9 @@ def _flag(parameters: Parameters, name: str, within: str, *, default: bool) -> b
         return default
     if not isinstance(value, bool):
         raise InvalidRequest(
-            "{path} is {value}", f"{within}parameters[{name}]", value=Quoted(shown(value)), allowed="true or false"
+            "{path} is {value}",
+            f"{within}parameters[{name}]",
+            value=Quoted(shown_as_json(value)),
+            allowed="true or false",
         )
     return value

@@ -29,13 +29,14 @@ class Files:
     endings: Sequence[str] = ENDINGS
 
     def __init__(
-        self, documents: DocumentTranslator, kept: DocumentKeeper, *, url: str, own_host: str, scheme: str
+        self, documents: DocumentTranslator, kept: DocumentKeeper, *, url: str, prefix: str, own_host: str, scheme: str
     ) -> None:
         """Tell callers addresses that begin with `url`. Without one they begin with `scheme`, unless a proxy says
-        otherwise, and `Host`, if that is an address, localhost or `own_host`; else they are paths."""
+        otherwise, and `Host`, if that is an address, localhost or `own_host`; else they are paths. `prefix` follows."""
         self._documents = documents
         self._kept = kept
-        self._url = url.rstrip("/")
+        self._url = url.rstrip("/").removesuffix(prefix)
+        self._prefix = prefix
         self._own_host = own_host
         self._scheme = scheme
 
@@ -68,7 +69,7 @@ class Files:
             await self._kept.forget(kept)
             raise
         name = f"{kept.id.lower()}.{values['target']}{PurePath(upload.name).suffix.lower()}"
-        return in_json({"translatedFileUrl": f"{self._origin(request)}/download_file/{name}"})
+        return in_json({"translatedFileUrl": f"{self._origin(request)}{self._prefix}/download_file/{name}"})
 
     async def download_file(self, request: HttpRequest) -> HttpAnswer:
         """Return a translated document."""

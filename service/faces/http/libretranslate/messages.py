@@ -9,17 +9,19 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from service.domain.errors import InvalidRequest, Path, Quoted, ServiceError, shown
+from service.domain.errors import InvalidRequest, Path, Quoted, ServiceError
 from service.domain.options import MAX_BEAM_SIZE, RequestedOptions
 from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Translation, TranslationRequest
 from service.faces.counts import check_count
 from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import FORM, checked, content_type, form_of, json_of, mentions
+from service.faces.http.bodies import FORM, checked, content_type, form_of, is_json, json_of, mentions
 from service.faces.http.bounded import Anything, Name
+from service.faces.http.forms import list_name
 from service.faces.http.languages import ListedLanguage
 from service.faces.http.multipart import MULTIPART, fields_of_any_form
 from service.faces.http.spelling import spell, spelling_of
+from service.faces.json_text import shown_as_json
 from service.text.detection import UNDETERMINED
 from service.text.languages import language_of
 
@@ -82,24 +84,24 @@ class Asked:
 def body_of(request: HttpRequest, kind: type[T]) -> T:
     """Read what a call asks for: an object in JSON, or the fields of a form and of the query.
 
-    In a form, `q` may be repeated, which makes it a list; of other fields the first counts.
+    In a form, `q` may be repeated or called `q[]` or `q[0]`, which makes it a list; of other fields the first counts.
 
     Raises:
         InvalidRequest: the Content-Type is another one, the body can't be read, or is not of this type.
     """
-    given = content_type(request)
-    if given == JSON:
-        return json_of(request, kind)
     of_form = fields_of_any_form(request)
-    if of_form is None and request.body:
-        raise InvalidRequest("Content-Type is {given}", given=given, allowed=f"{JSON}, {FORM}, {MULTIPART}")
+    if of_form is None and (request.body or content_type(request) == JSON):
+        if not is_json(request):
+            allowed = f"{JSON}, {FORM}, {MULTIPART}"
+            raise InvalidRequest("Content-Type is {given}", given=content_type(request), allowed=allowed)
+        return json_of(request, kind)
     fields = [*form_of(request.query), *(of_form or ())]
     values: Document = {}
     for name, value in fields:
         values.setdefault(name, value)
-    texts = [_with_plain_line_ends(value) for name, value in fields if name == "q"]
+    texts = [_with_plain_line_ends(value) for name, value in fields if "q" in (name, list_name(name))]
     if texts:
-        values["q"] = texts if len(texts) > 1 else texts[0]
+        values["q"] = texts[0] if "q" in values and len(texts) == 1 else texts
     return checked(values, kind)
 
 
@@ -153,12 +155,16 @@ def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
         raise _missing("q")
     if isinstance(q, str):
         return (q,), False
-    if isinstance(q, list):
-        check_count("q", len(q), MAX_TEXTS)
-    if not isinstance(q, list) or not all(isinstance(each, str) for each in q):
+    if not isinstance(q, list):
         raise InvalidRequest(
-            "{path} is {value}", Path("q"), value=Quoted(shown(q)), allowed="a text or a list of texts"
+            "{path} is {value}", Path("q"), value=Quoted(shown_as_json(q)), allowed="a text or a list of texts"
         )
+    check_count("q", len(q), MAX_TEXTS)
+    for index, each in enumerate(q):
+        if not isinstance(each, str):
+            raise InvalidRequest(
+                "{path} is {value}", Path("q", index), value=Quoted(shown_as_json(each)), allowed="a text"
+            )
     return tuple(q), True
 
 

@@ -128,10 +128,21 @@ class Model(BaseModel):
     kernels: str = Field(description="What computes: the instruction set of the kernels, or plain.")
 
 
+class PairAsModel(BaseModel):
+    """A language pair as OpenAI's API lists models."""
+
+    id: str = Field(description="What to give as model to /v1/chat/completions, such as en-de.")
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
 class ModelsResponse(BaseModel):
-    """The served models, the highest version of each first."""
+    """The served models, the highest version of each first, and their language pairs as OpenAI's API lists models."""
 
     models: list[Model]
+    object: Literal["list"]
+    data: list[PairAsModel]
 
 
 class ErrorDetail(BaseModel):

@@ -15,6 +15,8 @@ from service.faces.http.bodies import json_of
 from service.faces.http.documents.translation import DocumentTranslator
 from service.faces.http.documents.uploads import MAX_UPLOAD_BYTES
 from service.faces.http.languages import languages_of
+from service.faces.http.openai.messages import models_document
+from service.faces.http.openai.pairs import names_of
 from service.faces.http.routes import HttpStream, Route
 from service.faces.http.v1 import messages
 from service.faces.http.v1.files import Files
@@ -24,18 +26,21 @@ from service.translation.translator import Translator
 
 EVENTS = "text/event-stream"
 
-_STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # a proxy must pass each event on at once
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # a proxy must pass each event on at once
 
 
 class V1:
     """Our own API. All methods belong to the event loop's thread."""
 
-    def __init__(self, translator: Translator, documents: DocumentTranslator, default_deadline_seconds: float) -> None:
-        """Give calls without a deadline `default_deadline_seconds`, but those of documents the time for these."""
+    def __init__(
+        self, translator: Translator, documents: DocumentTranslator, default_deadline_seconds: float, prefix: str = ""
+    ) -> None:
+        """Give calls without a deadline `default_deadline_seconds`, but those of documents the time for these; `prefix`
+        is before all paths."""
         self._translator = translator
         self._files = Files(documents)
         self._default_deadline_seconds = default_deadline_seconds
-        document = openapi_document()
+        document = openapi_document(prefix)
         self._openapi = in_json(document)
         self._reference = reference_page(document)
 
@@ -78,7 +83,7 @@ class V1:
             yield _event("done", model)
 
         return HttpStream(
-            EVENTS, parts(), lambda error, call: _event("error", error_document(error, call)), _STREAM_HEADERS
+            EVENTS, parts(), lambda error, call: _event("error", error_document(error, call)), STREAM_HEADERS
         )
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
@@ -100,8 +105,10 @@ class V1:
         )
 
     async def models(self, request: HttpRequest) -> HttpAnswer:
-        """List the served models."""
-        return in_json({"models": [messages.model_document(model) for model in self._translator.models()]})
+        """List the served models, and their language pairs as OpenAI lists models."""
+        models = self._translator.models()
+        openai = models_document(names_of(models))  # under this path OpenAI's clients look for theirs
+        return in_json({"models": [messages.model_document(model) for model in models], **openai})
 
     async def openapi(self, request: HttpRequest) -> HttpAnswer:
         """Describe this API, as OpenAPI 3.1."""

@@ -106,8 +106,8 @@ def _operations() -> Iterator[_Operation]:
     yield _Operation("get", "/v1/docs", summary, None, None, _HTML, errors=_ALWAYS, needs_key=False)
 
 
-def openapi_document() -> Document:
-    """Return the document; the same for every server of this version."""
+def openapi_document(prefix: str = "") -> Document:
+    """Return the document; the same for every server of this version but for the `prefix` of its paths."""
     operations = tuple(_operations())
     kinds = {kind for each in operations for kind in (each.body, each.kind) if kind is not None} | {answers.Error}
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
@@ -120,7 +120,7 @@ def openapi_document() -> Document:
             "summary": "Translation with trained encoder-decoder Transformers.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": prefix or "/"}],
         "security": [{"bearer": []}, {"header": []}, {}],
         "paths": {each.path: {each.method: each.described()} for each in operations},
         "components": {

@@ -40,8 +40,8 @@ def reference_page(document: Mapping[str, Any]) -> HttpAnswer:
 def _body(document: Mapping[str, Any]) -> Iterator[str]:
     schemas = document["components"]["schemas"]
     errors: dict[str, str] = {}
-    yield "<p><a href='/'>Translate in the browser</a></p>"
-    yield "<p>The same as <a href='/v1/openapi.json'>OpenAPI 3.1</a>, for programs.</p>"
+    yield "<p><a href='../'>Translate in the browser</a></p>"
+    yield "<p>The same as <a href='openapi.json'>OpenAPI 3.1</a>, for programs.</p>"
     command = "curl http://127.0.0.1:8080/v1/translate -H 'Content-Type: application/json' \\\n"
     command += f"    -d '{json.dumps(_EXAMPLE)}'"
     yield f"<pre tabindex='0' role='region' aria-label='Example'>{escape(command)}</pre>"

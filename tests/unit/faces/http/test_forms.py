@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest
-from service.faces.http.forms import _unquoted, fields_of
+from service.faces.http.forms import _unquoted, fields_of, list_name
 
 PIECES = st.sampled_from([b"%", b"%4", b"%41", b"%c3%a9", b"%zz", b"&", b"=", b"+", b"a", "é".encode(), b"\xff", b";"])
 
@@ -29,6 +29,27 @@ def test_many_encoded_bytes_are_decoded_as_few(text: bytes) -> None:
     assert _unquoted(text) == unquote_to_bytes(text)
     many = text + b"%41" * 100
     assert _unquoted(many) == unquote_to_bytes(many)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name() -> None:
+    assert fields_of(b"\xef\xbb\xbfq=a") == [("q", "a")]
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("q[]", "q"),
+        ("q[0]", "q"),
+        ("text[12]", "text"),
+        ("q", ""),
+        ("[]", ""),
+        ("q[a]", ""),
+        ("q[0][1]", ""),
+        ("q[", ""),
+    ],
+)
+def test_an_entry_of_a_list_is_called_as_php_and_jquery_do(name: str, of: str) -> None:
+    assert list_name(name) == of
 
 
 @pytest.mark.parametrize("piece", [b"%", b"%41", b"%c3%a9", b"%4", b"%41a", b"+", b"=", b";", b"%zz"])

@@ -55,6 +55,28 @@ def test_fields_and_files_come_in_order() -> None:
     assert parts[0].text == "Grüße\r\nan alle"
 
 
+@pytest.mark.parametrize(
+    ("disposition", "name"),
+    [
+        ("filename*=utf-8''f%C3%BCr%20dich.srt", "für dich.srt"),
+        ("FileName*=\"UTF-8'de'f%C3%BCr.srt\"", "für.srt"),
+        ("filename*=iso-8859-1''f%FCr.srt; filename=x.srt", "für.srt"),
+        ("filename=\"=?utf-8?B?ZsO8ci5zcnQ=?=\"; filename*=utf-8''f%C3%BCr.srt", "für.srt"),
+        ('filename="=?utf-8?B?ZsO8ci5zcnQ=?="', "für.srt"),
+        ('filename="=?ISO-8859-1?Q?f=FCr.srt?="', "für.srt"),
+        ("filename*=klingon''%61.srt; filename=b.srt", "b.srt"),
+        ("filename*=utf-8''%ff.srt; filename=\"b.srt\"", "b.srt"),
+        ('filename="=?klingon?B?YQ==?="', "=?klingon?B?YQ==?="),
+        ("filename=f%C3%BCr.srt", "f%C3%BCr.srt"),
+    ],
+)
+def test_a_files_name_is_found_in_each_of_its_forms(disposition: str, name: str) -> None:
+    [part] = parts_of_form(
+        request(f"--b\r\nContent-Disposition: form-data; name=f; {disposition}\r\n\r\na".encode() + END)
+    )
+    assert (part.name, part.filename) == ("f", name)
+
+
 def test_a_form_is_one_in_either_encoding() -> None:
     file = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\na'
     body = b"\r\n".join([field("q", b"a"), file, field("q", b"b")])
@@ -62,6 +84,7 @@ def test_a_form_is_one_in_either_encoding() -> None:
     assert fields_of_any_form(replace(sent, form=parts_of_form(sent))) == [("q", "a"), ("q", "b")]
     encoded = "application/x-www-form-urlencoded; charset=utf-8"
     assert fields_of_any_form(request(b"q=a&q=b", encoded)) == [("q", "a"), ("q", "b")]
+    assert fields_of_any_form(request(b' {"q": "a"}', encoded)) is None  # as `curl -d` sends JSON
     for other in ("application/json", "text/plain", ""):
         assert fields_of_any_form(request(b"q=a", other)) is None
 

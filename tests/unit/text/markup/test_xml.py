@@ -102,6 +102,31 @@ def test_text_is_escaped_as_xml_knows_it() -> None:
     assert rendered("<a>&lt;x7&gt; &lt;!--0--&gt;</a>") == "<a>&lt;X7&gt; &lt;!--0--&gt;</a>"
 
 
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "one<br>two",
+        "<p>one<BR>two<hr></p>",
+        "one <img src=a.png alt=x> two",
+        '<d>one <img src="a" hidden> two <wbr> three</d>',
+        "<a href=http://x.org/y?z target=_blank>one</a>",
+        "<br><br/><br >one",
+        "<p>one<p>two<ul><li>three</ul>",
+        "<a href=http://x.org/?a=1&b=2/>one</a> two <x id=1/> three",
+        "<source>one</source><col>two</col><x/>",  # names that XML has as its own
+    ],
+)
+def test_html_that_is_no_xml_is_taken_as_html(xml: str) -> None:
+    expected = xml
+    for word in ("one", "two", "three"):
+        expected = expected.replace(word, word.upper())
+    assert rendered(xml) == expected
+
+
+def test_a_sign_that_begins_no_tag_is_text() -> None:
+    assert rendered("<d>a < b <3 <= c <</d>") == "<d>A &lt; B &lt;3 &lt;= C &lt;</d>"
+
+
 def test_a_head_stays() -> None:
     head = '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY own "x">]>\n<!-- <b> -->'
     assert rendered(f"{head}<a>one</a>") == f"{head}<a>ONE</a>"
@@ -110,11 +135,10 @@ def test_a_head_stays() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a < b",
         "<a>x",
         "<a></b>",
         "</a>",
-        "<a x=1>y</a>",
+        "<a x=>y</a>",
         "<a></a/>",
         "<!-- x",
         "<a",

@@ -22,6 +22,16 @@ def test_a_form_a_query_and_json_mean_the_same() -> None:
     document = {"text": ["a b", "ü"], "target_lang": "DE", "ignore_tags": ["x", "y"], "auth_key": "k"}
     requests = [
         form(urlencode(fields)),
+        form(urlencode([("text[]", "a b"), ("text[]", "ü"), *fields[2:]])),
+        form(
+            urlencode(
+                [("text[0]", "a b"), ("text[1]", "ü"), ("target_lang", "DE"), ("ignore_tags[]", "x,y"), fields[4]]
+            )
+        ),
+        form(json.dumps(document)),  # as `curl -d` sends it
+        HttpRequest(
+            "POST", "/v2/translate", {"content-type": "text/json; charset=utf-8"}, json.dumps(document).encode()
+        ),
         form("", urlencode(fields)),
         form(urlencode(fields[:2]), urlencode(fields[2:])),
         HttpRequest("POST", "/v2/translate", {"content-type": "application/json"}, json.dumps(document).encode()),

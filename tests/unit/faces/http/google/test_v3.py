@@ -42,7 +42,7 @@ def test_a_query_and_the_parent_in_the_path_are_the_request() -> None:
     [
         (posted(b'{"contents": ["a"]}', "mimeType=text/plain"), "mimeType"),
         (posted(b'{"parent": "projects/other"}'), "parent"),
-        (posted(b'{"contents": ["a"]}', content_type="text/plain"), ""),
+        (posted(b'"a"', content_type="text/plain"), ""),
         (posted(b'{"contents": ["a"]}', "alt=media"), "alt"),
         (posted(b'{"tone": "a"}'), "tone"),
         (posted(b""), ""),

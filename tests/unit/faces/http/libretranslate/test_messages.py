@@ -99,6 +99,9 @@ def test_only_a_source_is_detected() -> None:
     [
         in_json({**ASKED, "q": ["a\nb", "c"], "alternatives": 2}),
         in_form([("q", "a\r\nb"), ("q", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+        in_form([("q[]", "a\r\nb"), ("q[]", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+        in_form([("q[0]", "a\r\nb"), ("q[1]", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+        in_multipart([("q[]", "a\r\nb"), ("q[]", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
         in_form([("q", "c"), ("source", "fr")], query="q=a%0Ab&source=en&target=de&alternatives=2"),
         in_multipart([("q", "a\r\nb"), ("q", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
     ],
@@ -113,8 +116,19 @@ def test_a_query_alone_is_enough() -> None:
     assert messages.body_of(request, messages.DetectBody).q == "Grüße"
 
 
+@pytest.mark.parametrize("content_type", ["", "text/plain;charset=UTF-8", "application/vnd.api+json", "text/json"])
+def test_json_is_known_by_its_beginning(content_type: str) -> None:
+    request = HttpRequest("POST", "/detect", {"content-type": content_type}, b'\n{"q": "a"}')
+    assert messages.body_of(request, messages.DetectBody).q == "a"
+
+
+def test_an_entry_alone_is_a_list() -> None:
+    request = in_form([("q[]", "a")])
+    assert messages.body_of(request, messages.DetectBody).q == ["a"]
+
+
 def test_a_body_of_another_type_is_refused() -> None:
-    request = HttpRequest("POST", "/detect", {"content-type": "text/plain"}, b'{"q": "a"}')
+    request = HttpRequest("POST", "/detect", {"content-type": "text/plain"}, b"a")
     with pytest.raises(InvalidRequest, match="Content-Type is 'text/plain'; allowed are application/json, "):
         messages.body_of(request, messages.DetectBody)
 
@@ -128,9 +142,9 @@ def test_a_body_of_another_type_is_refused() -> None:
         ({"source": ""}, "Invalid request: missing source parameter"),
         ({"target": None}, "Invalid request: missing target parameter"),
         ({"q": 5}, "q is 5; allowed is a text or a list of texts."),
-        ({"q": False}, "q is False; allowed is a text or a list of texts."),
-        ({"q": {"a": 1}}, "q is {'a': 1}; allowed is a text or a list of texts."),
-        ({"q": ["a", 1]}, "q is ['a', 1]; allowed is a text or a list of texts."),
+        ({"q": False}, "q is false; allowed is a text or a list of texts."),
+        ({"q": {"a": 1}}, "q is an object; allowed is a text or a list of texts."),
+        ({"q": ["a", 1]}, "q[1] is 1; allowed is a text."),
         ({"source": ["en"]}, "source is a list; allowed is a string."),
         ({"format": "xml"}, "format is 'xml'; allowed are text, html."),
         ({"alternatives": 8}, "alternatives is 8; allowed is 0 to 7."),

@@ -1,0 +1,109 @@
+"""JSON that a parser takes, and what is wrong where one takes none: told in JSON's words, without the other texts."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from service.domain.errors import InvalidRequest, Path, Public, quoted, shown
+
+_ENCODE = "encode it as UTF-8"
+_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*+[\[{]")
+_HALF = re.compile(r"[\ud800-\udfff]")
+_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+# RFC 4627 3: the first two characters of JSON are of ASCII, so zeros in its first four bytes tell UTF-16 and UTF-32.
+_OTHER_ENCODINGS = (
+    (re.compile(rb"\xff\xfe\0\0|\0\0\xfe\xff|\0\0\0|.\0\0\0", re.DOTALL), "UTF-32"),
+    (re.compile(rb"\xff\xfe|\xfe\xff|\0|.\0", re.DOTALL), "UTF-16"),
+)
+
+
+def looks_like_json(body: bytes) -> bool:
+    """Return whether a body begins as an object or a list does, whatever it is called."""
+    return _BEGIN.match(body) is not None
+
+
+def without_mark(body: bytes) -> bytes:
+    """Return a body without the byte order mark that some clients begin with, which may be ignored (RFC 8259 8.1)."""
+    return body.removeprefix(codecs.BOM_UTF8)
+
+
+def check_encoding(body: bytes) -> None:
+    """Ensure that a body is UTF-8, as JSON between systems must be (RFC 8259 8.1).
+
+    Raises:
+        InvalidRequest: it is not; the message names the encoding, or the first byte that is wrong.
+    """
+    for beginning, name in _OTHER_ENCODINGS:
+        if beginning.match(body):
+            raise InvalidRequest("the body is {encoding}", encoding=Public(name), allowed="UTF-8", advice=_ENCODE)
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            "the body is not UTF-8: byte 0x{byte:02X} at {position}",
+            byte=body[error.start],
+            position=error.start,
+            advice=_ENCODE,
+        ) from None
+
+
+def check_escapes(body: bytes) -> None:
+    """Ensure that no string of a body has half of a surrogate pair, such as what is left of an emoji that was cut.
+
+    Raises:
+        InvalidRequest: one has; the message names it.
+    """
+    if not _ESCAPED_HALF.search(body):
+        return
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return  # it is no JSON, whatever it has
+    check_surrogates(document)
+
+
+def check_surrogates(document: Any) -> None:
+    """Ensure that no string of parsed JSON has half of a surrogate pair.
+
+    Raises:
+        InvalidRequest: one has; the message names it.
+    """
+    for path, text in _strings(document):
+        if half := _HALF.search(text):
+            raise InvalidRequest(
+                "{path} has half of a surrogate pair, {half}"
+                if path
+                else "a name has half of a surrogate pair, {half}",
+                path,
+                half=Public(f"\\u{ord(half[0]):04x}"),
+                advice="send both halves of the character, or none",
+            )
+
+
+def _strings(document: Any) -> Iterator[tuple[Path, str]]:
+    """Yield the strings of a document with their paths, in order; names of members have an empty one."""
+    pending: list[tuple[Path, Any]] = [(Path(), document)]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, list):
+            pending += [(Path(*path, index), each) for index, each in reversed(list(enumerate(value)))]
+        elif isinstance(value, dict):
+            yield from ((Path(), name) for name in value)
+            pending += [(Path(*path, quoted(name)[1:-1]), each) for name, each in reversed(value.items())]
+
+
+def shown_as_json(value: object) -> str:
+    """Return a value in JSON's words for a message: what is in a list or an object stays unsaid."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "null"
+    return json.dumps(value) if isinstance(value, bool | float) else shown(value)

@@ -1,0 +1,77 @@
+"""What is told of JSON that no parser takes: which item, in JSON's words, and nothing of the others."""
+
+import json
+
+import pytest
+
+from service.domain.errors import InvalidRequest
+from service.faces.grpc.json_messages import message_from_json
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google
+from service.faces.http.bodies import from_json
+from service.faces.http.libretranslate.messages import TranslateBody, texts_of
+from service.faces.json_text import looks_like_json, shown_as_json
+
+ASKED = '{"q": ["a", "grüß"], "target": "de"}'
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_another_encoding_is_named(encoding: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"the body is {encoding[:6].upper()}; allowed is UTF-8"):
+        from_json(ASKED.encode(encoding), dict)
+
+
+def test_the_first_byte_that_is_not_utf_8_is_named() -> None:
+    with pytest.raises(InvalidRequest, match="the body is not UTF-8: byte 0xFC at 15; encode it as UTF-8"):
+        from_json(ASKED.encode("latin-1"), dict)
+
+
+def test_a_byte_order_mark_is_ignored() -> None:
+    assert from_json(b"\xef\xbb\xbf" + ASKED.encode(), dict) == json.loads(ASKED)
+    contents = b'\xef\xbb\xbf{"contents": ["a"]}'
+    assert message_from_json(contents, google.TranslateTextRequest).contents == ["a"]
+
+
+@pytest.mark.parametrize("half", [r"\ud83d", r"\uDE00", r"\ud83d\ud83d\ude00", r"\ud83d \ude00"])
+def test_half_an_emoji_is_told_with_its_place(half: str) -> None:
+    for body in (rf'{{"contents": ["secret", "a {half}"]}}', rf'{{"contents": {{"x": "a {half}"}}, "q": "secret"}}'):
+        for read in (lambda raw: from_json(raw, dict), lambda raw: message_from_json(raw, google.TranslateTextRequest)):
+            with pytest.raises(InvalidRequest, match=r"^contents[\[.]\S+ has half of a surrogate pair, .ud") as told:
+                read(body.encode())
+            assert "secret" not in str(told.value)
+    assert from_json(rb'["\ud83d\ude00"]', list) == ["\U0001f600"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [("null", "null"), ("1", "1"), ("true", "true"), ('{"a": "secret"}', "an object"), ('["secret"]', "a list")],
+)
+def test_an_item_that_is_no_text_is_told_in_json_s_words(wrong: str, said: str) -> None:
+    with pytest.raises(InvalidRequest) as told:
+        texts_of(from_json(f'{{"q": ["secret", {wrong}], "target": "de"}}'.encode(), TranslateBody).q)
+    assert str(told.value) == f"q[1] is {said}; allowed is a text."
+    with pytest.raises(InvalidRequest) as told:
+        message_from_json(f'{{"contents": ["secret", {wrong}]}}'.encode(), google.TranslateTextRequest)
+    assert str(told.value) == f"contents[1] is {said}; allowed is a string."
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b'{"contents": "secret"}', "contents is 'secret'; allowed is a list."),
+        (b'{"mimeType": {"a": 1}}', "mimeType is an object; allowed is a string."),
+        (b'{"glossaryConfig": {"ignoreCase": "x"}}', "glossaryConfig.ignoreCase is 'x'; allowed is true or false."),
+        (b'{"labels": {"a": "secret", "b": null}}', "labels.b is null; allowed is a string."),
+        (b'{"labels": ["secret"]}', "labels is a list; allowed is an object."),
+        (b'{"glossaryConfig": [1]}', "glossaryConfig is a list; allowed is an object."),
+    ],
+)
+def test_a_field_of_a_message_of_another_kind_is_named(body: bytes, problem: str) -> None:
+    with pytest.raises(InvalidRequest) as told:
+        message_from_json(body, google.TranslateTextRequest)
+    assert str(told.value) == problem
+
+
+def test_a_body_looks_like_json_by_its_beginning() -> None:
+    assert all(map(looks_like_json, (b"{", b" \r\n\t[", b"\xef\xbb\xbf{}")))
+    assert not any(map(looks_like_json, (b"", b"q={", b'"a"', b"\xef\xbb{")))
+    assert shown_as_json(10**5000) == "a number of thousands of digits"
