@@ -1,0 +1,199 @@
+"""Translations as Markdown: what a translator wrote is read as text, and markup as what it was."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from service.documents.inline import InlineText, Kind, Piece
+from service.documents.markdown import blocks, spans
+
+_SPECIAL = re.compile(
+    r"""[\\`*\[~]|<(?=[A-Za-z/!?%]|\Z)|(?<![^\W_])_|_(?![^\W_])|&(?=\#?[A-Za-z0-9]{1,32};)""", re.VERBOSE
+)
+_TRIGGER = re.compile(r"[$:=^+%{]")  # what might start a construct of `spans`, once all of the line is there
+_BLOCK_START = re.compile(r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|(\d{1,9})[.)](?=\s|\Z))")
+_LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
+_INNER = re.compile("\0(\\d+)\0")
+_EMPHASIS = re.compile(r"[*_~=^+]+")
+_BRACKETLESS = str.maketrans("[]|", "()/")  # for texts of links that know no escapes
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What surrounds a text.
+
+    That is the end of its lines and the start of those after the first; `quote` is the sign that ends the text if there
+    is one, `is_piped` tells that a pipe would end it or make a table of it, `is_mdx` that braces are JavaScript.
+    """
+
+    ending: str = "\n"
+    prefix: str = ""
+    quote: str = ""
+    is_piped: bool = False
+    is_mdx: bool = False
+
+
+def plain(frame: Frame, translation: str) -> str:
+    """Return a text that has no markup, such as a title, as it is written between its signs."""
+    text = " ".join(translation.replace("\0", "").split())
+    special = r"[\\\[\]<`*_~$^{]" if frame.quote == "]" else r"[\\<`$]"
+    text = re.sub(special + r"|&(?=\#?[A-Za-z0-9]{1,32};)", lambda match: "\\" + match[0], text)
+    if frame.quote != "]":
+        text = text.replace(frame.quote, "\\" + frame.quote).replace("(", r"\(" if frame.quote == ")" else "(")
+    return text.replace("|", r"\|") if frame.is_piped else text
+
+
+def written(inline: InlineText, frame: Frame, translation: str, *inner: str) -> str:
+    """Return the Markdown of a translation; `inner` are the written texts that its markup contains."""
+    first = next(iter(inline.pieces(inline.text)), None)
+    writer = _Writer(frame, _tight(_unblocked(inline.pieces(translation.replace("\0", "")), first)))
+    text = _INNER.sub(lambda match: inner[int(match[1])], writer.written())
+    return re.sub(r"(?<=\s)(#+)\Z", r"\\\1", text)  # which would close a heading
+
+
+def _unblocked(pieces: list[Piece], first: Piece | None) -> list[Piece]:
+    """Return the pieces with no tag at their start where none was: it might start a block of HTML."""
+    if len(pieces) > 1 and pieces[0].raw.startswith("<") and pieces[0].kind is Kind.MARK and pieces[0] != first:
+        return [pieces[1], pieces[0], *pieces[2:]]
+    return pieces
+
+
+def _tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield the pieces with the white space at the borders of pairs outside of them, where it has to be.
+
+    Emphasis of nothing is left out.
+    """
+    waiting: list[Piece] = []  # starts of pairs without anything in them so far
+    is_spaced = False
+    for piece in pieces:
+        text = piece.text if piece.kind is Kind.TEXT else ""
+        if piece.kind is Kind.TEXT:
+            is_spaced |= text[:1].isspace()
+            text = text.lstrip() if waiting or is_spaced else text
+            if not text:
+                continue
+        if piece.kind is Kind.OPEN:
+            waiting.append(piece)
+            continue
+        if piece.kind is Kind.CLOSE:
+            if waiting and _EMPHASIS.fullmatch(piece.raw):
+                waiting.pop()
+                continue
+            if waiting and is_spaced:
+                yield Piece(Kind.TEXT, text=" ")
+                is_spaced = False
+            yield from waiting
+            yield piece
+        else:
+            if is_spaced:
+                yield Piece(Kind.TEXT, text=" ")
+            yield from waiting
+            stripped = text.rstrip()
+            yield piece._replace(text=stripped) if text else piece
+            is_spaced = len(stripped) < len(text)
+        waiting = []
+    if is_spaced:
+        yield Piece(Kind.TEXT, text=" ")
+
+
+class _Writer:
+    """Writes one text. What is written depends on what is before and after it, so all is put on a line in order."""
+
+    def __init__(self, frame: Frame, pieces: Iterable[Piece]) -> None:
+        self._frame = frame
+        self._pieces = [*pieces, Piece(Kind.TEXT)]
+        self._lines: list[str] = []
+        self._line = ""
+        self._is_text = False  # the line starts with a text
+        self._triggers: list[int] = []  # places in the line
+        self._path: list[str] = ["["] if frame.quote == "]" else []  # pairs that are open
+
+    def written(self) -> str:
+        for piece, following in zip(self._pieces, self._pieces[1:], strict=False):
+            if piece.kind is Kind.TEXT:
+                self._add_text(piece.text, following)
+            elif piece.kind is Kind.BREAK and not piece.raw.startswith("<"):
+                self._lines += (self._finished().rstrip(" \t"), piece.raw, self._frame.ending, self._frame.prefix)
+                self._line, self._triggers = "", []
+            else:
+                self._add_markup(piece, following)
+        return "".join((*self._lines, self._finished()))
+
+    def _finished(self) -> str:
+        """Return the line, with signs escaped that are no text where they are."""
+        line, is_mdx = self._line, self._frame.is_mdx
+        for number, place in enumerate(self._triggers):
+            place += len(line) - len(self._line)
+            if spans.found(line, place, len(line), is_mdx=is_mdx):
+                line = f"{line[:place]}\\{line[place:]}"
+        return "\\" + line if self._is_text and blocks.opens(line, is_mdx=is_mdx) else line
+
+    def _add_text(self, text: str, following: Piece) -> None:
+        text = _LINE_ENDS.sub(" ", text)
+        if any(each.startswith(("[[", ":")) for each in self._path):
+            text = text.translate(_BRACKETLESS)
+        text = _SPECIAL.sub(lambda match: "\\" + match[0], text)
+        if any(each.endswith("[") for each in self._path):
+            text = text.replace("]", r"\]")
+        if "^" in self._path:
+            text = text.replace(" ", r"\ ")
+        if self._frame.is_piped:
+            text = text.replace("|", r"\|")
+        if self._frame.quote == '"':
+            text = text.replace('"', "&quot;")
+        if not self._line:
+            self._is_text = True
+            text = text.lstrip() if self._lines else text
+            if match := _BLOCK_START.match(text):
+                place = match.end(1) if match[1] else 0
+                text = f"{text[:place]}\\{text[place:]}"
+        elif self._line.endswith("]") and text[:1] in ("(", "{", ":"):
+            text = "\\" + text
+        if text.endswith(("!", "^")) and following.raw.startswith("["):
+            text = f"{text[:-1]}\\{text[-1]}"
+        for match in _TRIGGER.finditer(text):
+            if not text.endswith("\\", 0, match.start()):
+                self._triggers.append(len(self._line) + match.start())
+        self._line += text
+
+    def _add_markup(self, piece: Piece, following: Piece) -> None:
+        raw = piece.raw
+        after = (following.raw or _SPECIAL.sub(r"\\\g<0>", following.text[:2]) or " ")[:2]
+        if not self._line:
+            self._is_text = False
+        match piece.kind:
+            case Kind.OPEN:
+                is_first = not self._path or not self._line.endswith(self._path[-1])
+                if is_first and _needs_space(raw, self._line[-1:], after):
+                    raw = " " + raw
+                self._path.append(piece.raw)
+            case Kind.CLOSE:
+                del self._path[-1:]
+                if following.kind is not Kind.CLOSE and _needs_space(raw, after, self._line[-1:]):
+                    raw += " "
+            case _ if not _is_seen(raw, self._line[-1:], after):
+                raw = f" {raw} " if self._line and not _is_seen(raw, " ", after) else f"{' ' * bool(self._line)}{raw}"
+        self._line += raw
+
+
+def _needs_space(sign: str, outside: str, inside: str) -> bool:
+    """Return whether emphasis would not be seen as that without a space outside of it."""
+    if not _EMPHASIS.fullmatch(sign) or not outside or outside[0].isspace():
+        return False
+    if outside[0] == sign[0]:
+        return True
+    return _is_word(outside[0]) and (sign[0] == "_" or not _is_word(inside[:1]))
+
+
+def _is_seen(raw: str, before: str, after: str) -> bool:
+    """Return whether a construct of the table is seen as one between two signs."""
+    if raw.startswith("`"):
+        return before != "`" and not after.startswith("`")
+    if spans.ends(raw) != len(raw):
+        return True
+    return spans.ends(before + raw + after, len(before)) == len(before) + len(raw)
+
+
+def _is_word(character: str) -> bool:
+    return character != "" and not character.isspace() and unicodedata.category(character)[0] not in "PS"
