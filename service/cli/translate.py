@@ -85,6 +85,13 @@ _HAS_TARGETS = ("po", "xliff")
 )
 @click.option("--header", is_flag=True, help="For tsv: the first line has the names of the columns.")
 @click.option("--retranslate", is_flag=True, help="For po and xliff: translate also what has a translation.")
+@click.option(
+    "--front-matter",
+    "front_matter",
+    default="",
+    metavar="KEY,...",
+    help="For md: keys of its front matter to translate, such as title,description.",
+)
 @click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
 @click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
 @click.option(
@@ -112,6 +119,7 @@ def translate(
     columns: tuple[str, ...],
     header: bool,
     retranslate: bool,
+    front_matter: str,
     append: bool,
     field: str | None,
     target_field: str | None,
@@ -147,7 +155,7 @@ def translate(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
-    _check_options(name, header=header, retranslate=retranslate)
+    _check_options(name, header=header, retranslate=retranslate, front_matter=front_matter)
     if texts:
         form = Documents()  # each may have several lines
     if name == "html":
@@ -161,7 +169,8 @@ def translate(
             from service.cli.documents import read, translate_document
             from service.documents import DocumentOptions
 
-            choices = DocumentOptions(columns, target, has_all=retranslate)
+            keys = tuple(key.strip() for key in front_matter.split(",") if key.strip())
+            choices = DocumentOptions(columns, target, has_all=retranslate, front_matter=keys)
             document = read(input_stream, input_file, _DOCUMENT_FORMATS.get(name, ".tsv"), choices)
         source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
@@ -258,7 +267,7 @@ def _number(columns: tuple[str, ...]) -> int:
     return int(columns[0][:9])
 
 
-def _check_options(name: str, *, header: bool, retranslate: bool) -> None:
+def _check_options(name: str, *, header: bool, retranslate: bool, front_matter: str) -> None:
     """Check the options that are for some formats only.
 
     Raises:
@@ -268,6 +277,8 @@ def _check_options(name: str, *, header: bool, retranslate: bool) -> None:
         raise click.UsageError(f"--header is for --format tsv, and this is {name}.")
     if retranslate and name not in _HAS_TARGETS:
         raise click.UsageError(f"--retranslate is for --format po and xliff, and this is {name}.")
+    if front_matter and name != "md":
+        raise click.UsageError(f"--front-matter is for --format md, and this is {name}.")
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:
