@@ -124,9 +124,7 @@ def _opened(opener: Opener, order: Order, data: bytes) -> Document:
     Raises:
         _Refused: it can't be read, or has a text that is too long.
     """
-    options = DocumentOptions(
-        tuple(order["columns"]), order["target"], order["has_all"], tuple(order["front_matter"])
-    )
+    options = DocumentOptions(tuple(order["columns"]), order["target"], order["has_all"], tuple(order["front_matter"]))
     try:
         document = opener(order["name"], data, options)
     except DocumentError as error:

@@ -51,8 +51,14 @@ _FENCES = (
     (_line(r"\$\$(?!.*\$\$).*"), r"\$\$(?:[ \t]*(?:\([\w:.-]{1,60}\)|\{[^{}]{0,200}\}))?"),
     (_line(r"\\\["), r"\\\]"),
     (_line(r"\\begin\{(?P<name>\w{1,40}\*?)\}(?!.*\\end).*"), r"\\end\{NAME\}"),
-    (_line(r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*"), r"\{%-?\s*endNAME\b.*"),
-    (_line(r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*"), r"\{\{[<%]\s*/\s*NAME\b.*"),
+    (
+        _line(r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*"),
+        r"\{%-?\s*endNAME\b.*",
+    ),
+    (
+        _line(r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*"),
+        r"\{\{[<%]\s*/\s*NAME\b.*",
+    ),
     (_line(r"\{::(?P<name>comment|nomarkdown)\b.*\}"), r"\{:/(?:NAME)?\}"),
     (_line(r"\{%(?!.*%\}).*"), r"%\}"),
     (_line(r"\{\{[<%](?!.*\}\}).*"), r"[>%]\}\}"),
@@ -117,7 +123,11 @@ def terms_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
     if silent or state.is_code_block(first):
         return False
     last = first + 1
-    while last < min(end, first + _MAX_TERMS) and not state.isEmpty(last) and not _DEFINITION.fullmatch(_text(state, last)):
+    while (
+        last < min(end, first + _MAX_TERMS)
+        and not state.isEmpty(last)
+        and not _DEFINITION.fullmatch(_text(state, last))
+    ):
         last += 1
     if last - first < 2 or last >= end or not _DEFINITION.fullmatch(_text(state, last)):
         return False
@@ -138,9 +148,8 @@ def _found(state: "StateBlock", first: int, end: int) -> _Found | None:
         return _Found(first + 1, match, state.sCount[first] + 4)
     for pattern, closing in (*_FENCES, *(_MDX_FENCES * is_mdx)):
         if match := pattern.fullmatch(text):
-            closing = closing.replace("NAME", re.escape(match.groupdict().get("name") or ""))
-            following = _next(state, first, end, closing)
-            if following:
+            name = re.escape(match.groupdict().get("name") or "")
+            if following := _next(state, first, end, closing.replace("NAME", name)):
                 return _Found(following, match)
     for pattern in (*_LINES, *(_MDX_LINES * is_mdx)):
         if match := pattern.fullmatch(text):

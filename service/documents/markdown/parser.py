@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-_MDX = re.compile(r"^(?:import [^\n]* from ['\"]|import ['\"]|export (?:default|const) )|\{/\*|<[A-Z]\w*[\s/>.]", re.MULTILINE)
+_MDX = re.compile(
+    r"^(?:import [^\n]* from ['\"]|import ['\"]|export (?:default|const) )|\{/\*|<[A-Z]\w*[\s/>.]", re.MULTILINE
+)
 
 
 def parsed(source: str) -> tuple[list["Token"], dict[str, dict[str, object]], bool]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)(?:[\s/].*)?>", re.DOTALL)
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _VOID = ("area", "img", "input", "wbr", "embed")
-_TITLE = re.compile(r"""[ \t\n](?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|\(((?:[^()\\]|\\.)*)\))[ \t\n]*\)\Z""", re.DOTALL)
+_TITLE = re.compile(
+    r"""[ \t\n](?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|\(((?:[^()\\]|\\.)*)\))[ \t\n]*\)\Z""", re.DOTALL
+)
 _DESCRIPTION = re.compile(r"!\[([^\[\]\\`<&$*_{]*?)(\|\d+(?:x\d+)?)?\]")
 _ATTRIBUTES = re.compile(ATTRIBUTES, re.VERBOSE)
 _LINE_START = re.compile(r"[|:][ \t]")  # a line of a verse, or a caption of a table
@@ -49,13 +51,14 @@ def sentence(block: "Token", *, is_cell: bool, has_inner: bool = True) -> Senten
     reader = _Reader(block.content, is_cell, has_inner)
     pieces: list[Piece] = []
     for piece in reader.pieces(block):
+        last = pieces[-1] if pieces else None
         if len(pieces) > 1 and _is_glued(pieces[-2:], piece):
             sign, first = pieces.pop(), pieces.pop()
-            piece = Piece(Kind.KEPT, first.raw + sign.text + piece.raw, first.text + sign.text + piece.text)
-        elif pieces and pieces[-1].kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
-            last = pieces.pop()
-            piece = last._replace(raw=last.raw + piece.raw)
-        pieces.append(piece)
+            pieces.append(Piece(Kind.KEPT, first.raw + sign.text + piece.raw, first.text + sign.text + piece.text))
+        elif last and last.kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
+            pieces[-1] = last._replace(raw=last.raw + piece.raw)
+        else:
+            pieces.append(piece)
     return Sentence(pieces, reader.inner)
 
 

@@ -82,7 +82,7 @@ class Reader:
             ending="\r\n" if "\r\n" in self._source[start:end] else "\n",
             prefix=self._prefix(first + 1, lines[1]) if len(lines) > 1 else "",
             quote=token.meta.get(QUOTE, ""),
-            is_piped=is_cell or before == "setext",
+            pipe=r"\|" if is_cell else "&#124;" if before == "setext" else "|",
             is_mdx=self._is_mdx,
         )
         inner: list[Slot] = []

@@ -89,7 +89,14 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         _rule(Kind.MARK, r"\{~~.{1,500}?~~\}"),
         *(  # CriticMarkup's and GitLab's additions and deletions
             _rule(Kind.OPEN, rf"\{{{begin}(?P<text>(?!\s*{end})[^{{}}\n]{{1,500}}?){end}\}}")
-            for begin, end in (("\\+\\+", "\\+\\+"), ("--", "--"), ("==", "=="), (">>", "<<"), ("\\+", "\\+"), ("-", "-"))
+            for begin, end in (
+                ("\\+\\+", "\\+\\+"),
+                ("--", "--"),
+                ("==", "=="),
+                (">>", "<<"),
+                ("\\+", "\\+"),
+                ("-", "-"),
+            )
         ),
         _rule(Kind.KEPT, r"\{[A-Za-z_$][\w$.\[\]()'?!:-]{0,100}\}"),
         _rule(Kind.KEPT, _BRACES, is_mdx=True),

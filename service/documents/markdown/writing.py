@@ -2,17 +2,20 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.markdown import blocks, spans
 
 _SPECIAL = re.compile(
-    r"""[\\`*\[~]|<(?=[A-Za-z/!?%]|\Z)|(?<![^\W_])_|_(?![^\W_])|&(?=\#?[A-Za-z0-9]{1,32};)""", re.VERBOSE
+    r"""[\\`*\[~^]|<(?=[A-Za-z/!?%]|\Z)|(?<![^\W_])_|_(?![^\W_])|&(?=\#?[A-Za-z0-9]{1,32};)""", re.VERBOSE
 )
-_TRIGGER = re.compile(r"[$:=^+%{]")  # what might start a construct of `spans`, once all of the line is there
-_BLOCK_START = re.compile(r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|(\d{1,9})[.)](?=\s|\Z))")
+_TRIGGER = re.compile(r"[$:=+%{]")  # what might start a construct of `spans`, once all of the line is there
+_BLOCK_START = re.compile(
+    r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
+)
+_MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])[^$]{1,500}?(?<!\s)\$(?!\d)")  # for some readers, prices among it
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
 _INNER = re.compile("\0(\\d+)\0")
 _EMPHASIS = re.compile(r"[*_~=^+]+")
@@ -24,13 +27,14 @@ class Frame:
     """What surrounds a text.
 
     That is the end of its lines and the start of those after the first; `quote` is the sign that ends the text if there
-    is one, `is_piped` tells that a pipe would end it or make a table of it, `is_mdx` that braces are JavaScript.
+    is one, `pipe` is how a pipe is written where it would end the text or make a table of it. With `is_mdx` braces are
+    JavaScript.
     """
 
     ending: str = "\n"
     prefix: str = ""
     quote: str = ""
-    is_piped: bool = False
+    pipe: str = "|"
     is_mdx: bool = False
 
 
@@ -41,7 +45,7 @@ def plain(frame: Frame, translation: str) -> str:
     text = re.sub(special + r"|&(?=\#?[A-Za-z0-9]{1,32};)", lambda match: "\\" + match[0], text)
     if frame.quote != "]":
         text = text.replace(frame.quote, "\\" + frame.quote).replace("(", r"\(" if frame.quote == ")" else "(")
-    return text.replace("|", r"\|") if frame.is_piped else text
+    return text.replace("|", frame.pipe)
 
 
 def written(inline: InlineText, frame: Frame, translation: str, *inner: str) -> str:
@@ -122,11 +126,13 @@ class _Writer:
 
     def _finished(self) -> str:
         """Return the line, with signs escaped that are no text where they are."""
-        line, is_mdx = self._line, self._frame.is_mdx
-        for number, place in enumerate(self._triggers):
-            place += len(line) - len(self._line)
-            if spans.found(line, place, len(line), is_mdx=is_mdx):
-                line = f"{line[:place]}\\{line[place:]}"
+        is_mdx, output, done = self._frame.is_mdx, [], 0
+        for place in self._triggers:
+            is_construct = spans.found(self._line, place, len(self._line), is_mdx=is_mdx) is not None
+            if is_construct or _MAYBE_MATH.match(self._line, place):
+                output += (self._line[done:place], "\\")
+                done = place
+        line = "".join((*output, self._line[done:]))
         return "\\" + line if self._is_text and blocks.opens(line, is_mdx=is_mdx) else line
 
     def _add_text(self, text: str, following: Piece) -> None:
@@ -138,19 +144,18 @@ class _Writer:
             text = text.replace("]", r"\]")
         if "^" in self._path:
             text = text.replace(" ", r"\ ")
-        if self._frame.is_piped:
-            text = text.replace("|", r"\|")
+        text = text.replace("|", self._frame.pipe)
         if self._frame.quote == '"':
             text = text.replace('"', "&quot;")
         if not self._line:
             self._is_text = True
-            text = text.lstrip() if self._lines else text
+            text = text.lstrip()
             if match := _BLOCK_START.match(text):
                 place = match.end(1) if match[1] else 0
                 text = f"{text[:place]}\\{text[place:]}"
         elif self._line.endswith("]") and text[:1] in ("(", "{", ":"):
             text = "\\" + text
-        if text.endswith(("!", "^")) and following.raw.startswith("["):
+        if text.endswith("!") and following.raw.startswith("["):
             text = f"{text[:-1]}\\{text[-1]}"
         for match in _TRIGGER.finditer(text):
             if not text.endswith("\\", 0, match.start()):
