@@ -67,7 +67,8 @@ _FENCES = (
 )
 _MDX_FENCES = ((_line(r"<[A-Z][\w.]{0,60}(?:[ \t][^<>]*)?"), r">"), (_line(r"\{[^}]*"), r"\}"))
 _MODULE = _line(
-    r"import[ ](?:[\w*{].*[ ]from[ ])?[\"'].*|import[ ]\{|export[ ](?:default|const|let|var|function|async|class|\{|\*).*"
+    r"""import[ ](?:[\w*{].*[ ]from[ ])?["'].*|import[ ]\{
+    |export[ ](?:default|const|let|var|function|async|class|\{|\*).*"""
 )
 _INDENTED = _line(
     r"(?:!!!|\?\?\?\+?|={3}[!+]{0,2})[ \t]+(?P<type>[\w-]+(?:[ \t]+[\w-]+){0,5})?[ \t]*(?:\"(?P<text>.*)\")?"

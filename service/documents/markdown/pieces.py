@@ -22,6 +22,7 @@ _TITLE = re.compile(
 _DESCRIPTION = re.compile(r"!\[([^\[\]\\`<&$*_{]*?)(\|\d+(?:x\d+)?)?\]")
 _ATTRIBUTES = re.compile(ATTRIBUTES, re.VERBOSE)
 _LINE_START = re.compile(r"[|:][ \t]")  # a line of a verse, or a caption of a table
+_LINE_END = re.compile(r"\s\^[A-Za-z0-9-]{1,60}[ ]*\Z")  # the name of a block
 _REFERENCE = re.compile(r"\](?:\[\])?")
 
 
@@ -88,7 +89,9 @@ class _Reader:
             match token.type:
                 case "text" | "text_special":
                     yield Piece(Kind.TEXT, text=token.content)
-                case "softbreak" if _LINE_START.match(self._source, span[1]):
+                case "softbreak" if _LINE_START.match(self._source, span[1]) or _LINE_END.search(
+                    self._source, 0, span[0]
+                ):
                     yield Piece(Kind.BREAK)
                 case "softbreak":
                     yield Piece(Kind.TEXT, text=" ")

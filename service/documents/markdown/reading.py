@@ -55,17 +55,20 @@ class Reader:
             before = token.type if token.markup not in ("=", "-") else "setext"
 
     def _html(self, token: "Token") -> Iterator[Slot]:
+        from service.documents import html  # slow to import, and few documents need it
+
         assert token.map is not None
         first, end = (line + self._skipped for line in token.map)
-        start = self._starts[first]
-        stop = self._starts[end] if end < len(self._starts) else len(self._source)
-        lines = zip(_LINE_END.split(self._source[start:stop]), token.content.split("\n"), strict=False)
-        if all(line.strip() == read.strip() for line, read in lines):
-            from service.documents import html  # slow to import, and few documents need it
-
+        read = token.content.rstrip("\n").split("\n")
+        start = self._before(read[0].strip(), *self._line(first))
+        stop = self._line(min(end, len(self._starts)) - 1)[1]
+        if start is None:
+            start = stop
+        lines = _LINE_END.split(self._source[start:stop])
+        if all(line.strip() == each.strip() for line, each in zip(lines, read, strict=False)) and start < stop:
             yield from html.slots(self._source[start:stop], start, first + 1)
         else:  # signs of a quotation are among its lines
-            self.num_left += has_words(token.content)
+            self.num_left += any(True for _ in html.slots(token.content))
 
     def _slot(self, token: "Token", is_cell: bool, before: str) -> Iterator[Slot]:
         assert token.map is not None
@@ -83,6 +86,7 @@ class Reader:
             prefix=self._prefix(first + 1, lines[1]) if len(lines) > 1 else "",
             quote=token.meta.get(QUOTE, ""),
             pipe=r"\|" if is_cell else "&#124;" if before == "setext" else "|",
+            space="&nbsp;" if "&nbsp;" in token.content else "\u00a0",
             is_mdx=self._is_mdx,
         )
         inner: list[Slot] = []

@@ -72,6 +72,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "$": (
         _rule(Kind.KEPT, r"(?<!\$)\$\$(?!\$)[^$]{1,2000}\$\$(?!\$)"),
         _rule(Kind.KEPT, r"(?<![\w$])\$`[^`\n]{1,500}`\$"),  # GitHub's and GitLab's
+        _rule(Kind.KEPT, r"(?<![\w$])\$(?:[A-Za-z]|[^\s$`]{0,60}[\\^{][^\s$`]{0,60})\$(?=[A-Za-z])"),  # as in $n$th
         _rule(Kind.KEPT, r"(?<![\w$])\$(?![\s$])(?:[^$\\`]|\\.){1,500}?(?<![\s\\])\$(?![\w$])", is_math),
     ),
     "\\": (
@@ -119,7 +120,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "=": (_rule(Kind.OPEN, r"(?<!=)==(?P<text>(?![\s=])(?:[^=\n]|=(?!=)){1,500}(?<!\s))==(?!=)"),),
     "~": (_rule(Kind.OPEN, rf"(?<!~)~(?P<text>(?![\s~])[^~\n]{{1,300}}(?<!\s)){_SPACED_OUT}~(?!~)"),),
     "^": (
-        _rule(Kind.MARK, r"(?<=\s)\^[A-Za-z0-9-]{1,60}\Z"),  # the name of a block (Obsidian)
+        _rule(Kind.MARK, r"(?<=\s)\^[A-Za-z0-9-]{1,60}(?=[ ]*(?:\n|\Z))"),  # the name of a block (Obsidian)
         _rule(Kind.OPEN, r"(?<!\^)\^(?P<text>[^\s^\[]{1,100})\^(?!\^)"),
     ),
     "+": (
@@ -183,27 +184,26 @@ def inline_rule(state: "StateInline", silent: bool) -> bool:
 
 
 def _bracket(state: "StateInline", silent: bool) -> bool:
-    """`[a text]{.class}`, `[a link]({{< ref "a page" >}})`, `^[a note]`."""
+    """`[a text]{.class}`, `[a link]({{< ref "a page" >}})`, `![an image]({{ address }})`, `^[a note]`."""
     source, start = state.src, state.pos
-    if not source.startswith(("[", "^["), start):
+    if not source.startswith(("[", "![", "^["), start):
         return False
-    is_note = source[start] == "^"
-    if not is_note and not _has(state, "]{", "]({"):
+    is_note, opening = source[start] == "^", start + (source[start] != "[")
+    if not is_note and not _has_bracket(state):
         return False
-    label_end = state.md.helpers.parseLinkLabel(state, start + is_note)
-    if label_end < 0:
+    label_end = state.md.helpers.parseLinkLabel(state, opening)
+    match = _AFTER_BRACKET.match(source, label_end, state.posMax) if label_end >= 0 else None
+    if label_end < 0 or (match is None and not is_note):
         return False
-    match = None if is_note else _AFTER_BRACKET.match(source, label_end, state.posMax)
-    if match is None and not is_note:
-        return False
-    _pair(state, (start + 1 + is_note, label_end), match.end() if match else label_end + 1, silent=silent)
+    end = label_end + 1 if is_note or match is None else match.end()
+    _pair(state, (opening + 1, label_end), end, silent=silent)
     return True
 
 
-def _has(state: "StateInline", *signs: str) -> bool:
-    """Return whether a text has any of the signs; looked for once, as there may be many brackets."""
+def _has_bracket(state: "StateInline") -> bool:
+    """Return whether a text has such a bracket; looked for once, as there may be many brackets."""
     if -1 not in state.cache:
-        state.cache[-1] = any(sign in state.src for sign in signs)
+        state.cache[-1] = _AFTER_BRACKET.search(state.src) is not None
     return bool(state.cache[-1])
 
 

@@ -9,15 +9,17 @@ from service.documents.inline import InlineText, Kind, Piece
 from service.documents.markdown import blocks, spans
 
 _SPECIAL = re.compile(
-    r"""[\\`*\[~^]|<(?=[A-Za-z/!?%]|\Z)|(?<![^\W_])_|_(?![^\W_])|&(?=\#?[A-Za-z0-9]{1,32};)""", re.VERBOSE
+    r"""[\\`*\[^]|~(?=~|\Z)|(?<=~)~|\A~|<(?=[A-Za-z/!?%]|\Z)|(?<![^\W_])_|_(?![^\W_])|&(?=\#?[A-Za-z0-9]{1,32};)""",
+    re.VERBOSE,
 )
-_TRIGGER = re.compile(r"[$:=+%{]")  # what might start a construct of `spans`, once all of the line is there
+_TRIGGER = re.compile(r"[$:=+%{~]")  # what might start a construct of `spans`, once all of the line is there
 _BLOCK_START = re.compile(
     r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
 )
 _MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])[^$]{1,500}?(?<!\s)\$(?!\d)")  # for some readers, prices among it
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
 _INNER = re.compile("\0(\\d+)\0")
+_BLANKS = " \t\r\n"
 _EMPHASIS = re.compile(r"[*_~=^+]+")
 _BRACKETLESS = str.maketrans("[]|", "()/")  # for texts of links that know no escapes
 
@@ -27,14 +29,15 @@ class Frame:
     """What surrounds a text.
 
     That is the end of its lines and the start of those after the first; `quote` is the sign that ends the text if there
-    is one, `pipe` is how a pipe is written where it would end the text or make a table of it. With `is_mdx` braces are
-    JavaScript.
+    is one, `pipe` is how a pipe is written where it would end the text or make a table of it. `space` is how
+    a no-break space is written. With `is_mdx` braces are JavaScript.
     """
 
     ending: str = "\n"
     prefix: str = ""
     quote: str = ""
     pipe: str = "|"
+    space: str = "\u00a0"
     is_mdx: bool = False
 
 
@@ -69,12 +72,13 @@ def _tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
     Emphasis of nothing is left out.
     """
     waiting: list[Piece] = []  # starts of pairs without anything in them so far
-    is_spaced = False
+    space = ""
     for piece in pieces:
         text = piece.text if piece.kind is Kind.TEXT else ""
         if piece.kind is Kind.TEXT:
-            is_spaced |= text[:1].isspace()
-            text = text.lstrip() if waiting or is_spaced else text
+            stripped = text.lstrip(_BLANKS)
+            space = space or text[: len(text) - len(stripped)]
+            text = stripped
             if not text:
                 continue
         if piece.kind is Kind.OPEN:
@@ -84,21 +88,21 @@ def _tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
             if waiting and _EMPHASIS.fullmatch(piece.raw):
                 waiting.pop()
                 continue
-            if waiting and is_spaced:
-                yield Piece(Kind.TEXT, text=" ")
-                is_spaced = False
+            if waiting and space:
+                yield Piece(Kind.TEXT, text=space)
+                space = ""
             yield from waiting
             yield piece
         else:
-            if is_spaced:
-                yield Piece(Kind.TEXT, text=" ")
+            if space:
+                yield Piece(Kind.TEXT, text=space)
             yield from waiting
-            stripped = text.rstrip()
+            stripped = text.rstrip(_BLANKS)
             yield piece._replace(text=stripped) if text else piece
-            is_spaced = len(stripped) < len(text)
+            space = text[len(stripped) :]
         waiting = []
-    if is_spaced:
-        yield Piece(Kind.TEXT, text=" ")
+    if space:
+        yield Piece(Kind.TEXT, text=space)
 
 
 class _Writer:
@@ -144,12 +148,12 @@ class _Writer:
             text = text.replace("]", r"\]")
         if "^" in self._path:
             text = text.replace(" ", r"\ ")
-        text = text.replace("|", self._frame.pipe)
+        text = text.replace("|", self._frame.pipe).replace("\u00a0", self._frame.space)
         if self._frame.quote == '"':
             text = text.replace('"', "&quot;")
         if not self._line:
             self._is_text = True
-            text = text.lstrip()
+            text = text.lstrip(_BLANKS)
             if match := _BLOCK_START.match(text):
                 place = match.end(1) if match[1] else 0
                 text = f"{text[:place]}\\{text[place:]}"
