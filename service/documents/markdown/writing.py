@@ -130,7 +130,8 @@ class _Writer:
 
     def _finished(self) -> str:
         """Return the line, with signs escaped that are no text where they are."""
-        is_mdx, output, done = self._frame.is_mdx, [], 0
+        is_mdx, done = self._frame.is_mdx, 0
+        output: list[str] = []
         for place in self._triggers:
             is_construct = spans.found(self._line, place, len(self._line), is_mdx=is_mdx) is not None
             if is_construct or _MAYBE_MATH.match(self._line, place):
