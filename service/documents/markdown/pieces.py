@@ -22,6 +22,7 @@ _TITLE = re.compile(
 _DESCRIPTION = re.compile(r"!\[([^\[\]\\`<&$*_{]*?)(\|\d+(?:x\d+)?)?\]")
 _ATTRIBUTES = re.compile(ATTRIBUTES, re.VERBOSE)
 _LINE_START = re.compile(r"[|:][ \t]")  # a line of a verse, or a caption of a table
+_NO_SIGN = re.compile(r"[^\s,;:/+-]")  # what would be escaped, or translated
 _LINE_END = re.compile(r"\s\^[A-Za-z0-9-]{1,60}[ ]*\Z")  # the name of a block
 _REFERENCE = re.compile(r"\](?:\[\])?")
 
@@ -51,26 +52,44 @@ def sentence(block: "Token", *, is_cell: bool, has_inner: bool = True) -> Senten
     """Return the pieces of a block's text; in a cell of a table, pipes in markup are escaped."""
     reader = _Reader(block.content, is_cell, has_inner)
     pieces: list[Piece] = []
+    openings: list[int] = []
     for piece in reader.pieces(block):
-        last = pieces[-1] if pieces else None
-        if len(pieces) > 1 and _is_glued(pieces[-2:], piece):
-            sign, first = pieces.pop(), pieces.pop()
-            pieces.append(Piece(Kind.KEPT, first.raw + sign.text + piece.raw, first.text + sign.text + piece.text))
-        elif last and last.kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
-            pieces[-1] = last._replace(raw=last.raw + piece.raw)
+        first = len(pieces)
+        if piece.kind is Kind.OPEN:
+            openings.append(first)
+        elif piece.kind is Kind.CLOSE and openings:
+            first = openings.pop()
+        elif _is_glued(pieces[-2:], piece):
+            first -= 2
+        whole = [*pieces[first:], piece]
+        if len(whole) > 1 and _is_kept(whole):
+            pieces[first:] = [Piece(Kind.KEPT, *("".join(each) for each in zip(*map(_shown, whole), strict=True)))]
+        elif pieces and pieces[-1].kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
+            pieces[-1] = pieces[-1]._replace(raw=pieces[-1].raw + piece.raw)
         else:
             pieces.append(piece)
     return Sentence(pieces, reader.inner)
 
 
 def _is_glued(before: list[Piece], piece: Piece) -> bool:
-    """Return whether two kept pieces have only signs between them, as in `<kbd>Ctrl</kbd>+<kbd>S</kbd>`."""
-    first, sign = before
+    """Return whether a kept piece and the one before have only a sign between them: `<kbd>Ctrl</kbd>+<kbd>S</kbd>`."""
+    return [each.kind for each in (*before, piece)] == [Kind.KEPT, Kind.TEXT, Kind.KEPT] and re.fullmatch(
+        r"[+/-]{1,3}", before[1].text
+    ) is not None
+
+
+def _is_kept(pieces: list[Piece]) -> bool:
+    """Return whether there is nothing to translate among pieces of which some are kept: they stay together."""
+    kinds = {piece.kind for piece in pieces}
     return (
-        first.kind is piece.kind is Kind.KEPT
-        and sign.kind is Kind.TEXT
-        and bool(re.fullmatch(r"[+/-]{1,3}", sign.text))
+        Kind.KEPT in kinds
+        and kinds <= {Kind.KEPT, Kind.TEXT, Kind.OPEN, Kind.CLOSE}
+        and not any(piece.kind is Kind.TEXT and _NO_SIGN.search(piece.text) for piece in pieces)
     )
+
+
+def _shown(piece: Piece) -> tuple[str, str]:
+    return piece.raw or piece.text, piece.text
 
 
 class _Reader:

@@ -16,7 +16,7 @@ _TRIGGER = re.compile(r"[$:=+%{~]")  # what might start a construct of `spans`, 
 _BLOCK_START = re.compile(
     r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
 )
-_MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])[^$]{1,500}?(?<!\s)\$(?!\d)")  # for some readers, prices among it
+_MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])(?:[^$]|\$\d){1,500}?(?<!\s)\$(?!\d)")  # to some readers, as prices
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
 _INNER = re.compile("\0(\\d+)\0")
 _BLANKS = " \t\r\n"
@@ -200,6 +200,8 @@ def _is_seen(raw: str, before: str, after: str) -> bool:
     """Return whether a construct of the table is seen as one between two signs."""
     if raw.startswith("`"):
         return before != "`" and not after.startswith("`")
+    if sign := _EMPHASIS.match(raw):
+        return not any(_needs_space(sign[0], outside, "`") for outside in (before, after))
     if spans.ends(raw) != len(raw):
         return True
     return spans.ends(before + raw + after, len(before)) == len(before) + len(raw)
