@@ -103,7 +103,7 @@ def block_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    token = state.push("kept_block", "", 0)
+    token = state.push("kept_block", "", 1)  # which counts as nesting, whose depth is limited
     token.map = [first, block.following]
     token.content = block.match[0]
     groups = block.match.groupdict()
@@ -114,7 +114,7 @@ def block_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
         state.blkIndent, state.parentType = block.indent, "admonition"
         state.md.block.tokenize(state, first + 1, end)
         state.blkIndent, state.parentType = outer, kind
-        state.push("kept_block_close", "", 0)
+    state.push("kept_block_close", "", -1)
     state.line = max(block.following, state.line if block.indent else 0)
     return True
 

@@ -44,7 +44,7 @@ def _slots(source: str, end: int, is_toml: bool, keys: set[str]) -> Iterator[Slo
             continue
         place = f"line {number}"
         if not is_toml and _BLOCK.match(match["value"]):
-            yield from _block(starts[number:], indent, match["value"].startswith(">"), number + 1)
+            yield from _block(starts, number, indent, match["value"].startswith(">"))
         else:
             yield from _scalar(match["value"], start + match.start("value"), is_toml, place)
 
@@ -75,10 +75,11 @@ def _scalar(value: str, start: int, is_toml: bool, place: str) -> Iterator[Slot]
         yield Slot(start, start + match.end(), DocumentText(text, MimeType.TEXT, place), write)
 
 
-def _block(lines: Sequence[tuple[int, str]], indent: int, is_folded: bool, number: int) -> Iterator[Slot]:
+def _block(lines: Sequence[tuple[int, str]], number: int, indent: int, is_folded: bool) -> Iterator[Slot]:
     """Yield the texts of a block scalar: its paragraphs if its lines are folded, else its lines."""
     run: list[tuple[int, str]] = []
-    for start, line in (*lines, (0, "")):
+    for index in range(number, len(lines)):
+        start, line = lines[index]
         is_in = len(line) - len(line.lstrip(" ")) > indent
         if is_in and line.strip():
             run.append((start + len(line) - len(line.lstrip()), line.strip()))
@@ -86,11 +87,10 @@ def _block(lines: Sequence[tuple[int, str]], indent: int, is_folded: bool, numbe
             text = " ".join(each for _, each in run)
             first, last = run[0][0], run[-1][0] + len(run[-1][1])
             if has_words(text):
-                yield Slot(first, last, DocumentText(text, MimeType.TEXT, f"line {number}"), _on_one_line)
+                yield Slot(first, last, DocumentText(text, MimeType.TEXT, f"line {index + 1}"), _on_one_line)
             run = []
         if not is_in and line.strip():
             return
-        number += 1
 
 
 def _on_one_line(text: str) -> str:

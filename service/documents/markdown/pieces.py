@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,17 @@ _TITLE = re.compile(
 _DESCRIPTION = re.compile(r"!\[([^\[\]\\`<&$*_{]*?)(\|\d+(?:x\d+)?)?\]")
 _ATTRIBUTES = re.compile(ATTRIBUTES, re.VERBOSE)
 _LINE_START = re.compile(r"[|:][ \t]")  # a line of a verse, or a caption of a table
+_MAX_NAME = 80
 _NO_SIGN = re.compile(r"[^\s,;:/+-]")  # what would be escaped, or translated
+_SIGN = re.compile(r"[+/-]{1,3}")
+_RAISED = re.compile(r"<su[bp][\s>]", re.IGNORECASE)
+_SHORT = re.compile(r"(?!.*[^\W\d_]{4})\S{1,12}")
+_MAX_RAISED = 12  # pieces
+_FORMULA = re.compile(
+    r"(?<![^\W_])(?:[^\W_]{1,2}|(?=[^\W_]*[^\W\d_a-z])(?=[^\W_]*[A-Z0-9][^\W_]*[A-Z0-9])[^\W_]{1,20}|\d{1,20})\Z"
+)
+_FORMULA_END = re.compile(r"(?:[~^]|</su[bp]\s*>)[^\W_]*\Z", re.IGNORECASE)
+_WORD_START = re.compile(r"\A[^\W_]+")
 _LINE_END = re.compile(r"\s\^[A-Za-z0-9-]{1,60}[ ]*\Z")  # the name of a block
 _REFERENCE = re.compile(r"\](?:\[\])?")
 
@@ -51,45 +61,78 @@ class Sentence:
 def sentence(block: "Token", *, is_cell: bool, has_inner: bool = True) -> Sentence:
     """Return the pieces of a block's text; in a cell of a table, pipes in markup are escaped."""
     reader = _Reader(block.content, is_cell, has_inner)
-    pieces: list[Piece] = []
+    return Sentence(_joined(reader.pieces(block)), reader.inner)
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the pieces with those joined of which none can move: they are one that stays as it is.
+
+    These are markup with nothing but kept text in it, signs and notes that are raised or lowered, lists of attributes
+    with what they belong to, and kept text with only a sign between, as in `<kbd>Ctrl</kbd>+<kbd>S</kbd>`.
+    """
+    done: list[Piece] = []
     openings: list[int] = []
-    for piece in reader.pieces(block):
-        first = len(pieces)
+    num_fixed = 0  # pieces up to the last one with something to translate
+    for piece in pieces:
+        first = len(done)
         if piece.kind is Kind.OPEN:
             openings.append(first)
         elif piece.kind is Kind.CLOSE and openings:
             first = openings.pop()
-        elif _is_glued(pieces[-2:], piece):
+        elif first > 1 and piece.kind is done[-2].kind is Kind.KEPT and _SIGN.fullmatch(done[-1].text):
             first -= 2
-        whole = [*pieces[first:], piece]
-        if len(whole) > 1 and _is_kept(whole):
-            pieces[first:] = [Piece(Kind.KEPT, *("".join(each) for each in zip(*map(_shown, whole), strict=True)))]
-        elif pieces and pieces[-1].kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
-            pieces[-1] = pieces[-1]._replace(raw=pieces[-1].raw + piece.raw)
-        else:
-            pieces.append(piece)
-    return Sentence(pieces, reader.inner)
+        done.append(piece)
+        if (
+            piece.kind is Kind.TEXT
+            and len(done) > 1
+            and done[-2].kind is Kind.KEPT
+            and _FORMULA_END.search(done[-2].raw)
+        ):
+            rest = _WORD_START.sub("", piece.text)
+            word = piece.text[: len(piece.text) - len(rest)]
+            done[-2:] = [done[-2]._replace(raw=done[-2].raw + word, text=done[-2].text + word), *_text(rest)]
+        elif len(done) > 1 and done[-2].kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
+            done[-2:] = [done[-2]._replace(raw=done[-2].raw + piece.raw)]
+        elif (
+            first < len(done) - 1
+            and first > 0
+            and _is_raised(done[first], done[-1])
+            and len(done) - first < _MAX_RAISED
+        ):
+            _join_raised(done, first)
+        elif first < len(done) - 1 and first >= num_fixed and any(each.kind is Kind.KEPT for each in done[first:]):
+            done[first:] = [_one(Kind.KEPT, done[first:])]
+        is_free = piece.kind in (Kind.KEPT, Kind.OPEN, Kind.CLOSE) or not (piece.raw or _NO_SIGN.search(piece.text))
+        num_fixed = num_fixed if is_free else len(done)
+    return done
 
 
-def _is_glued(before: list[Piece], piece: Piece) -> bool:
-    """Return whether a kept piece and the one before have only a sign between them: `<kbd>Ctrl</kbd>+<kbd>S</kbd>`."""
-    return [each.kind for each in (*before, piece)] == [Kind.KEPT, Kind.TEXT, Kind.KEPT] and re.fullmatch(
-        r"[+/-]{1,3}", before[1].text
-    ) is not None
+def _is_raised(opening: Piece, closing: Piece) -> bool:
+    return closing.kind is Kind.CLOSE and (opening.raw in ("~", "^") or _RAISED.match(opening.raw) is not None)
 
 
-def _is_kept(pieces: list[Piece]) -> bool:
-    """Return whether there is nothing to translate among pieces of which some are kept: they stay together."""
-    kinds = {piece.kind for piece in pieces}
-    return (
-        Kind.KEPT in kinds
-        and kinds <= {Kind.KEPT, Kind.TEXT, Kind.OPEN, Kind.CLOSE}
-        and not any(piece.kind is Kind.TEXT and _NO_SIGN.search(piece.text) for piece in pieces)
-    )
+def _join_raised(done: list[Piece], first: int) -> None:
+    """Join a raised sign with the word before, if that is one of a formula; else it is a mark at that word."""
+    raised = done[first:]
+    text = "".join(piece.text for piece in raised)
+    before = done[first - 1]
+    if any(piece.kind not in (Kind.TEXT, Kind.OPEN, Kind.CLOSE) for piece in raised) or not _SHORT.fullmatch(text):
+        return
+    if before.kind is Kind.KEPT and _FORMULA_END.search(before.raw):
+        done[first - 1 :] = [_one(Kind.KEPT, done[first - 1 :])]
+    elif before.kind is Kind.TEXT and (match := _FORMULA.search(before.text)):
+        word = Piece(Kind.KEPT, match[0], match[0])
+        done[first - 1 :] = [*_text(before.text[: match.start()]), _one(Kind.KEPT, [word, *raised])]
+    elif not before.text[-1:].isspace():
+        done[first:] = [_one(Kind.MARK, raised)]
 
 
-def _shown(piece: Piece) -> tuple[str, str]:
-    return piece.raw or piece.text, piece.text
+def _text(text: str) -> list[Piece]:
+    return [Piece(Kind.TEXT, text=text)] if text else []
+
+
+def _one(kind: Kind, pieces: Sequence[Piece]) -> Piece:
+    return Piece(kind, "".join(each.raw or each.text for each in pieces), "".join(each.text for each in pieces))
 
 
 class _Reader:
@@ -108,9 +151,7 @@ class _Reader:
             match token.type:
                 case "text" | "text_special":
                     yield Piece(Kind.TEXT, text=token.content)
-                case "softbreak" if _LINE_START.match(self._source, span[1]) or _LINE_END.search(
-                    self._source, 0, span[0]
-                ):
+                case "softbreak" if self._is_kept_line_end(*span):
                     yield Piece(Kind.BREAK)
                 case "softbreak":
                     yield Piece(Kind.TEXT, text=" ")
@@ -135,6 +176,10 @@ class _Reader:
                     yield Piece(token.meta[KIND], raw, shown)
                 case _:
                     yield Piece(Kind.OPEN if token.nesting > 0 else Kind.CLOSE, raw or token.markup)
+
+    def _is_kept_line_end(self, start: int, end: int) -> bool:
+        before = max(0, start - _MAX_NAME)
+        return bool(_LINE_START.match(self._source, end) or _LINE_END.search(self._source, before, start))
 
     def _raw(self, start: int, end: int, texts: Sequence[Inner] = ()) -> str:
         """Return a stretch of the source, on one line, with signs of the texts in it."""

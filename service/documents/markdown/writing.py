@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.markdown import blocks, spans
@@ -105,6 +106,24 @@ def _tight(pieces: Iterable[Piece]) -> Iterator[Piece]:
         yield Piece(Kind.TEXT, text=space)
 
 
+class _Within(NamedTuple):
+    """The pairs around a text: the sign of the innermost, and what they all ask of it."""
+
+    sign: str
+    has_brackets: bool = False
+    knows_no_escapes: bool = False
+    is_raised: bool = False
+
+    def and_in(self, sign: str) -> "_Within":
+        """Return this with one more pair, inside of the others."""
+        return _Within(
+            sign,
+            self.has_brackets or sign.endswith("["),
+            self.knows_no_escapes or sign.startswith(("[[", ":")),
+            self.is_raised or sign == "^",
+        )
+
+
 class _Writer:
     """Writes one text. What is written depends on what is before and after it, so all is put on a line in order."""
 
@@ -115,7 +134,7 @@ class _Writer:
         self._line = ""
         self._is_text = False  # the line starts with a text
         self._triggers: list[int] = []  # places in the line
-        self._path: list[str] = ["["] if frame.quote == "]" else []  # pairs that are open
+        self._path = [_Within("", has_brackets=frame.quote == "]")]  # pairs that are open
 
     def written(self) -> str:
         for piece, following in zip(self._pieces, self._pieces[1:], strict=False):
@@ -142,12 +161,13 @@ class _Writer:
 
     def _add_text(self, text: str, following: Piece) -> None:
         text = _LINE_ENDS.sub(" ", text)
-        if any(each.startswith(("[[", ":")) for each in self._path):
+        within = self._path[-1]
+        if within.knows_no_escapes:
             text = text.translate(_BRACKETLESS)
         text = _SPECIAL.sub(lambda match: "\\" + match[0], text)
-        if any(each.endswith("[") for each in self._path):
+        if within.has_brackets:
             text = text.replace("]", r"\]")
-        if "^" in self._path:
+        if within.is_raised:
             text = text.replace(" ", r"\ ")
         text = text.replace("|", self._frame.pipe).replace("\u00a0", self._frame.space)
         if self._frame.quote == '"':
@@ -174,12 +194,13 @@ class _Writer:
             self._is_text = False
         match piece.kind:
             case Kind.OPEN:
-                is_first = not self._path or not self._line.endswith(self._path[-1])
+                is_first = not self._path[-1].sign or not self._line.endswith(self._path[-1].sign)
                 if is_first and _needs_space(raw, self._line[-1:], after):
                     raw = " " + raw
-                self._path.append(piece.raw)
+                self._path.append(self._path[-1].and_in(piece.raw))
             case Kind.CLOSE:
-                del self._path[-1:]
+                if len(self._path) > 1:
+                    self._path.pop()
                 if following.kind is not Kind.CLOSE and _needs_space(raw, after, self._line[-1:]):
                     raw += " "
             case _ if not _is_seen(raw, self._line[-1:], after):
