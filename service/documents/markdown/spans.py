@@ -43,15 +43,20 @@ _AFTER_BRACKET = re.compile(
 
 
 class Rule(NamedTuple):
-    """A construct: of the kind `OPEN` are pairs, whose pattern has the group `text` for what is between."""
+    """A construct: of the kind `OPEN` are pairs, whose pattern has the group `text` for what is between.
 
-    kind: Kind
+    Tags have no kind here: markdown-it's token of a tag stands for them.
+    """
+
+    kind: Kind | None
     pattern: re.Pattern[str]
     accepts: Callable[[str], bool] | None = None
     is_mdx: bool = False  # only where braces are JavaScript
 
 
-def _rule(kind: Kind, pattern: str, accepts: Callable[[str], bool] | None = None, *, is_mdx: bool = False) -> Rule:
+def _rule(
+    kind: Kind | None, pattern: str, accepts: Callable[[str], bool] | None = None, *, is_mdx: bool = False
+) -> Rule:
     return Rule(kind, re.compile(pattern, re.DOTALL | re.VERBOSE), accepts, is_mdx)
 
 
@@ -107,6 +112,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         _rule(Kind.MARK, r"\[\^[^\]\s]{1,100}\]"),
         _rule(Kind.KEPT, r"\[\[[^\[\]|\n]{1,200}\]\]"),
         _rule(Kind.OPEN, r"\[\[[^\[\]|\n]{1,200}\|(?P<text>[^\[\]|\n]{1,300})\]\]"),
+        _rule(Kind.KEPT, r"\[\[[^\[\]\n]{1,300}\]\]"),
         _rule(Kind.MARK, r"\[(?:[^\[\]\n@]{0,100}[\s;-])?-?@[\w{][^\[\]\n]{0,200}\](?![(\[{:])"),
     ),
     "!": (_rule(Kind.MARK, r"!\[\[[^\[\]\n]{1,300}\]\]"),),
@@ -134,6 +140,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         _rule(Kind.MARK, r"<%.{0,500}?%>"),
         _rule(Kind.KEPT, _KEPT_ELEMENT),
         _rule(Kind.MARK, _OPAQUE_ELEMENT),
+        _rule(None, JSX_TAG, is_mdx=True),
     ),
     "h": (_rule(Kind.KEPT, r"(?<![A-Za-z0-9])https?://[^\s<>|\[\]`\"{}]{0,2000}[^\s<>|\[\]`\"{}?!.,:;*_~')]/?\)?"),),
     "w": (_rule(Kind.KEPT, r"(?<![A-Za-z0-9])www\.[^\s<>|\[\]`\"{}]{0,2000}[^\s<>|\[\]`\"{}?!.,:;*_~')]/?\)?"),),
@@ -142,7 +149,7 @@ STOPS = r"(?<![A-Za-z0-9])(?:https?://|www\.)|(?:\A|(?<=\n))\|[ \t]"
 """Where the parser has to stop in a text beside at punctuation."""
 
 
-def found(source: str, position: int, end: int, *, is_mdx: bool) -> tuple[Kind, re.Match[str]] | None:
+def found(source: str, position: int, end: int, *, is_mdx: bool) -> tuple[Kind | None, re.Match[str]] | None:
     """Return what construct starts at a position of a text that ends at `end`."""
     for rule in RULES.get(source[position], ()):
         if rule.is_mdx and not is_mdx:
@@ -177,7 +184,7 @@ def inline_rule(state: "StateInline", silent: bool) -> bool:
         return True
     state.pos = _end(match)
     if not silent:
-        token = state.push(KEPT, "", 0)
+        token = state.push(KEPT if kind else "html_inline", "", 0)
         token.content = state.src[start : state.pos]
         token.meta = {SPAN: (start, state.pos), KIND: kind}
     return True
