@@ -47,6 +47,8 @@ def plain(frame: Frame, translation: str) -> str:
     text = " ".join(translation.replace("\0", "").split())
     special = r"[\\\[\]<`*_~$^{]" if frame.quote == "]" else r"[\\<`$]"
     text = re.sub(special + r"|&(?=\#?[A-Za-z0-9]{1,32};)", lambda match: "\\" + match[0], text)
+    if text.endswith("\\"):  # some parsers take the next quotation mark for escaped
+        text = text.removesuffix("\\\\") + "&#92;"
     if frame.quote != "]":
         text = text.replace(frame.quote, "\\" + frame.quote).replace("(", r"\(" if frame.quote == ")" else "(")
     return text.replace("|", frame.pipe)

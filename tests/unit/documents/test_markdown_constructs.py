@@ -135,7 +135,7 @@ def test_markup_is_seen_wherever_a_translator_puts_it(source: bytes, translation
 INLINE = (
     *("one word ", "*two* ", "**three four** ", "`five` ", "[six](y) ", "[seven **x** `e`](y 'z') ", "![nine ten](z) "),
     *('![pic](z "A title") ', "<b>eleven</b> ", "<http://x.y> ", "_thirteen_, ", "\\* ", "&lt; ", "~~gone~~ ", "[^1] "),
-    *("<br> ", "<br/>", "a_b_c ", "***both*** ", "*a **b** c* ", "<!-- d --> ", "$x_1*y$ ", "$5 and ", "\\(a+b\\) "),
+    *("<br> ", "<br/> ", "a_b_c ", "***both*** ", "*a **b** c* ", "<!-- d --> ", "a $x_1*y$ ", "$5 and ", "\\(a+b\\) "),
     *("==marked== ", "H~2~O ", "x^2^ ", "[[Page]] ", ":smile: ", "[label text][ref] ", "[Ref][] ", "[ref] ", "![Ref] "),
     *(
         "[span words]{.cls} ",
