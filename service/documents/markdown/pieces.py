@@ -2,13 +2,14 @@
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from service.documents.document import has_words
 from service.documents.inline import Kind, Piece
-from service.documents.markdown.spans import ATTRIBUTES, KEPT, KIND, SPAN
+from service.documents.markdown.joining import joined
+from service.documents.markdown.spans import KEPT, KIND, SPAN
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -20,20 +21,9 @@ _TITLE = re.compile(
     r"""[ \t\n](?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|\(((?:[^()\\]|\\.)*)\))[ \t\n]*\)\Z""", re.DOTALL
 )
 _DESCRIPTION = re.compile(r"!\[([^\[\]\\`<&$*_{]*?)(\|\d+(?:x\d+)?)?\]")
-_ATTRIBUTES = re.compile(ATTRIBUTES, re.VERBOSE)
 _LINE_START = re.compile(r"[|:][ \t]")  # a line of a verse, or a caption of a table
-_MAX_NAME = 80
-_NO_SIGN = re.compile(r"[^\s,;:/+-]")  # what would be escaped, or translated
-_SIGN = re.compile(r"[+/-]{1,3}")
-_RAISED = re.compile(r"<su[bp][\s>]", re.IGNORECASE)
-_SHORT = re.compile(r"(?!.*[^\W\d_]{4})\S{1,12}")
-_MAX_RAISED = 12  # pieces
-_FORMULA = re.compile(
-    r"(?<![^\W_])(?:[^\W_]{1,2}|(?=[^\W_]*[^\W\d_a-z])(?=[^\W_]*[A-Z0-9][^\W_]*[A-Z0-9])[^\W_]{1,20}|\d{1,20})\Z"
-)
-_FORMULA_END = re.compile(r"(?:[~^]|</su[bp]\s*>)[^\W_]*\Z", re.IGNORECASE)
-_WORD_START = re.compile(r"\A[^\W_]+")
 _LINE_END = re.compile(r"\s\^[A-Za-z0-9-]{1,60}[ ]*\Z")  # the name of a block
+_MAX_NAME = 80
 _REFERENCE = re.compile(r"\](?:\[\])?")
 
 
@@ -61,78 +51,7 @@ class Sentence:
 def sentence(block: "Token", *, is_cell: bool, has_inner: bool = True) -> Sentence:
     """Return the pieces of a block's text; in a cell of a table, pipes in markup are escaped."""
     reader = _Reader(block.content, is_cell, has_inner)
-    return Sentence(_joined(reader.pieces(block)), reader.inner)
-
-
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return the pieces with those joined of which none can move: they are one that stays as it is.
-
-    These are markup with nothing but kept text in it, signs and notes that are raised or lowered, lists of attributes
-    with what they belong to, and kept text with only a sign between, as in `<kbd>Ctrl</kbd>+<kbd>S</kbd>`.
-    """
-    done: list[Piece] = []
-    openings: list[int] = []
-    num_fixed = 0  # pieces up to the last one with something to translate
-    for piece in pieces:
-        first = len(done)
-        if piece.kind is Kind.OPEN:
-            openings.append(first)
-        elif piece.kind is Kind.CLOSE and openings:
-            first = openings.pop()
-        elif first > 1 and piece.kind is done[-2].kind is Kind.KEPT and _SIGN.fullmatch(done[-1].text):
-            first -= 2
-        done.append(piece)
-        if (
-            piece.kind is Kind.TEXT
-            and len(done) > 1
-            and done[-2].kind is Kind.KEPT
-            and _FORMULA_END.search(done[-2].raw)
-        ):
-            rest = _WORD_START.sub("", piece.text)
-            word = piece.text[: len(piece.text) - len(rest)]
-            done[-2:] = [done[-2]._replace(raw=done[-2].raw + word, text=done[-2].text + word), *_text(rest)]
-        elif len(done) > 1 and done[-2].kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
-            done[-2:] = [done[-2]._replace(raw=done[-2].raw + piece.raw)]
-        elif (
-            first < len(done) - 1
-            and first > 0
-            and _is_raised(done[first], done[-1])
-            and len(done) - first < _MAX_RAISED
-        ):
-            _join_raised(done, first)
-        elif first < len(done) - 1 and first >= num_fixed and any(each.kind is Kind.KEPT for each in done[first:]):
-            done[first:] = [_one(Kind.KEPT, done[first:])]
-        is_free = piece.kind in (Kind.KEPT, Kind.OPEN, Kind.CLOSE) or not (piece.raw or _NO_SIGN.search(piece.text))
-        num_fixed = num_fixed if is_free else len(done)
-    return done
-
-
-def _is_raised(opening: Piece, closing: Piece) -> bool:
-    return closing.kind is Kind.CLOSE and (opening.raw in ("~", "^") or _RAISED.match(opening.raw) is not None)
-
-
-def _join_raised(done: list[Piece], first: int) -> None:
-    """Join a raised sign with the word before, if that is one of a formula; else it is a mark at that word."""
-    raised = done[first:]
-    text = "".join(piece.text for piece in raised)
-    before = done[first - 1]
-    if any(piece.kind not in (Kind.TEXT, Kind.OPEN, Kind.CLOSE) for piece in raised) or not _SHORT.fullmatch(text):
-        return
-    if before.kind is Kind.KEPT and _FORMULA_END.search(before.raw):
-        done[first - 1 :] = [_one(Kind.KEPT, done[first - 1 :])]
-    elif before.kind is Kind.TEXT and (match := _FORMULA.search(before.text)):
-        word = Piece(Kind.KEPT, match[0], match[0])
-        done[first - 1 :] = [*_text(before.text[: match.start()]), _one(Kind.KEPT, [word, *raised])]
-    elif not before.text[-1:].isspace():
-        done[first:] = [_one(Kind.MARK, raised)]
-
-
-def _text(text: str) -> list[Piece]:
-    return [Piece(Kind.TEXT, text=text)] if text else []
-
-
-def _one(kind: Kind, pieces: Sequence[Piece]) -> Piece:
-    return Piece(kind, "".join(each.raw or each.text for each in pieces), "".join(each.text for each in pieces))
+    return Sentence(joined(reader.pieces(block)), reader.inner)
 
 
 class _Reader:

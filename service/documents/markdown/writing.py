@@ -18,6 +18,7 @@ _BLOCK_START = re.compile(
     r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
 )
 _MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])(?:[^$]|\$\d){1,500}?(?<!\s)\$(?!\d)")  # to some readers, as prices
+_LINE_OF_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])")  # that may end in another line
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
 _INNER = re.compile("\0(\\d+)\0")
 _BLANKS = " \t\r\n"
@@ -132,6 +133,9 @@ class _Writer:
     def __init__(self, frame: Frame, pieces: Iterable[Piece]) -> None:
         self._frame = frame
         self._pieces = [*pieces, Piece(Kind.TEXT)]
+        self._is_split = any(each.kind is Kind.BREAK for each in self._pieces) and (
+            sum(each.text.count("$") for each in self._pieces if each.kind is Kind.TEXT) > 1
+        )
         self._lines: list[str] = []
         self._line = ""
         self._is_text = False  # the line starts with a text
@@ -155,7 +159,7 @@ class _Writer:
         output: list[str] = []
         for place in self._triggers:
             is_construct = spans.found(self._line, place, len(self._line), is_mdx=is_mdx) is not None
-            if is_construct or _MAYBE_MATH.match(self._line, place):
+            if is_construct or (_LINE_OF_MATH if self._is_split else _MAYBE_MATH).match(self._line, place):
                 output += (self._line[done:place], "\\")
                 done = place
         line = "".join((*output, self._line[done:]))
