@@ -120,6 +120,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ":": (
         _rule(Kind.MARK, r"(?:\A|(?<=\n)):[ \t]+"),  # a caption of a table (Pandoc)
         _rule(Kind.OPEN, r"(?<![\w:]):[A-Za-z][\w-]{0,40}\[(?P<text>[^\[\]\n]{1,300})\](?:\{[^{}\n]{0,300}\})?"),
+        _rule(Kind.KEPT, r"(?<![\w:]):[A-Za-z][\w-]{0,40}\{[^{}\n]{1,300}\}"),
         _rule(Kind.KEPT, r"(?<![\w:]):[\w-]{1,40}:`[^`\n]{1,300}`"),  # a role of reStructuredText
         _rule(Kind.KEPT, r"(?<![\w:]):[+\w-]{0,60}[A-Za-z+-][+\w-]{0,60}:(?!:)"),
     ),

@@ -31,8 +31,9 @@ class Frame:
     """What surrounds a text.
 
     That is the end of its lines and the start of those after the first; `quote` is the sign that ends the text if there
-    is one, `pipe` is how a pipe is written where it would end the text or make a table of it. `space` is how
-    a no-break space is written. With `is_mdx` braces are JavaScript.
+    is one, `pipe` is how a pipe is written where it would end the text or make a table of it. `space` is how a
+    no-break space is written. With `is_line` the text starts a line, where signs start blocks; with `is_mdx` braces are
+    JavaScript.
     """
 
     ending: str = "\n"
@@ -40,6 +41,7 @@ class Frame:
     quote: str = ""
     pipe: str = "|"
     space: str = "\u00a0"
+    is_line: bool = True
     is_mdx: bool = False
 
 
@@ -179,9 +181,9 @@ class _Writer:
         if self._frame.quote == '"':
             text = text.replace('"', "&quot;")
         if not self._line:
-            self._is_text = True
+            self._is_text = self._frame.is_line or bool(self._lines)
             text = text.lstrip(_BLANKS)
-            if match := _BLOCK_START.match(text):
+            if self._is_text and (match := _BLOCK_START.match(text)):
                 place = match.end(1) if match[1] else 0
                 text = f"{text[:place]}\\{text[place:]}"
         elif self._line.endswith("]") and text[:1] in ("(", "{", ":"):

@@ -6,7 +6,7 @@ from html import escape
 import pytest
 from cmarkgfm import markdown_to_html_with_extensions
 from cmarkgfm.cmark import Options
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -134,11 +134,13 @@ def test_line_ends_of_windows_stay() -> None:
     assert translated(open_document("a.md", source)) == b"# A\r\n\r\nB C\r\n\r\n- D\r\n"
 
 
+@settings(deadline=None)
 @given(st.text("ab *_`[](){}<>!#-+=|\\&;:~.1\n\t\r\"'/^", max_size=80))
 def test_the_same_texts_give_the_same_file(source: str) -> None:
     assert unchanged(open_document("a.md", source.encode())) == source.encode()
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("abc *_`[]()!-1.<>&\\", min_size=1, max_size=20), min_size=1, max_size=3))
 def test_any_text_written_as_a_translation_is_read_as_that_text(words: list[str]) -> None:
     translation = " ".join(" ".join(words).split())
@@ -164,6 +166,7 @@ BLOCKS = st.tuples(st.sampled_from(["", "# ", "> ", "- ", "1. ", "> - ", "- [ ] 
 )
 
 
+@settings(deadline=None)  # the first one compiles the table of constructs
 @given(st.lists(BLOCKS, max_size=4).map("\n\n".join))
 def test_the_structure_stays_whatever_it_is(source: str) -> None:
     # GitHub's parser ends a quotation before a line of a tag only, such as "> one\n<br>", as the standard once said.
