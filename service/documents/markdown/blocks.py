@@ -6,7 +6,7 @@ Each stays as it is, but for a title in it. Sources: see `spans.py`.
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from service.documents.markdown.spans import ATTRIBUTES, JSX_TAG
+from service.documents.markdown.spans import ATTRIBUTES, JSX_TAG, compiled
 
 if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock
@@ -19,62 +19,53 @@ INTERRUPTED = ["paragraph", "reference", "blockquote", "list", "footnote_def"]
 """The rules whose blocks end at such a line."""
 
 _TEMPLATE_TAG = r"(?>\{%.{1,1000}?%\}|\{\{[<%#/!].{1,1000}?\}\}|\{\#.{1,500}?\#\}|\{/\*.{0,1000}?\*/\})"
-
-
-def _line(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.VERBOSE)
-
-
 # Whole lines, with the group `text` for a title.
 _LINES = (
-    _line(r":{2,}[ \t]*(?:\{[^{}]{0,300}\}|[\w+-]{1,60})?(?:[ \t]*:{3,})?"),
-    _line(r":{2,}[ \t]*[\w-]{1,60}\[(?P<text>[^\[\]]{1,500})\][ \t]*(?:\{[^{}]{0,300}\})?"),
-    _line(r":{2,}[\w-]{1,60}\{[^{}]{0,300}\}"),
-    _line(r":{3,}[ \t]*[\w-]{1,60}[ \t]+(?P<text>[^\s{:][^{}]{0,500}?)(?:[ \t]*\{[^{}]{0,300}\})?"),
-    _line(r":{3,}[ \t]*[\w-]{1,60}[ \t]+\{[^{}]{0,300}\}"),
-    _line(r"/{3,}(?:[ \t]*[\w-]{1,60}(?:[ \t]*\|[ \t]*(?P<text>\S.{0,500}))?)?"),
-    _line(r"\*\[[^\[\]]{1,200}\]:[ \t]+(?P<text>\S.*)"),
-    _line(rf"(?:{ATTRIBUTES}[ \t]*){{1,5}}"),
-    _line(r"\{:.{1,300}\}"),
-    _line(r"\{::?/?\w.{0,300}\}"),
-    _line(rf"{_TEMPLATE_TAG}(?:[ \t]*{_TEMPLATE_TAG}){{0,20}}"),
-    _line(r"\[TOC\]|\[\[_?TOC_?\]\]|@\[toc\]|\[toc\]|\[\[toc\]\]|\\(?:tableofcontents|newpage|pagebreak)"),
-    _line(r"\^[A-Za-z0-9-]{1,60}|%%[^%]{0,500}%%|<<<[ ]\S.*|;?-{1,2}8<-{1,2}.*|\{!.{1,300}!\}|!INCLUDE[ ].*"),
-    _line(r"\$\$(?:[^$]|\$(?!\$)){1,2000}\$\$(?:[ \t]*\([\w:.-]{1,60}\))?"),
-    _line(r"\\\[.{1,2000}\\\]"),
-    _line(r"\\(?:begin|end)\{.{1,200}"),
+    r":{2,}[ \t]*(?:\{[^{}]{0,300}\}|[\w+-]{1,60})?(?:[ \t]*:{3,})?",
+    r":{2,}[ \t]*[\w-]{1,60}\[(?P<text>[^\[\]]{1,500})\][ \t]*(?:\{[^{}]{0,300}\})?",
+    r":{2,}[\w-]{1,60}\{[^{}]{0,300}\}",
+    r":{3,}[ \t]*[\w-]{1,60}[ \t]+(?P<text>[^\s{:][^{}]{0,500}?)(?:[ \t]*\{[^{}]{0,300}\})?",
+    r":{3,}[ \t]*[\w-]{1,60}[ \t]+\{[^{}]{0,300}\}",
+    r"/{3,}(?:[ \t]*[\w-]{1,60}(?:[ \t]*\|[ \t]*(?P<text>\S.{0,500}))?)?",
+    r"\*\[[^\[\]]{1,200}\]:[ \t]+(?P<text>\S.*)",
+    rf"(?:{ATTRIBUTES}[ \t]*){{1,5}}",
+    r"\{:.{1,300}\}",
+    r"\{::?/?\w.{0,300}\}",
+    rf"{_TEMPLATE_TAG}(?:[ \t]*{_TEMPLATE_TAG}){{0,20}}",
+    r"\[TOC\]|\[\[_?TOC_?\]\]|@\[toc\]|\[toc\]|\[\[toc\]\]|\\(?:tableofcontents|newpage|pagebreak)",
+    r"\^[A-Za-z0-9-]{1,60}|%%[^%]{0,500}%%|<<<[ ]\S.*|;?-{1,2}8<-{1,2}.*|\{!.{1,300}!\}|!INCLUDE[ ].*",
+    r"\$\$(?:[^$]|\$(?!\$)){1,2000}\$\$(?:[ \t]*\([\w:.-]{1,60}\))?",
+    r"\\(?:begin|end)\{.{1,200}",
 )
-_MDX_LINES = (_line(rf"(?:(?>{JSX_TAG})\s*+){{1,10}}"), _line(r"\{.{1,500}\}"))
-_ALERT = _line(r"\[![\w|-]{1,60}\][+-]?(?:[ \t]+(?P<text>\S.*))?")
+_MDX_LINES = (rf"(?:(?>{JSX_TAG})\s*+){{1,10}}", r"\{.{1,500}\}")
+_ALERT = r"\[![\w|-]{1,60}\][+-]?(?:[ \t]+(?P<text>\S.*))?"
 # The first line of what is kept up to its last one, and the end of that.
 _FENCES = (
-    (_line(r"\$\$(?!.*\$\$).*"), r"\$\$(?:[ \t]*(?:\([\w:.-]{1,60}\)|\{[^{}]{0,200}\}))?"),
-    (_line(r"\\\["), r"\\\]"),
-    (_line(r"\\begin\{(?P<name>\w{1,40}\*?)\}(?!.*\\end).*"), r"\\end\{NAME\}"),
+    (r"\$\$(?!.*\$\$).*", r"\$\$(?:[ \t]*(?:\([\w:.-]{1,60}\)|\{[^{}]{0,200}\}))?"),
+    (r"\\\[", r"\\\]"),
+    (r"\\begin\{(?P<name>\w{1,40}\*?)\}(?!.*\\end).*", r"\\end\{NAME\}"),
     (
-        _line(r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*"),
+        r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*",
         r"\{%-?\s*endNAME\b.*",
     ),
     (
-        _line(r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*"),
+        r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*",
         r"\{\{[<%]\s*/\s*NAME\b.*",
     ),
-    (_line(r"\{::(?P<name>comment|nomarkdown)\b.*\}"), r"\{:/(?:NAME)?\}"),
-    (_line(r"\{%(?!.*%\}).*"), r"%\}"),
-    (_line(r"\{\{[<%](?!.*\}\}).*"), r"[>%]\}\}"),
-    (_line(r"\{/\*(?!.*\*/).*"), r"\*/\}"),
-    (_line(r"%%"), r"%%"),
+    (r"\{::(?P<name>comment|nomarkdown)\b.*\}", r"\{:/(?:NAME)?\}"),
+    (r"\{%(?!.*%\}).*", r"%\}"),
+    (r"\{\{[<%](?!.*\}\}).*", r"[>%]\}\}"),
+    (r"\{/\*(?!.*\*/).*", r"\*/\}"),
+    (r"%%", r"%%"),
 )
-_MDX_FENCES = ((_line(r"<[A-Z][\w.]{0,60}(?:[ \t][^<>]*)?"), r">"), (_line(r"\{[^}]*"), r"\}"))
-_MODULE = _line(
-    r"""import[ ](?:[\w*{].*[ ]from[ ])?["'].*|import[ ]\{
+_MDX_FENCES = ((r"<[A-Z][\w.]{0,60}(?:[ \t][^<>]*)?", r">"), (r"\{[^}]*", r"\}"))
+_MODULE = r"""import[ ](?:[\w*{].*[ ]from[ ])?["'].*|import[ ]\{
     |export[ ](?:default|const|let|var|function|async|class|\{|\*).*"""
-)
-_INDENTED = _line(
+_INDENTED = (
     r"(?:(?:!!!|\?\?\?\+?)[ \t]*|={3}[!+]{0,2}[ \t]+)(?P<type>[\w-]+(?:[ \t]+[\w-]+){0,5})?[ \t]*(?:\"(?P<text>.*)\")?"
     r"(?:[ \t]*\{[^{}]{0,200}\})?"
 )
-_DEFINITION = _line(r":[ \t]+\S.*")
+_DEFINITION = r":[ \t]+\S.*"
 _MAX_TERMS = 4
 _FIRST = frozenset(":/*{[@^%<;-!$\\?=ie")
 _MAX_KINDS = 100  # of endings that a document lacks
@@ -91,7 +82,7 @@ class _Found(NamedTuple):
 def opens(text: str, *, is_mdx: bool) -> bool:
     """Return whether a line of a translation would be taken for markup."""
     lines = (*_LINES, *(each for each, _ in _FENCES), _INDENTED, *(_MDX_LINES * is_mdx))
-    return text[:1] in _FIRST and any(pattern.fullmatch(text) for pattern in lines)
+    return text[:1] in _FIRST and any(compiled(pattern).fullmatch(text) for pattern in lines)
 
 
 def block_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
@@ -127,10 +118,10 @@ def terms_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
     while (
         last < min(end, first + _MAX_TERMS)
         and not state.isEmpty(last)
-        and not _DEFINITION.fullmatch(_text(state, last))
+        and not compiled(_DEFINITION).fullmatch(_text(state, last))
     ):
         last += 1
-    if last - first < 2 or last >= end or not _DEFINITION.fullmatch(_text(state, last)):
+    if last - first < 2 or last >= end or not compiled(_DEFINITION).fullmatch(_text(state, last)):
         return False
     for line in range(first, last - 1):
         text = _text(state, line)
@@ -141,19 +132,19 @@ def terms_rule(state: "StateBlock", first: int, end: int, silent: bool) -> bool:
 
 def _found(state: "StateBlock", first: int, end: int) -> _Found | None:
     text, is_mdx = _text(state, first), state.env.get("mdx", False)
-    if state.parentType == "blockquote" and (match := _ALERT.fullmatch(text)):
+    if state.parentType == "blockquote" and (match := compiled(_ALERT).fullmatch(text)):
         return _Found(first + 1, match)
-    if is_mdx and state.blkIndent == 0 and (match := _MODULE.match(text)):
+    if is_mdx and state.blkIndent == 0 and (match := compiled(_MODULE).match(text)):
         return _Found(_next(state, first, end, None), match)
-    if (match := _INDENTED.fullmatch(text)) and (match["type"] or match["text"] is not None):
+    if (match := compiled(_INDENTED).fullmatch(text)) and (match["type"] or match["text"] is not None):
         return _Found(first + 1, match, state.sCount[first] + 4)
     for pattern, closing in (*_FENCES, *(_MDX_FENCES * is_mdx)):
-        if match := pattern.fullmatch(text):
+        if match := compiled(pattern).fullmatch(text):
             name = re.escape(match.groupdict().get("name") or "")
             if following := _next(state, first, end, closing.replace("NAME", name)):
                 return _Found(following, match)
     for pattern in (*_LINES, *(_MDX_LINES * is_mdx)):
-        if match := pattern.fullmatch(text):
+        if match := compiled(pattern).fullmatch(text):
             return _Found(first + 1, match)
     return None
 

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from service.documents.inline import Kind, Piece
-from service.documents.markdown.spans import ATTRIBUTES
+from service.documents.markdown.spans import ATTRIBUTES, compiled
 
-_ATTRIBUTES = re.compile(ATTRIBUTES, re.VERBOSE)
 _NO_SIGN = re.compile(r"[^\s,;:/+-]")  # what would be escaped, or translated
 _SIGN = re.compile(r"[+/-]{1,3}")
 _RAISED = re.compile(r"[~^]|<su[bp](?:\s[^<>]*)?>", re.IGNORECASE)
@@ -38,7 +37,7 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
             first -= 2
         done.append(piece)
         is_whole = first < len(done) - 1
-        if last.kind is not Kind.TEXT and _ATTRIBUTES.fullmatch(piece.raw):
+        if last.kind is not Kind.TEXT and compiled(ATTRIBUTES).fullmatch(piece.raw):
             done[-2:] = [last._replace(raw=last.raw + piece.raw)]
         elif piece.kind is Kind.TEXT and (rest := _WORD_START.match(piece.text)) and _is_formula(last):
             done[-2:] = [_one(Kind.KEPT, [last, *_text(rest[0])]), *_text(piece.text[rest.end() :])]

@@ -4,6 +4,7 @@ One table serves two ends: the parser takes these stretches out of the text, and
 would be taken for one. Repetitions are bounded, so that an opening sign without an end costs a bounded time.
 """
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,11 +36,9 @@ _KEPT_ELEMENT = r"""<(code|kbd|samp|var|tt)(?:\s[^<>]{0,300})?>.{0,1000}?</\1\s*
     |<([A-Za-z][\w-]{0,40})(?=[^<>]{0,300}\s(?:translate=["']?no\b|class=["'][^"'<>]{0,200}\bnotranslate\b))
     [^<>]{1,500}(?<!/)>.{0,1000}?</\2\s*>"""
 _OPAQUE_ELEMENT = r"<(svg|math|video|audio|picture|iframe|object|canvas)(?:\s[^<>]{0,1000})?>.{0,5000}?</\1\s*>"
-_AFTER_BRACKET = re.compile(
-    rf"""\](?:\((?:[^()\s{{}}]{{0,200}}\{{[{{%].{{0,300}}?[}}%]\}})+[^()\s]{{0,200}}(?:[ \t]+"[^"\n]{{0,300}}")?\)
-    |{ATTRIBUTES})""",
-    re.VERBOSE,
-)
+_AFTER_BRACKET = rf"""\](?:
+    \((?:[^()\s{{}}]{{0,200}}\{{[{{%].{{0,300}}?[}}%]\}})+[^()\s]{{0,200}}(?:[ \t]+"[^"\n]{{0,300}}")?\)
+    |{ATTRIBUTES})"""
 
 
 class Rule(NamedTuple):
@@ -49,7 +48,7 @@ class Rule(NamedTuple):
     """
 
     kind: Kind | None
-    pattern: re.Pattern[str]
+    pattern: str
     accepts: Callable[[str], bool] | None = None
     is_mdx: bool = False  # only where braces are JavaScript
 
@@ -57,7 +56,13 @@ class Rule(NamedTuple):
 def _rule(
     kind: Kind | None, pattern: str, accepts: Callable[[str], bool] | None = None, *, is_mdx: bool = False
 ) -> Rule:
-    return Rule(kind, re.compile(pattern, re.DOTALL | re.VERBOSE), accepts, is_mdx)
+    return Rule(kind, pattern, accepts, is_mdx)
+
+
+@functools.cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of a table, compiled when a document needs it: all of them would take 20 ms."""
+    return re.compile(pattern, re.DOTALL | re.VERBOSE)
 
 
 def is_math(raw: str) -> bool:
@@ -155,7 +160,7 @@ def found(source: str, position: int, end: int, *, is_mdx: bool) -> tuple[Kind |
     for rule in RULES.get(source[position], ()):
         if rule.is_mdx and not is_mdx:
             continue
-        match = rule.pattern.match(source, position, end)
+        match = compiled(rule.pattern).match(source, position, end)
         if match and (rule.accepts is None or rule.accepts(match[0])):
             return rule.kind, match
     return None
@@ -200,7 +205,7 @@ def _bracket(state: "StateInline", silent: bool) -> bool:
     if not is_note and not _has_bracket(state):
         return False
     label_end = state.md.helpers.parseLinkLabel(state, opening)
-    match = _AFTER_BRACKET.match(source, label_end, state.posMax) if label_end >= 0 else None
+    match = compiled(_AFTER_BRACKET).match(source, label_end, state.posMax) if label_end >= 0 else None
     if label_end < 0 or (match is None and not is_note):
         return False
     end = label_end + 1 if is_note or match is None else match.end()
@@ -211,7 +216,7 @@ def _bracket(state: "StateInline", silent: bool) -> bool:
 def _has_bracket(state: "StateInline") -> bool:
     """Return whether a text has such a bracket; looked for once, as there may be many brackets."""
     if -1 not in state.cache:
-        state.cache[-1] = _AFTER_BRACKET.search(state.src) is not None
+        state.cache[-1] = compiled(_AFTER_BRACKET).search(state.src) is not None
     return bool(state.cache[-1])
 
 
