@@ -118,6 +118,13 @@ def test_options_are_those_of_a_text(server: InProcessServer) -> None:
     assert len(short.body) < len(translate(server, "a.txt", b"station window keys").body)
 
 
+def test_front_matter_is_translated_by_its_keys(server: InProcessServer) -> None:
+    source = b"---\ntitle: station\nother: station\n---\nwindow\n"
+    reply = translate(server, "a.md", source, front_matter="title, description")
+    assert reply.body == expected(server, "a.md", source, front_matter=("title",))
+    assert reply.body.count(b"station") == 1
+
+
 def test_a_language_is_detected(server: InProcessServer) -> None:
     reply = send(server, "/v1/files", "a.txt", b"Where is the station?\nok\n", target_language_code="de")
     assert reply.body == expected(server, "a.txt", b"Where is the station?\nok\n")
