@@ -14,6 +14,7 @@ _MAX_RAISED = 12  # pieces
 # The last word of a text if it is one that signs are added to: a letter or two, a number, several capitals or digits.
 _FORMULA = re.compile(r"(?<![^\W_])(?:[^\W_]{1,2}|(?=[^\W_]*[A-Z0-9][^\W_]*[A-Z0-9])[^\W_]{1,20}|\d{1,20})\Z")
 _FORMULA_END = re.compile(r"(?:[~^]|</su[bp]\s*>)[^\W_]*\Z", re.IGNORECASE)
+_TAG = re.compile(r"</?([A-Za-z][\w.:-]*)")
 _WORD_START = re.compile(r"[^\W_]+")
 
 
@@ -26,7 +27,7 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
     done: list[Piece] = []
     openings: list[int] = []
     num_fixed = 0  # pieces up to the last one with something to translate
-    for piece in pieces:
+    for piece in _balanced(pieces):
         last = done[-1] if done else Piece(Kind.TEXT)
         first = len(done)
         if piece.kind is Kind.OPEN:
@@ -48,6 +49,36 @@ def joined(pieces: Iterable[Piece]) -> list[Piece]:
         is_free = piece.kind in (Kind.KEPT, Kind.OPEN, Kind.CLOSE) or not (piece.raw or _NO_SIGN.search(piece.text))
         num_fixed = num_fixed if is_free else len(done)
     return done
+
+
+def _balanced(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the pieces with tags that have no partner, such as the word in `Array<String>`, as marks."""
+    every = list(pieces)
+    path: list[tuple[int, str]] = []  # pairs that are open: their index, and their name if they are tags
+    num_open: dict[str, int] = {}
+
+    def leave_alone(index: int, name: str) -> None:
+        every[index] = every[index]._replace(kind=Kind.ORDERED)
+        num_open[name] -= 1
+
+    for index, piece in enumerate(every):
+        name = match[1].lower() if (match := _TAG.match(piece.raw)) else ""
+        if piece.kind is Kind.OPEN:
+            path.append((index, name))
+            num_open[name] = num_open.get(name, 0) + 1
+        elif piece.kind is Kind.CLOSE:
+            if name and not num_open.get(name):
+                every[index] = piece._replace(kind=Kind.ORDERED)
+                continue
+            while path and path[-1][1] not in ("", name):
+                leave_alone(*path.pop())
+            if path and path[-1][1] == name:
+                num_open[path.pop()[1]] -= 1
+            else:  # it was opened before emphasis, and this is in it
+                every[index] = piece._replace(kind=Kind.ORDERED)
+    for index, name in path:
+        leave_alone(index, name)
+    return every
 
 
 def _join_raised(done: list[Piece], first: int) -> None:

@@ -3,6 +3,8 @@
 import functools
 import random
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,8 @@ from mdit_py_plugins.superscript import superscript_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
 
 from service.documents import DocumentText, MimeType, open_document
-from tests.unit.documents.pseudo import translated, unchanged
+from tests.servers import REPOSITORY
+from tests.unit.documents.pseudo import capitals, translated, unchanged
 
 # Constructs, as they are written when the translator turns letters into capitals: what is in small letters stays.
 CONSTRUCTS = {
@@ -51,6 +54,7 @@ CONSTRUCTS = {
     "raised signs": 'WORD<sup><a href="l">1</a></sup>, WORD<sup>[2]</sup> A',
     "signs": ":one: AT 10:30:15 @one #one https://l.e/f_t++ ++ctrl+l++ [@one] A@B",
     "inline HTML": '<kbd>l</kbd>+<kbd>e</kbd> A<br/>B<br />C <b translate="no">one</b> <!-- one --> <svg><l/></svg>',
+    "tags without partners": "A **B<x>** C </i> *<b>D* `e`</b> <u>F</u>",
     "HTML in a list": "- <p>A</p>\n\n> <p>B</p>",
     "cells": '|A|B \\| C|\n|-|-|\n|[[l\\|D]] `l\\|l`|E<br />F ![G](x "H")|',
     "verses and captions": "| A\n| B\n\n: C",
@@ -261,23 +265,37 @@ def elements(source: str) -> list[str]:
     return re.findall(r"<[^>]*>", re.sub(r'(?:alt|title)="[^"]*"', "", page))
 
 
-def check(numbers: range) -> None:
+def check(parser: MarkdownIt, source: str, translate: Callable[[DocumentText], str]) -> None:
+    document = open_document("a.md", source.encode())
+    assert unchanged(document).decode() == source
+    written = translated(document, translate).decode()
+    assert tree(parser, written) == tree(parser, source), f"{source}\n{written}"
+    assert elements(written) == elements(source), f"{source}\n{written}"
+
+
+def check_generated(numbers: range) -> None:
     parser = reader()
     for number in numbers:
         chance = random.Random(number)
-        source = generated(chance)
-        document = open_document("a.md", source.encode())
-        assert unchanged(document).decode() == source
-        written = translated(document, functools.partial(noisy, chance)).decode()
-        assert tree(parser, written) == tree(parser, source), f"{number}\n{source}\n{written}"
-        assert elements(written) == elements(source), f"{number}\n{source}\n{written}"
+        check(parser, generated(chance), functools.partial(noisy, chance))
 
 
 def test_other_parsers_see_the_same_structure() -> None:
-    check(range(200))
+    check_generated(range(200))
 
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
 def test_other_parsers_see_the_same_structure_of_many() -> None:
-    check(range(200, 10_000))
+    check_generated(range(200, 10_000))
+
+
+def test_the_structure_of_our_own_documents_stays() -> None:
+    for name in ("README.md", "CONTRIBUTING.md", "docs/docker.md"):
+        check(reader(), (REPOSITORY / name).read_text("utf-8"), capitals)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_the_structure_of_each_of_our_own_documents_stays(path: Path) -> None:
+    check(reader(), path.read_text("utf-8"), capitals)
