@@ -87,7 +87,9 @@ class Reader:
             quote=token.meta.get(QUOTE, ""),
             pipe=r"\|" if is_cell else "&#124;" if before == "setext" else "|",
             space="&nbsp;" if "&nbsp;" in token.content else "\u00a0",
-            is_line=not is_cell and before not in ("heading_open", "kept_block"),
+            is_line="|" not in self._source[self._starts[first] : start]
+            if is_cell
+            else before not in ("heading_open", "kept_block"),
             is_mdx=self._is_mdx,
         )
         inner: list[Slot] = []

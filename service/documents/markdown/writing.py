@@ -17,7 +17,7 @@ _TRIGGER = re.compile(r"[$:=+%{~]")  # what might start a construct of `spans`, 
 _BLOCK_START = re.compile(
     r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
 )
-_MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])(?:[^$]|\$\d){1,500}?(?<!\s)\$(?!\d)")  # to some readers, as prices
+_MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])(?:[^$]|\$\d){1,2000}?(?<!\s)\$(?!\d)")  # to some readers, as prices
 _LINE_OF_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])")  # that may end in another line
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
 _INNER = re.compile("\0(\\d+)\0")
@@ -211,8 +211,10 @@ class _Writer:
                     self._path.pop()
                 if following.kind is not Kind.CLOSE and _needs_space(raw, after, self._line[-1:]):
                     raw += " "
-            case _ if not _is_seen(raw, self._line[-1:], after):
-                raw = f" {raw} " if self._line and not _is_seen(raw, " ", after) else f"{' ' * bool(self._line)}{raw}"
+            case _ if not _is_seen(raw, before := self._line[-1:], after):
+                is_before = bool(before) and not _is_seen(raw, before, " ")
+                is_after = not is_before or not _is_seen(raw, " ", after)
+                raw = f"{' ' * is_before}{raw}{' ' * is_after}"
         self._line += raw
 
 
@@ -222,7 +224,7 @@ def _needs_space(sign: str, outside: str, inside: str) -> bool:
         return False
     if outside[0] == sign[0]:
         return True
-    return _is_word(outside[0]) and (sign[0] == "_" or not _is_word(inside[:1]))
+    return not _is_punctuation(outside[0]) and (sign[0] == "_" or _is_punctuation(inside[:1], with_symbols=True))
 
 
 def _is_seen(raw: str, before: str, after: str) -> bool:
@@ -236,5 +238,7 @@ def _is_seen(raw: str, before: str, after: str) -> bool:
     return spans.ends(before + raw + after, len(before)) == len(before) + len(raw)
 
 
-def _is_word(character: str) -> bool:
-    return character != "" and not character.isspace() and unicodedata.category(character)[0] not in "PS"
+def _is_punctuation(character: str, *, with_symbols: bool = False) -> bool:
+    """Return whether a sign is punctuation; symbols beyond ASCII are for some parsers only, and nothing is for none."""
+    category = unicodedata.category(character) if character else ""
+    return category.startswith("P") or (category.startswith("S") and (with_symbols or character.isascii()))
