@@ -4,6 +4,7 @@ Each stays as it is, but for a title in it. Sources: see `spans.py`.
 """
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.documents.markdown.spans import ATTRIBUTES, JSX_TAG, compiled
@@ -42,7 +43,8 @@ _ALERT = r"\[![\w|-]{1,60}\][+-]?(?:[ \t]+(?P<text>\S.*))?"
 # The first line of what is kept up to its last one, and the end of that.
 _FENCES = (
     (r"\$\$(?!.*\$\$).*", r"\$\$(?:[ \t]*(?:\([\w:.-]{1,60}\)|\{[^{}]{0,200}\}))?"),
-    (r"\\\[", r"\\\]"),
+    (r"\\{1,2}\[", r"\\\]"),
+    (r":{3,}[ \t]*(?:mermaid|math|code|plantuml)", r":{3,}"),
     (r"\\begin\{(?P<name>\w{1,40}\*?)\}(?!.*\\end).*", r"\\end\{NAME\}"),
     (
         r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*",
@@ -135,7 +137,7 @@ def _found(state: "StateBlock", first: int, end: int) -> _Found | None:
     if state.parentType == "blockquote" and (match := compiled(_ALERT).fullmatch(text)):
         return _Found(first + 1, match)
     if is_mdx and state.blkIndent == 0 and (match := compiled(_MODULE).match(text)):
-        return _Found(_next(state, first, end, None), match)
+        return _Found(_end_of_module(state, first, end), match)
     if (match := compiled(_INDENTED).fullmatch(text)) and (match["type"] or match["text"] is not None):
         return _Found(first + 1, match, state.sCount[first] + 4)
     for pattern, closing in (*_FENCES, *(_MDX_FENCES * is_mdx)):
@@ -149,26 +151,46 @@ def _found(state: "StateBlock", first: int, end: int) -> _Found | None:
     return None
 
 
-def _next(state: "StateBlock", first: int, end: int, closing: str | None) -> int:
-    """Return the line after the one that ends with `closing`, or after the last one before an empty one.
+def _next(state: "StateBlock", first: int, end: int, closing: str) -> int:
+    """Return the line after the one that ends with `closing`, or 0.
 
-    It is 0 if there is none. Where there is none is kept, as else many openings would be searched for in vain.
+    Where there is none is kept, as else many openings would be searched for in vain.
     """
     vain: dict[str, int] = state.env.setdefault("vain", {})  # up to which line there is no such ending
-    if closing is not None and (first < vain.get(closing, 0) or len(vain) > _MAX_KINDS):
+    if first < vain.get(closing, 0) or len(vain) > _MAX_KINDS:
         return 0
     pattern = re.compile(rf"(?:{closing})[ \t]*\Z")
-    line = first + 1
-    while line < end and (state.isEmpty(line) or state.sCount[line] >= state.blkIndent):
-        if closing is None and state.isEmpty(line):
-            return line
-        if closing is not None and pattern.search(_text(state, line)):
-            return line + 1
-        line += 1
-    if closing is None:
-        return line
-    vain[closing] = line
+    last = first
+    for last in _lines(state, first + 1, end):
+        if pattern.search(_text(state, last)):
+            return last + 1
+    vain[closing] = last + 1
     return 0
+
+
+def _end_of_module(state: "StateBlock", first: int, end: int) -> int:
+    """Return the empty line that ends an import or an export: the first one outside of braces, if all are closed."""
+    vain: dict[str, int] = state.env.setdefault("vain", {})
+    depth = following = 0
+    for line in _lines(state, first, end):
+        if state.isEmpty(line):
+            following = following or line
+            if depth <= 0 or first < vain.get("", 0):
+                return following if depth > 0 else line
+        text = _text(state, line)
+        depth += text.count("{") - text.count("}")
+    if depth > 0 and following:
+        vain[""] = end
+        return following
+    return end
+
+
+def _lines(state: "StateBlock", first: int, end: int) -> Iterator[int]:
+    """Yield the lines of a block that are no less indented than it."""
+    for line in range(first, end):
+        if state.sCount[line] < state.blkIndent and not state.isEmpty(line):
+            return
+        yield line
 
 
 def _text(state: "StateBlock", line: int) -> str:

@@ -67,6 +67,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 def is_math(raw: str) -> bool:
     """Return whether what has the signs of mathematics around it is no text, such as two sums of money."""
+    if raw.startswith("\\\\"):
+        raw = raw[1:-3] + raw[-2:]
     if raw.startswith("$$") or not raw.startswith(("$", "\\(", "\\[")):
         return True
     inner = raw[1:-1] if raw.startswith("$") else raw[2:-2]
@@ -87,6 +89,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     ),
     "\\": (
         _rule(Kind.KEPT, r"\\\((?:[^\\]|\\(?!\))){1,500}?\\\)", is_math),
+        _rule(Kind.KEPT, r"\\{2}\((?:[^\\]|\\(?!\\\))){1,500}?\\{2}\)", is_math),  # where CommonMark is read first
+        _rule(Kind.KEPT, r"\\{2}\[(?:[^\\]|\\(?!\\\])){1,1000}?\\{2}\]", is_math),
         _rule(Kind.KEPT, r"\\\[(?:[^\\]|\\(?!\])){1,1000}?\\\]", is_math),
         _rule(Kind.KEPT, r"\\begin\{(\w{1,40}\*?)\}.{1,2000}?\\end\{\1\}"),
         _rule(Kind.KEPT, r"\\[A-Za-z]{2,30}(?:\[[^\[\]\n]{0,100}\])?(?:\{[^{}\n]{0,200}\}){1,3}"),

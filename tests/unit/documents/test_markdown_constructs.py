@@ -45,6 +45,8 @@ CONSTRUCTS = {
     "code in templates": "{% highlight one %}\n\n# one\n{% endhighlight %}\n\n{{< one\n  a=1\n>}}",
     "addresses of templates": '[A]({{< ref "l e" >}}) ![B]({% link l %})',
     "modules": "import {a} from 'one'\n\nexport const one = {\n  l: 'l'\n}\n\n# A {one.l}\n\n{/* one */}",
+    "functions": "import a from 'b'\n\nexport default function one() {\n  const a = 1\n\n  return a\n}\n\nB",
+    "math of MathJax": "A \\\\(l_1*e\\\\) B\n\n\\\\[\nl\n\\\\]\n\n::: mermaid\nl --> e\n:::",
     "mdx": "{/* l */}\n\nB {l ? 'e' : 'f'} {/* l */} <b.c d={{e: 'l'}}>C</b.c>",
     "definitions": "A\nB\n: C\n: D\n\n  E\n\n*F*\n\n:   G",
     "abbreviations": "*[one]: A B",
