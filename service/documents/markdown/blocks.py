@@ -39,7 +39,7 @@ _LINES = (
     r"\\(?:begin|end)\{.{1,200}",
 )
 _MDX_LINES = (rf"(?:(?>{JSX_TAG})\s*+){{1,10}}", r"\{.{1,500}\}")
-_ALERT = r"\[![\w|-]{1,60}\][+-]?(?:[ \t]+(?P<text>\S.*))?"
+_ALERT = r"\[![\w|-]{1,60}\][+-]?(?:[ \t]*(?P<text>[^\s(\[].*))?"
 # The first line of what is kept up to its last one, and the end of that.
 _FENCES = (
     (r"\$\$(?!.*\$\$).*", r"\$\$(?:[ \t]*(?:\([\w:.-]{1,60}\)|\{[^{}]{0,200}\}))?"),

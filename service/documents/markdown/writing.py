@@ -17,7 +17,7 @@ _TRIGGER = re.compile(r"[$:=+%{~]")  # what might start a construct of `spans`, 
 _BLOCK_START = re.compile(
     r"(?:\#{1,6}(?=\s|\Z)|[+-](?=[\s-]|\Z)|>|=+\s*\Z|[:|](?=\s)|:::|!!!|===|\?\?\?|(\d{1,9})[.)](?=\s|\Z))"
 )
-_MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])(?:[^$]|\$\d){1,2000}?(?<!\s)\$(?!\d)")  # to some readers, as prices
+_MAYBE_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$]).{1,2000}?(?<!\s)\$(?!\d)")  # to some readers, as prices
 _LINE_OF_MATH = re.compile(r"(?<![\d\\])\$(?=[^\s$])")  # that may end in another line
 _LINE_ENDS = re.compile(r"(?<![ \t])[ \t]*+[\r\n]+[ \t]*")  # with the blanks around them
 _INNER = re.compile("\0(\\d+)\0")
@@ -186,7 +186,7 @@ class _Writer:
             if self._is_text and (match := _BLOCK_START.match(text)):
                 place = match.end(1) if match[1] else 0
                 text = f"{text[:place]}\\{text[place:]}"
-        elif self._line.endswith("]") and text[:1] in ("(", "{", ":"):
+        elif self._line.endswith("]") and (text.startswith(("(", "{")) or (text[:1] == ":" and self._line[0] == "[")):
             text = "\\" + text
         if text.endswith("!") and following.raw.startswith("["):
             text = f"{text[:-1]}\\{text[-1]}"
