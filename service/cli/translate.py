@@ -26,6 +26,7 @@ _DOCUMENT_FORMATS = {
     "csv": ".csv",
     "docx": ".docx",
     "md": ".md",
+    "mdx": ".mdx",
     "po": ".po",
     "srt": ".srt",
     "vtt": ".vtt",
@@ -73,7 +74,7 @@ _HAS_TARGETS = ("po", "xliff")
     envvar="DRAGOMAN_TRANSLATE_FORMAT",
     type=click.Choice(_FORMATS),
     help="Format of the input: text, one text per line; html, one document; tsv, lines of columns; jsonl, a JSON "
-    "object per line; csv, docx, md, po, srt, vtt, xliff. Default: by the file's ending; text if it has none.",
+    "object per line; csv, docx, md, mdx, po, srt, vtt, xliff. Default: by the file's ending; text if it has none.",
 )
 @click.option(
     "--column",
@@ -90,7 +91,7 @@ _HAS_TARGETS = ("po", "xliff")
     "front_matter",
     default="",
     metavar="KEY,...",
-    help="For md: keys of its front matter to translate, such as title,description.",
+    help="For md and mdx: keys of its front matter to translate, such as title,description.",
 )
 @click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
 @click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
@@ -277,8 +278,8 @@ def _check_options(name: str, *, header: bool, retranslate: bool, front_matter: 
         raise click.UsageError(f"--header is for --format tsv, and this is {name}.")
     if retranslate and name not in _HAS_TARGETS:
         raise click.UsageError(f"--retranslate is for --format po and xliff, and this is {name}.")
-    if front_matter and name != "md":
-        raise click.UsageError(f"--front-matter is for --format md, and this is {name}.")
+    if front_matter and name not in ("md", "mdx"):
+        raise click.UsageError(f"--front-matter is for --format md and mdx, and this is {name}.")
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:

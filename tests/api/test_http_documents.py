@@ -28,6 +28,7 @@ DOCUMENTS = {
     ".html": b"<p>station <b>window</b></p><pre>code</pre>",
     ".markdown": b"# station\n",
     ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
+    ".mdx": b"import A from 'b'\n\nstation {a + b}\n",
     ".po": b'msgid "station"\nmsgstr ""\n',
     ".srt": SRT.encode(),
     ".tsv": b"n\ttext\n1\tstation\n",

@@ -14,14 +14,23 @@ from service.documents.markdown.reading import Reader
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read Markdown in UTF-8.
+    """Read Markdown in UTF-8, or MDX if it looks like that.
 
     Raises:
         DocumentError: it is not UTF-8.
     """
+    return _read(data, options, is_mdx=False)
+
+
+def read_mdx(data: bytes, options: DocumentOptions) -> Document:
+    """Read MDX (https://mdxjs.com), where all that is in braces is JavaScript; else see `read`."""
+    return _read(data, options, is_mdx=True)
+
+
+def _read(data: bytes, options: DocumentOptions, *, is_mdx: bool) -> Document:
     source, encode = decoded(data)
     begin, slots = front_matter(source, options.front_matter)
-    reader = Reader(source, begin)
+    reader = Reader(source, begin, is_mdx=is_mdx)
     slots += reader.slots()
     notes = [f"{reader.num_left} texts were left as they are: their lines begin in an unusual way."]
     return Spliced(source, slots, encode, notes if reader.num_left else ())

@@ -17,9 +17,9 @@ _MDX = re.compile(
 )
 
 
-def parsed(source: str) -> tuple[list["Token"], dict[str, dict[str, object]], bool]:
-    """Return the tokens of Markdown, its definitions of references, and whether it is MDX by its looks."""
-    env: dict[str, object] = {"mdx": bool(_MDX.search(source))}
+def parsed(source: str, *, is_mdx: bool) -> tuple[list["Token"], dict[str, dict[str, object]], bool]:
+    """Return the tokens of Markdown, its definitions of references, and whether it is MDX, if only by its looks."""
+    env: dict[str, object] = {"mdx": is_mdx or _MDX.search(source) is not None}
     tokens = _parser().parse(source, env)
     return tokens, env.get("references", {}), bool(env["mdx"])  # type: ignore[return-value]  # as the parser makes it
 

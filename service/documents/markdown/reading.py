@@ -26,19 +26,19 @@ _NO_ADDRESSES = ("", "#")  # of definitions that are comments, as in `[//]: # (t
 class Reader:
     """The blocks of one document."""
 
-    def __init__(self, source: str, begin: int) -> None:
+    def __init__(self, source: str, begin: int, *, is_mdx: bool) -> None:
         """Take a document, whose Markdown begins after its front matter."""
         self._source = source
         self._begin = begin
         self._starts = [0, *(match.end() for match in _LINE_END.finditer(source))]
         self._skipped = bisect.bisect_left(self._starts, begin)  # lines
         self._cursor = 0  # all before it belongs to earlier texts
-        self._is_mdx = False
+        self._is_mdx = is_mdx
         self.num_left = 0
 
     def slots(self) -> list[Slot]:
         """Return the texts in order."""
-        tokens, references, self._is_mdx = parsed(self._source[self._begin :])
+        tokens, references, self._is_mdx = parsed(self._source[self._begin :], is_mdx=self._is_mdx)
         found = [*self._blocks(tokens), *self._definitions(references)]
         return sorted(found, key=lambda slot: slot.start)
 
