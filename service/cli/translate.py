@@ -26,6 +26,7 @@ _DOCUMENT_FORMATS = {
     "csv": ".csv",
     "docx": ".docx",
     "md": ".md",
+    "mdx": ".mdx",
     "po": ".po",
     "srt": ".srt",
     "vtt": ".vtt",
@@ -75,7 +76,7 @@ _AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "text": ".txt", "tsv": ".tsv"}
     envvar="DRAGOMAN_TRANSLATE_FORMAT",
     type=click.Choice(_FORMATS),
     help="Format of the input: text, one text per line; html, one document; tsv, lines of columns; jsonl, a JSON "
-    "object per line; csv, docx, md, po, srt, vtt, xliff. Default: by the file's ending; text if it has none.",
+    "object per line; csv, docx, md, mdx, po, srt, vtt, xliff. Default: by the file's ending; text if it has none.",
 )
 @click.option(
     "--column",
@@ -92,6 +93,13 @@ _AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "text": ".txt", "tsv": ".tsv"}
     help="For text, tsv, csv, md, srt and vtt: encoding of the file, such as windows-1252.",
 )
 @click.option("--retranslate", is_flag=True, help="For po and xliff: translate also what has a translation.")
+@click.option(
+    "--front-matter",
+    "front_matter",
+    default="",
+    metavar="KEY,...",
+    help="For md and mdx: keys of its front matter to translate, such as title,description.",
+)
 @click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
 @click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
 @click.option(
@@ -120,6 +128,7 @@ def translate(
     header: bool,
     encoding: str | None,
     retranslate: bool,
+    front_matter: str,
     append: bool,
     field: str | None,
     target_field: str | None,
@@ -155,7 +164,7 @@ def translate(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
-    _check_options(name, header=header, retranslate=retranslate, encoding=encoding)
+    _check_options(name, header=header, retranslate=retranslate, encoding=encoding, front_matter=front_matter)
     if texts:
         form = Documents()  # each may have several lines
     if name == "html":
@@ -169,7 +178,8 @@ def translate(
             from service.cli.documents import read, translate_document
             from service.documents import DocumentOptions
 
-            choices = DocumentOptions(columns, target, retranslate, header, encoding or "")
+            keys = tuple(key.strip() for key in front_matter.split(",") if key.strip())
+            choices = DocumentOptions(columns, target, retranslate, header, encoding or "", front_matter=keys)
             document = read(input_stream, input_file, _AS_DOCUMENTS[name], choices)
         source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
@@ -266,7 +276,7 @@ def _number(columns: tuple[str, ...]) -> int:
     return int(columns[0][:9])
 
 
-def _check_options(name: str, *, header: bool, retranslate: bool, encoding: str | None) -> None:
+def _check_options(name: str, *, header: bool, retranslate: bool, encoding: str | None, front_matter: str) -> None:
     """Check the options that are for some formats only.
 
     Raises:
@@ -283,6 +293,8 @@ def _check_options(name: str, *, header: bool, retranslate: bool, encoding: str 
             raise click.BadParameter(f"{encoding!r} is not the name of an encoding, such as windows-1252.") from None
     if retranslate and name not in _HAS_TARGETS:
         raise click.UsageError(f"--retranslate is for --format po and xliff, and this is {name}.")
+    if front_matter and name not in ("md", "mdx"):
+        raise click.UsageError(f"--front-matter is for --format md and mdx, and this is {name}.")
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:

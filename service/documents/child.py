@@ -38,15 +38,13 @@ Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 
 class Order(TypedDict):
-    """What to do: the name of the document's file, the fields of its `DocumentOptions`, and those of `ChunkLimits`.
+    """What to do: the name of the document's file, its `DocumentOptions`, and the fields of `ChunkLimits`.
 
     With `is_written` the document is written, else read. A text has at most `max_characters`.
     """
 
     name: str
-    columns: list[str]
-    target: str
-    has_all: bool
+    options: dict[str, Any]
     max_chunk_texts: int
     max_chunk_characters: int
     max_characters: int
@@ -123,7 +121,8 @@ def _opened(opener: Opener, order: Order, data: bytes) -> Document:
     Raises:
         _Refused: it can't be read, or has a text that is too long.
     """
-    options = DocumentOptions(tuple(order["columns"]), order["target"], order["has_all"])
+    lists = {name: tuple(value) for name, value in order["options"].items() if isinstance(value, list)}
+    options = DocumentOptions(**{**order["options"], **lists})
     try:
         document = opener(order["name"], data, options)
     except DocumentError as error:

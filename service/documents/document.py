@@ -1,7 +1,7 @@
 """What a document is to a translator: its texts, in order, and where their translations go."""
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +34,7 @@ class DocumentOptions:
     record has names even if they are numbers. `encoding` is that of a text file without a byte order mark; by default
     what the file declares, or UTF-8. `target` is the language code of the translations,
     for formats that name it. With `has_all`, entries of PO and XLIFF that have a translation are translated again.
+    `front_matter` are the keys of front matter in Markdown whose values are translated.
     """
 
     columns: tuple[str, ...] = ()
@@ -41,6 +42,7 @@ class DocumentOptions:
     has_all: bool = False
     has_header: bool = False
     encoding: str = ""
+    front_matter: tuple[str, ...] = ()
 
 
 class Document(Protocol):
@@ -69,14 +71,25 @@ class Slot:
     """A stretch of a source, from `start` to before `end`, that the translation of a text replaces.
 
     `write` makes of the translation what replaces it. With `is_target` the stretch is not where the text is but where
-    its translation belongs, so it is replaced by any translation, even by one that is equal to the text.
+    its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `inner` are
+    slots within the stretch, such as those of attributes: `write` also takes what is written of each of them.
     """
 
     start: int
     end: int
     text: DocumentText
-    write: Callable[[str], str]
+    write: Callable[..., str]
     is_target: bool = False
+    inner: tuple["Slot", ...] = ()
+
+    def changes(self, translation: str, inner: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """Yield the stretches that change, and what is there then."""
+        if self.is_target or translation != self.text.text:
+            texts = [each.write(text) for each, text in zip(self.inner, inner, strict=True)]
+            yield self.start, self.end, self.write(translation, *texts)
+        else:
+            for each, text in zip(self.inner, inner, strict=True):
+                yield from each.changes(text, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +124,15 @@ class Spliced:
         """
         self._source = source
         self._slots: list[Slot] = []
+        self.texts: list[DocumentText] = []
         for slot in slots:
-            if len(self._slots) == MAX_TEXTS:
-                raise DocumentError(f"it has more than {MAX_TEXTS} texts; split it.", slot.text.place)
             self._slots.append(slot)
+            self.texts += (slot.text, *(each.text for each in slot.inner))
+            if len(self.texts) > MAX_TEXTS:
+                raise DocumentError(f"it has more than {MAX_TEXTS} texts; split it.", slot.text.place)
         self._encode = encode
         self._edits = tuple(edits)
         self.notes = tuple(notes)
-        self.texts = [slot.text for slot in self._slots]
 
     def written(self, translations: Sequence[str]) -> bytes:
         """See `Document.written`."""
@@ -126,10 +140,11 @@ class Spliced:
 
     def replaced(self, translations: Sequence[str]) -> str:
         """Return the source with the translations."""
+        if len(translations) != len(self.texts):
+            raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
+        given = iter(translations)
         changes = [
-            (slot.start, slot.end, slot.write(translation))
-            for slot, translation in zip(self._slots, translations, strict=True)
-            if slot.is_target or translation != slot.text.text
+            change for slot in self._slots for change in slot.changes(next(given), [next(given) for _ in slot.inner])
         ]
         if changes and self._edits:
             changes += ((edit.start, edit.end, edit.text) for edit in self._edits)

@@ -22,6 +22,7 @@ _READERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ".html": ("html", "read"),
         ".markdown": ("markdown", "read"),
         ".md": ("markdown", "read"),
+        ".mdx": ("markdown", "read_mdx"),
         ".po": ("po", "read"),
         ".srt": ("subtitles", "read_srt"),
         ".tsv": ("tables", "read_tsv"),

@@ -28,6 +28,7 @@ DOCUMENTS = {
     ".html": b"<p>station <b>window</b></p><pre>code</pre>",
     ".markdown": b"# station\n",
     ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
+    ".mdx": b"import A from 'b'\n\nstation {a + b}\n",
     ".po": b'msgid "station"\nmsgstr ""\n',
     ".srt": SRT.encode(),
     ".tsv": b"n\ttext\n1\tstation\n",
@@ -116,6 +117,13 @@ def test_options_are_those_of_a_text(server: InProcessServer) -> None:
     short = translate(server, "a.txt", b"station window keys", **options)
     assert short.status == 200
     assert len(short.body) < len(translate(server, "a.txt", b"station window keys").body)
+
+
+def test_front_matter_is_translated_by_its_keys(server: InProcessServer) -> None:
+    source = b"---\ntitle: station\nother: station\n---\nwindow\n"
+    reply = translate(server, "a.md", source, front_matter="title, description")
+    assert reply.body == expected(server, "a.md", source, front_matter=("title",))
+    assert reply.body.count(b"station") == 1
 
 
 def test_a_language_is_detected(server: InProcessServer) -> None:

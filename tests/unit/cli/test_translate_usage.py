@@ -31,6 +31,7 @@ from service.cli.main import main
         ),
         (("--file", "x.srt", "--encoding", "rot13"), "'rot13' is not the name of an encoding, such as windows-1252"),
         (("--file", "x.md", "--retranslate"), "--retranslate is for --format po and xliff, and this is md"),
+        (("--file", "x.csv", "--column", "a", "--front-matter", "b"), "--front-matter is for --format md and mdx"),
         (("--file", "x.md", "--column", "1"), "--column is for --format tsv and csv, and this is md"),
         (("--file", "x.md", "--output", "y.md", "--resume"), "--resume needs --output and lines of a file or pipe"),
         (("--file", "x.docx", "--num-hypotheses", "2"), "it can't be used with --format docx"),

@@ -14,13 +14,14 @@ from service.documents import DocumentError, DocumentOptions, open_document
 from tests.patience import patient
 from tests.unit.documents.pseudo import translated
 
-OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True)
+OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_matter=("a",))
 SOURCES = {
     "a.csv": 'id,text\n1,"He said ""go"", and went"\n2,keys\n',
     "a.tsv": "id\ttext\n1\tkeys\n",
     "a.txt": "keys\r\n\nwindow",
     "a.md": "# A *b* `c`\n\n> - [d](e) ![f](g)\n>   h\\\n>   i\n\n"
-    "| a | b |\n|---|---|\n| c | `d` |\n\n<p>e</p>\n\n[r]: x\n",
+    "| a | b |\n|---|---|\n| c | `d` |\n\n<p>e</p>\n\n[r]: x 'y'\n\n- [ ] $a$ [[b|c]]{.d}\n\n"
+    '!!! a "b"\n    c~2~\n\n:::a[b]\n[^1]: {{ c }}\n: d\n\n$$\na\n$$\n\n{/* a */}\n<A b={c}/>\n',
     "a.html": "<p>a <b>b</b><br>c</p><script>d</script><ul><li>e",
     "a.po": '#, fuzzy\nmsgctxt "a"\nmsgid "b"\n"c"\n'
     'msgid_plural "d"\nmsgstr[0] ""\nmsgstr[1] "e"\n\n#~ msgid "f"\n#~ msgstr ""\n',
@@ -158,6 +159,19 @@ SHAPES: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     "markdown, line breaks": ("a.md", "a word  \n".__mul__),
     "markdown, spaces": ("a.md", lambda n: "a" + " " * n + "b"),
     "markdown, front matter": ("a.md", lambda n: "---\r\n" + "a: b\r\n" * (n // 10) + "w"),
+    "markdown, values of front matter": ("a.md", lambda n: "---\n" + "a: >\n  b\n" * (n // 10) + "---\n"),
+    "markdown, lines": ("a.md", "a\n".__mul__),
+    "markdown, pairs in pairs": ("a.md", lambda n: "*a " * (n // 4) + "`b`" + "*" * (n // 4)),
+    "markdown, blocks that do not end": ("a.md", lambda n: "\\[\n" * (n // 4)),
+    "markdown, blocks of many names": ("a.md", lambda n: "".join(f"\\begin{{a{i}}}\n" for i in range(n // 4))),
+    "markdown, templates": ("a.md", lambda n: "{% a %}" * (n // 4) + "b"),
+    "markdown, braces": ("a.md", lambda n: "{/* a */}\n\n" + "<A b={" * (n // 4)),
+    "markdown, brackets": ("a.md", lambda n: "[a]{.b}" + "[[" * (n // 4)),
+    "markdown, signs": ("a.md", lambda n: "$a ==b ~c ^d {+e :f" * (n // 8)),
+    "markdown, admonitions": ("a.md", lambda n: "!!! a\n    b\n\n" * (n // 4)),
+    "markdown, terms": ("a.md", lambda n: "a\nb\n: c\n\n" * (n // 8)),
+    "markdown, images": ("a.md", lambda n: "![a b](c 'd') " * (n // 8)),
+    "markdown, definitions": ("a.md", lambda n: "".join(f"[a{i}]: b 'c'\n" for i in range(n // 8))),
     "markdown, cells": ("a.md", lambda n: "|a" * (n // 10) + "|\n" + "|-" * (n // 10) + "|\n" + "|w" * (n // 10)),
     "xliff, units on one line": ("a.xlf", lambda n: "\n" + xliff(UNIT * n)),
     "xliff, spaces in a tag": ("a.xlf", lambda n: xliff(UNIT.replace("</s", f"</source><target{' ' * n}/><s"))),
@@ -184,6 +198,10 @@ QUADRATIC = (  # so clearly that it shows in small ones
     "vtt, an open tag",
     "markdown, spaces",
     "markdown, front matter",
+    "markdown, values of front matter",
+    "markdown, lines",
+    "markdown, pairs in pairs",
+    "markdown, blocks that do not end",
     "xliff, spaces in a tag",
     "xliff, spaces in a value",
     "word, fields that do not end",

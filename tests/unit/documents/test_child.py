@@ -15,9 +15,7 @@ from tests.servers import REPOSITORY
 
 ORDER = {
     "name": "a.txt",
-    "columns": [],
-    "target": "de",
-    "has_all": False,
+    "options": {"target": "de"},
     "max_chunk_texts": 2,
     "max_chunk_characters": 100,
     "max_characters": 50,
@@ -68,7 +66,7 @@ TSV = "text\nWörter\nzwei\ndrei\n".encode()
 
 
 def test_a_document_is_read_in_chunks() -> None:
-    code, (head, *chunks) = run(order(name="a.tsv", columns=["text"]) + frame(TSV))
+    code, (head, *chunks) = run(order(name="a.tsv", options={"columns": ["text"]}) + frame(TSV))
     assert code == 0
     assert json.loads(head) == {
         "num_chunks": 2,
@@ -86,7 +84,7 @@ def test_a_document_is_read_in_chunks() -> None:
 
 
 def test_a_document_is_written_with_the_translations_of_its_chunks() -> None:
-    sent = order(name="a.tsv", columns=["text"], is_written=True) + frame(TSV) + frame(b'["\\u00fc", "2"]')
+    sent = order(name="a.tsv", options={"columns": ["text"]}, is_written=True) + frame(TSV) + frame(b'["\\u00fc", "2"]')
     code, (written,) = run(sent + frame(b'["3"]'))
     assert (code, written.decode()) == (0, "text\nü\n2\n3\n")
     assert run(sent) == (0, [])

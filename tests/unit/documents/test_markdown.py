@@ -6,7 +6,7 @@ from html import escape
 import pytest
 from cmarkgfm import markdown_to_html_with_extensions
 from cmarkgfm.cmark import Options
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -65,8 +65,11 @@ def html_as_we_read(source: str) -> str:
     return rendered
 
 
+_TEXTS = re.compile(r' (?:alt|title)="[^"]*"')
+
+
 def shape(page: str) -> list[str]:
-    return re.findall(r"<[^>]*>", re.sub(r"\n(?=\w)", " ", page))
+    return re.findall(r"<[^>]*>", re.sub(r"\n(?=\w)", " ", _TEXTS.sub("", page)))
 
 
 def test_texts_change_and_the_structure_stays() -> None:
@@ -76,9 +79,9 @@ def test_texts_change_and_the_structure_stays() -> None:
     assert written.count("left") == PAGE.count("left")
     for line in (
         "# WHERE *IS* THE STATION? ##",
-        'A PARAGRAPH WITH **BOLD _WORDS_**, `code` AND [A LINK `x`](http://x.example/y "Title"), [ONE][ref] AND '
+        'A PARAGRAPH WITH **BOLD _WORDS_**, `code` AND [A LINK `x`](http://x.example/y "TITLE"), [ONE][ref] AND '
         "<b>HTML</b>; 1 < 2 & SNAKE_CASE \\*. SEE <http://auto.example> OR ~~NOT~~.  ",
-        "AFTER A BREAK ![a picture](i.png) HERE\\",
+        "AFTER A BREAK ![A PICTURE](i.png) HERE\\",
         "AND ANOTHER.",
         "> - QUOTED TEXT[^1]",
         ">   MORE",
@@ -106,7 +109,7 @@ def test_what_is_marked_goes_to_the_translator_as_tags() -> None:
         ("# No heading", r"\# No heading"),
         ("1. No item", r"1\. No item"),
         ("- no item", r"\- no item"),
-        ("a *b* _c_ d_e [f](g) `h` <i> &amp; \\", r"a \*b\* \_c\_ d_e \[f\](g) \`h\` \<i> \&amp; \\"),
+        ("a *b* _c_ d_e [f](g) `h` <i> &amp; \\", r"a \*b\* \_c\_ d_e \[f](g) \`h\` \<i> \&amp; \\"),
         ("two\nlines", "two lines"),
     ],
 )
@@ -123,7 +126,7 @@ def test_white_space_moves_out_of_emphasis_that_a_translator_put_it_into() -> No
 
 def test_markup_that_a_translator_lost_or_invented_does_no_harm() -> None:
     document = open_document("a.md", b"See `this` ![x](y) and *that*")
-    assert document.written(['Das </span><span id="77">da</span>']).decode() == "Das da`this`![x](y)"
+    assert document.written(['Das </span><span id="77">da</span>', "x"]).decode() == "Das da`this`![x](y)"
 
 
 def test_line_ends_of_windows_stay() -> None:
@@ -131,11 +134,13 @@ def test_line_ends_of_windows_stay() -> None:
     assert translated(open_document("a.md", source)) == b"# A\r\n\r\nB C\r\n\r\n- D\r\n"
 
 
+@settings(deadline=None)
 @given(st.text("ab *_`[](){}<>!#-+=|\\&;:~.1\n\t\r\"'/^", max_size=80))
 def test_the_same_texts_give_the_same_file(source: str) -> None:
     assert unchanged(open_document("a.md", source.encode())) == source.encode()
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("abc *_`[]()!-1.<>&\\", min_size=1, max_size=20), min_size=1, max_size=3))
 def test_any_text_written_as_a_translation_is_read_as_that_text(words: list[str]) -> None:
     translation = " ".join(" ".join(words).split())
@@ -161,6 +166,7 @@ BLOCKS = st.tuples(st.sampled_from(["", "# ", "> ", "- ", "1. ", "> - ", "- [ ] 
 )
 
 
+@settings(deadline=None)  # the first one compiles the table of constructs
 @given(st.lists(BLOCKS, max_size=4).map("\n\n".join))
 def test_the_structure_stays_whatever_it_is(source: str) -> None:
     # GitHub's parser ends a quotation before a line of a tag only, such as "> one\n<br>", as the standard once said.

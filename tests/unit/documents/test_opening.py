@@ -67,7 +67,7 @@ def test_lines_are_texts_without_the_white_space_around_them() -> None:
 
 
 def test_as_many_translations_as_texts_are_needed() -> None:
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="0 translations for 1 texts"):
         open_document("a.txt", b"Hello").written([])
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -112,12 +113,9 @@ class DocumentReaders:
             return await process.receive()
 
     def _order(self, upload: Upload, *, is_written: bool) -> bytes:
-        options = upload.options
         order = Order(
             name=upload.name,
-            columns=list(options.columns),
-            target=options.target,
-            has_all=options.has_all,
+            options=dataclasses.asdict(upload.options),
             max_chunk_texts=_MAX_CHUNK_TEXTS,
             max_chunk_characters=min(_MAX_CHUNK_CHARACTERS, self._max_characters),
             max_characters=self._max_characters,

@@ -43,6 +43,7 @@ CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
         ".html": "text/html; charset=utf-8",
         ".markdown": "text/markdown; charset=utf-8",
         ".md": "text/markdown; charset=utf-8",
+        ".mdx": "text/markdown; charset=utf-8",
         ".po": "text/x-gettext-translation",
         ".srt": "application/x-subrip",
         ".tsv": "text/tab-separated-values; charset=utf-8",

@@ -1,0 +1,36 @@
+"""Markdown: CommonMark (https://spec.commonmark.org) with what GitHub, GitLab, Pandoc, kramdown, Hugo, Jekyll, MkDocs,
+Docusaurus and Obsidian add.
+
+Headings, paragraphs, items, cells, notes, titles and descriptions of images are texts; a paragraph becomes one line,
+but for its hard line breaks. Emphasis and links move with their words. Code, mathematics, addresses, labels, attributes
+and templates stay as they are, and so does front matter, but for the keys that the caller names. Blocks of HTML are
+read as HTML.
+"""
+
+from service.documents.document import Document, DocumentOptions, Spliced
+from service.documents.encodings import decoded
+from service.documents.markdown.front_matter import front_matter
+from service.documents.markdown.reading import Reader
+
+
+def read(data: bytes, options: DocumentOptions) -> Document:
+    """Read Markdown in UTF-8, or MDX if it looks like that.
+
+    Raises:
+        DocumentError: it is not UTF-8.
+    """
+    return _read(data, options, is_mdx=False)
+
+
+def read_mdx(data: bytes, options: DocumentOptions) -> Document:
+    """Read MDX (https://mdxjs.com), where all that is in braces is JavaScript; else see `read`."""
+    return _read(data, options, is_mdx=True)
+
+
+def _read(data: bytes, options: DocumentOptions, *, is_mdx: bool) -> Document:
+    source, encode = decoded(data)
+    begin, slots = front_matter(source, options.front_matter)
+    reader = Reader(source, begin, is_mdx=is_mdx)
+    slots += reader.slots()
+    notes = [f"{reader.num_left} texts were left as they are: their lines begin in an unusual way."]
+    return Spliced(source, slots, encode, notes if reader.num_left else ())

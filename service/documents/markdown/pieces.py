@@ -1,0 +1,142 @@
+"""The pieces of a sentence of Markdown, and the texts within its markup: titles of links, descriptions of images."""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from service.documents.document import has_words
+from service.documents.inline import Kind, Piece
+from service.documents.markdown.joining import joined
+from service.documents.markdown.spans import KEPT, KIND, SPAN
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)(?:[\s/].*)?>", re.DOTALL)
+_ANY_TAG = re.compile(r"<[^<>]*>")
+_VOID = ("area", "img", "input", "wbr", "embed")
+_TITLE = re.compile(
+    r"""[ \t\n](?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|\(((?:[^()\\]|\\.)*)\))[ \t\n]*\)\Z""", re.DOTALL
+)
+_DESCRIPTION = re.compile(r"!\[([^\[\]\\`<&$*_{]*?)(\|\d+(?:x\d+)?)?\]")
+_LINE_START = re.compile(r"[|:][ \t]")  # a line of a verse, or a caption of a table
+_LINE_END = re.compile(r"\s\^[A-Za-z0-9-]{1,60}[ ]*\Z")  # the name of a block
+_MAX_NAME = 80
+_REFERENCE = re.compile(r"\](?:\[\])?")
+
+
+class Inner(NamedTuple):
+    """A text within markup: its stretch of the text of its block, the sign that ends it, and what follows it.
+
+    The stretch of a description whose words are the label of a reference ends behind that label, which is `suffix`.
+    """
+
+    start: int
+    end: int
+    text: str
+    quote: str
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The pieces of a block, in which `\\0N\\0` stands for the translation of the text N of `inner`."""
+
+    pieces: list[Piece]
+    inner: list[Inner]
+
+
+def sentence(block: "Token", *, is_cell: bool, has_inner: bool = True) -> Sentence:
+    """Return the pieces of a block's text; in a cell of a table, pipes in markup are escaped."""
+    reader = _Reader(block.content, is_cell, has_inner)
+    return Sentence(joined(reader.pieces(block)), reader.inner)
+
+
+class _Reader:
+    def __init__(self, source: str, is_cell: bool, has_inner: bool) -> None:
+        self._source = source
+        self._is_cell = is_cell
+        self._has_inner = has_inner
+        self._labels: list[int] = []  # where those of open links start
+        self.inner: list[Inner] = []
+
+    def pieces(self, block: "Token") -> Iterator[Piece]:
+        children = iter(block.children or ())
+        for token in children:
+            span: Any = token.meta.get(SPAN) or (0, 0)
+            raw = self._raw(*span)
+            match token.type:
+                case "text" | "text_special":
+                    yield Piece(Kind.TEXT, text=token.content)
+                case "softbreak" if self._is_kept_line_end(*span):
+                    yield Piece(Kind.BREAK)
+                case "softbreak":
+                    yield Piece(Kind.TEXT, text=" ")
+                case "hardbreak":
+                    yield Piece(Kind.BREAK, "\\" if raw.startswith("\\") else "  ")
+                case "code_inline":
+                    yield Piece(Kind.KEPT, raw, token.content)
+                case "link_open" if token.info == "auto":
+                    yield Piece(Kind.KEPT, raw, next(children).content)
+                    next(children)
+                case "html_inline":
+                    yield _of_html(raw)
+                case "image":
+                    yield Piece(Kind.MARK, self._image(*span))
+                case "link_open":
+                    self._labels.append(span[1])
+                    yield Piece(Kind.OPEN, raw)
+                case "link_close":
+                    yield Piece(Kind.CLOSE, self._link_end(self._labels.pop(), *span))
+                case _ if token.type == KEPT:
+                    shown = html.unescape(_ANY_TAG.sub("", raw)) if raw.startswith("<") else token.content
+                    yield Piece(token.meta[KIND], raw, shown)
+                case _:
+                    yield Piece(Kind.OPEN if token.nesting > 0 else Kind.CLOSE, raw or token.markup)
+
+    def _is_kept_line_end(self, start: int, end: int) -> bool:
+        before = max(0, start - _MAX_NAME)
+        return bool(_LINE_START.match(self._source, end) or _LINE_END.search(self._source, before, start))
+
+    def _raw(self, start: int, end: int, texts: Sequence[Inner] = ()) -> str:
+        """Return a stretch of the source, on one line, with signs of the texts in it."""
+        output: list[str] = []
+        for text in texts:
+            output += (self._source[start : text.start], f"\0{len(self.inner)}\0")
+            self.inner.append(text)
+            start = text.end
+        output.append(self._source[start:end])
+        raw = "".join(output).replace("\n", " ")
+        return raw.replace("|", r"\|") if self._is_cell else raw
+
+    def _link_end(self, label: int, start: int, end: int) -> str:
+        if _REFERENCE.fullmatch(self._source, start, end):  # the text is the label, which stays as it is
+            return f"][{self._raw(label, start)}]"
+        return self._raw(start, end, self._titles(start, end))
+
+    def _image(self, start: int, end: int) -> str:
+        match = _DESCRIPTION.match(self._source, start, end) if self._has_inner else None
+        texts: list[Inner] = []
+        if match and has_words(match[1]):
+            label_end = match.end() - 1
+            is_label = _REFERENCE.fullmatch(self._source, label_end, end) is not None
+            suffix = f"{match[2] or ''}][{self._raw(start + 2, label_end)}]" if is_label else ""
+            texts.append(Inner(match.start(1), end if is_label else match.end(1), match[1], "]", suffix))
+        return self._raw(start, end, texts + self._titles(start, end))
+
+    def _titles(self, start: int, end: int) -> list[Inner]:
+        match = _TITLE.search(self._source, start, end) if self._has_inner else None
+        if match is None or match.lastindex is None or not has_words(match[match.lastindex]):
+            return []
+        return [Inner(*match.span(match.lastindex), match[match.lastindex], "\"')"[match.lastindex - 1])]
+
+
+def _of_html(raw: str) -> Piece:
+    match = _HTML_TAG.fullmatch(raw)
+    if match and match[2].lower() == "br":
+        return Piece(Kind.BREAK, raw)
+    if match is None or raw.endswith("/>") or match[2].lower() in _VOID:
+        return Piece(Kind.MARK, raw)
+    return Piece(Kind.CLOSE if match[1] else Kind.OPEN, raw)

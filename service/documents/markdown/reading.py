@@ -1,0 +1,187 @@
+"""The blocks of a document, as the slots of their texts."""
+
+import bisect
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from service.documents.document import DocumentText, MimeType, Slot, has_words
+from service.documents.inline import InlineText
+from service.documents.markdown.blocks import FROM_END, QUOTE
+from service.documents.markdown.parser import parsed
+from service.documents.markdown.pieces import Inner, sentence
+from service.documents.markdown.writing import Frame, plain, written
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_LINE_END = re.compile(r"\r\n?|\n")
+_TITLE = re.compile(r"""[ \t](?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|\(((?:[^()\\]|\\.)*)\))[ \t]*\Z""")
+_HEADING_END = re.compile(r"[ \t]+#+[ \t]*\Z")
+_NO_ADDRESSES = ("", "#")  # of definitions that are comments, as in `[//]: # (text)`
+
+
+class Reader:
+    """The blocks of one document."""
+
+    def __init__(self, source: str, begin: int, *, is_mdx: bool) -> None:
+        """Take a document, whose Markdown begins after its front matter."""
+        self._source = source
+        self._begin = begin
+        self._starts = [0, *(match.end() for match in _LINE_END.finditer(source))]
+        self._skipped = bisect.bisect_left(self._starts, begin)  # lines
+        self._cursor = 0  # all before it belongs to earlier texts
+        self._is_mdx = is_mdx
+        self.num_left = 0
+
+    def slots(self) -> list[Slot]:
+        """Return the texts in order."""
+        tokens, references, self._is_mdx = parsed(self._source[self._begin :], is_mdx=self._is_mdx)
+        found = [*self._blocks(tokens), *self._definitions(references)]
+        return sorted(found, key=lambda slot: slot.start)
+
+    def _blocks(self, tokens: Sequence["Token"]) -> Iterator[Slot]:
+        is_in_table = False
+        before = ""
+        for token in tokens:
+            if token.type in ("table_open", "table_close"):
+                is_in_table = token.nesting > 0
+            if token.map is not None and token.type == "html_block":
+                yield from self._html(token)
+            elif token.map is not None and token.type == "inline" and token.content:
+                yield from self._slot(token, is_in_table, before)
+            before = token.type if token.markup not in ("=", "-") else "setext"
+
+    def _html(self, token: "Token") -> Iterator[Slot]:
+        from service.documents import html  # slow to import, and few documents need it
+
+        assert token.map is not None
+        first, end = (line + self._skipped for line in token.map)
+        read = token.content.rstrip("\n").split("\n")
+        start = self._before(read[0].strip(), *self._line(first))
+        stop = self._line(min(end, len(self._starts)) - 1)[1]
+        if start is None:
+            start = stop
+        lines = _LINE_END.split(self._source[start:stop])
+        if all(line.strip() == each.strip() for line, each in zip(lines, read, strict=False)) and start < stop:
+            yield from html.slots(self._source[start:stop], start, first + 1)
+        else:  # signs of a quotation are among its lines
+            self.num_left += any(True for _ in html.slots(token.content))
+
+    def _slot(self, token: "Token", is_cell: bool, before: str) -> Iterator[Slot]:
+        assert token.map is not None
+        first = token.map[0] + self._skipped
+        lines = token.content.split("\n")
+        read = sentence(token, is_cell=is_cell)
+        inline = InlineText(read.pieces)
+        found = self._found(token, lines, first, is_cell)
+        if found is None:
+            self.num_left += inline.has_words or bool(read.inner)
+            return
+        start, end = found
+        frame = Frame(
+            ending="\r\n" if "\r\n" in self._source[start:end] else "\n",
+            prefix=self._prefix(first + 1, lines[1]) if len(lines) > 1 else "",
+            quote=token.meta.get(QUOTE, ""),
+            pipe=r"\|" if is_cell else "&#124;" if before == "setext" else "|",
+            space="&nbsp;" if "&nbsp;" in token.content else "\u00a0",
+            is_line="|" not in self._source[self._starts[first] : start]
+            if is_cell
+            else before not in ("heading_open", "kept_block"),
+            is_mdx=self._is_mdx,
+        )
+        inner: list[Slot] = []
+        for text in read.inner:
+            place = self._place(token.content, text, start, first)
+            if place is None:  # all the markup stays as it is
+                read, inner = sentence(token, is_cell=is_cell, has_inner=False), []
+                inline = InlineText(read.pieces)
+                break
+            inner.append(_inner_slot(text, place, first, frame))
+        self._cursor = end
+        if inline.has_words:
+            whole = DocumentText(inline.text, inline.mime_type, f"line {first + 1}")
+            yield Slot(start, end, whole, functools.partial(written, inline, frame), inner=tuple(inner))
+        else:
+            yield from inner
+
+    def _found(self, token: "Token", lines: Sequence[str], first: int, is_cell: bool) -> tuple[int, int] | None:
+        """Return where the lines of a block are in the source, without what marks the block."""
+        if first + len(lines) > len(self._starts):
+            return None
+        start, end = self._line(first)
+        begin = max(start, self._cursor)
+        if is_cell:
+            pattern = re.escape(lines[0]).replace(r"\|", r"\\?\|")
+            match = re.compile(pattern).search(self._source, begin, end)
+            return match.span() if match else None
+        end -= token.meta.get(FROM_END, 0)
+        if (position := self._before(lines[0], begin, end)) is None:
+            heading = _HEADING_END.search(self._source, begin, end)
+            position = self._before(lines[0], begin, heading.start()) if heading else None
+        if position is None or len(lines) == 1:
+            return None if position is None else (position, position + len(lines[0].rstrip()))
+        last_start, last_end = self._line(first + len(lines) - 1)
+        last = self._before(lines[-1], last_start, last_end)
+        return None if last is None else (position, last + len(lines[-1].rstrip()))
+
+    def _before(self, text: str, start: int, end: int) -> int | None:
+        """Return where a stretch of the source that ends with a text, and maybe spaces, has it."""
+        text = text.rstrip()
+        while end > start and self._source[end - 1].isspace():
+            end -= 1
+        return end - len(text) if self._source.endswith(text, start, end) else None
+
+    def _place(self, content: str, text: Inner, start: int, first: int) -> tuple[int, int] | None:
+        """Return where in the source a text within the markup of a block is, which starts at `start`."""
+        line_start = content.rfind("\n", 0, text.start) + 1
+        if line_start:
+            line = content[line_start:].split("\n", 1)[0]
+            position = self._before(line, *self._line(first + content.count("\n", 0, line_start)))
+            if position is None:
+                return None
+            start = position - line_start
+        place = start + text.start, start + text.end
+        return place if self._source[slice(*place)] == content[text.start : text.end] else None
+
+    def _definitions(self, references: Mapping[str, Any]) -> Iterator[Slot]:
+        """Yield the titles of definitions, which are at the end of their lines."""
+        for definition in references.values():
+            if not has_words(definition["title"]) or definition["href"] in _NO_ADDRESSES:
+                continue
+            last = definition["map"][1] - 1 + self._skipped
+            match = _TITLE.search(self._source, *self._line(last))
+            if match is None or match.lastindex is None or _unescaped(match[match.lastindex]) != definition["title"]:
+                continue
+            text = Inner(0, 0, match[match.lastindex], "\"')"[match.lastindex - 1])
+            yield _inner_slot(text, match.span(match.lastindex), last, Frame())
+
+    def _line(self, number: int) -> tuple[int, int]:
+        start = self._starts[number]
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._source)
+        return start, start + len(self._source[start:end].rstrip("\r\n"))
+
+    def _prefix(self, number: int, line: str) -> str:
+        """Return what marks a line as one of its block: indentation and signs of quotation."""
+        start, end = self._line(number)
+        text = self._source[start:end]
+        return text[: max(0, text.rfind(line))]
+
+
+def _inner_slot(text: Inner, place: tuple[int, int], line: int, frame: Frame) -> Slot:
+    told = DocumentText(_unescaped(text.text), MimeType.TEXT, f"line {line + 1}")
+    write = functools.partial(_inner_written, replace(frame, quote=text.quote), text.suffix)
+    return Slot(*place, told, write)
+
+
+def _inner_written(frame: Frame, suffix: str, translation: str) -> str:
+    return plain(frame, translation) + suffix
+
+
+def _unescaped(raw: str) -> str:
+    """Return the text that Markdown without markup stands for."""
+    from markdown_it.common.utils import unescapeAll  # slow to import
+
+    return unescapeAll(raw)
