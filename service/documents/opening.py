@@ -50,7 +50,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".properties": Format("properties", "text/x-java-properties", "properties"),
         ".resx": Format("resx", "text/microsoft-resx", "xml_strings", "read_resx"),
         ".srt": Format("srt", "application/x-subrip", "subtitles", "read_srt"),
-        ".strings": Format("strings", "text/plain", "properties", "read_strings"),
+        ".strings": Format("strings", "text/plain", "apple_strings"),
         ".tsv": Format("tsv", f"text/tab-separated-values{_TEXT}", "tables", "read_tsv"),
         ".txt": Format("text", f"text/plain{_TEXT}", "lines"),
         ".vtt": Format("vtt", f"text/vtt{_TEXT}", "subtitles", "read_vtt"),
