@@ -25,8 +25,9 @@ from service.text.languages import canonical
 
 MAX_DEPTH = 200
 _TOKEN = re.compile(
-    r'[ \t\n\r]*+(?:(?P<string>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+")|(?P<open>[{\[])|(?P<close>[}\]])'
-    r"|(?P<comma>,)|(?P<colon>:)|(?P<other>(?:-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][-+]?\d++)?|true|false|null)(?![\w.+-])))",
+    r'[ \t\n\r]*+(?:(?P<string>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+")'
+    r"|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)|(?P<colon>:)"
+    r"|(?P<other>(?:-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][-+]?\d++)?|true|false|null)(?![\w.+-])))",
     re.ASCII,
 )
 _LOCALE = "@@locale"

@@ -15,8 +15,24 @@ _NO_STRING = re.compile(
 _SAFE = re.compile(r"[^\W\d_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPED = {
-    **{"0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b"},
-    **{" ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"},
+    "0": "\0",
+    "a": "\a",
+    "b": "\b",
+    "t": "\t",
+    "\t": "\t",
+    "n": "\n",
+    "v": "\v",
+    "f": "\f",
+    "r": "\r",
+    "e": "\x1b",
+    " ": " ",
+    '"': '"',
+    "/": "/",
+    "\\": "\\",
+    "N": "\x85",
+    "_": "\xa0",
+    "L": "\u2028",
+    "P": "\u2029",
 }
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _BREAK = re.compile(r"\r?\n")
@@ -59,7 +75,7 @@ def double_quoted(content: str, place: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         digits = match[1] or match[2] or match[3]
-        if digits and int(digits, 16) > 0x10FFFF or not (digits or match[4] in _ESCAPED):
+        if (digits and int(digits, 16) > 0x10FFFF) or not (digits or match[4] in _ESCAPED):
             raise DocumentError(f"the escape {match[0]} is none of YAML's.", place)
         return chr(int(digits, 16)) if digits else _ESCAPED[match[4]]
 

@@ -289,7 +289,9 @@ class _Reader:
                 position, is_after = end, True
         raise self._error(min(position, len(self._source)) or start, "a list or mapping in brackets is not read")
 
-    def _slot(self, start: int, end: int, names: Sequence[str], *, is_text: bool, is_flow: bool = False) -> Iterator[Slot]:
+    def _slot(
+        self, start: int, end: int, names: Sequence[str], *, is_text: bool, is_flow: bool = False
+    ) -> Iterator[Slot]:
         raw = self._source[start:end]
         content = raw[1:-1]
         write: Callable[[str], str]
