@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, has_half, joined
+from service.documents.escapes import EscapeStyle, joined
 from service.documents.places import Lines
 from service.documents.values import value_slot
 
@@ -52,7 +52,7 @@ def _slots(source: str) -> Iterator[Slot]:
             raise DocumentError('here is no string; an entry is "key" = "value";.', lines.place(position))
         said = joined(_ESCAPE.sub(_said, value[0][1:-1]))
         slot = value_slot(value.start(), value.end(), said, lines.place(position), write)
-        if slot is not None and not has_half(said):
+        if slot is not None:
             yield slot
         position = after(_space(source, value.end()), ";")
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, has_half
+from service.documents.escapes import EscapeStyle
 from service.documents.places import Lines
 from service.documents.values import value_slot
 from service.text.languages import canonical
@@ -155,7 +155,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
         if each.key == _LOCALE and each.depth == 1 and options.target:
             locale = canonical(options.target).replace("-", "_")
             edits.append(Edit(each.start, each.end, write(locale)))
-        if each.is_left or has_half(each.value):
+        if each.is_left:
             continue
         slot = value_slot(each.start, each.end, each.value, lines.place(each.start), write)
         if slot is not None and texts is not None and (each.depth != 2 or each.key not in texts):

@@ -40,7 +40,7 @@ class _Part:
 
     def slots(self) -> Iterator[Slot]:
         """Yield the texts in order."""
-        left = ()
+        left: tuple[str, ...] = ()
         for element in self._source.elements(self._wanted):
             if element.name == self._name("style", "style"):
                 self._learn(element)
@@ -63,10 +63,9 @@ class _Part:
 
     def _learn(self, style: Element) -> None:
         """Note a style of spans that changes nothing one sees: word processors write them for every revision."""
-        if (
-            style.attributes.get(self._name("style", "family")) != "text"
-            or "style:parent-style-name" in style.attributes
-        ):
+        found = {self._name("style", each): each for each in ("family", "parent-style-name")}
+        known = {found[key]: value for key, value in style.attributes.items() if key in found}
+        if known != {"family": "text"}:
             return
         if all(_INVISIBLE.fullmatch(key) for each in style.elements for key in each.attributes):
             self._invisible.add(style.attributes.get(self._name("style", "name"), ""))

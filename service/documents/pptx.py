@@ -56,8 +56,9 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     types = _types(archive)
     if not any(_MAIN.fullmatch(each) for each in types.values()):
         raise DocumentError("it names no presentation.", _TYPES)
-    names = sorted((_TEXT_TYPES.index(kind), _natural(name)) for name, kind in types.items() if kind in _TEXT_TYPES)
-    parts = [xml_part(archive, "".join(map(str, name)), _slots) for _, name in names]
+    names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
+    names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), _natural(name)))
+    parts = [xml_part(archive, name, _slots) for name in names]
     notes = []
     if num_charts := sum(kind == _TEXT_TYPES[-1] for kind in types.values()):
         notes.append(f"{num_charts} charts were left as they are, but for titles: their tables name the rest.")
@@ -76,8 +77,9 @@ def _types(archive: Archive) -> dict[str, str]:
     return types
 
 
-def _natural(name: str) -> tuple[str, ...]:
-    return tuple(part.lstrip("0").zfill(9) if part.isdigit() else part for part in re.split(r"(\d+)", name))
+def _natural(name: str) -> list[str]:
+    """Return a key by which slide2 comes before slide10."""
+    return [part.zfill(9) for part in re.split(r"(\d+)", name)]
 
 
 def _slots(source: XmlSource) -> Iterator[Slot]:

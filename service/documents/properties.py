@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, has_half, joined
+from service.documents.escapes import EscapeStyle, joined
 from service.documents.places import Lines
 from service.documents.values import value_slot
 
@@ -57,7 +57,7 @@ def _slots(source: str, style: EscapeStyle) -> Iterator[Slot]:
             value = value.replace("''", "'") if is_message else value
             write = functools.partial(_written, style, signs, is_message)
             slot = value_slot(line.start("value"), line.end("value"), value, place, write)
-            if slot is not None and not has_half(value):
+            if slot is not None:
                 yield slot
         position = max(line.end(), position + 1)
 

@@ -4,17 +4,18 @@ import functools
 from collections.abc import Callable
 
 from service.documents.document import DocumentText, MimeType, Slot, has_words
+from service.documents.escapes import has_half
 
 
 def value_slot(
     start: int, end: int, value: str, place: str, encode: Callable[[str], str], mime_type: MimeType = MimeType.TEXT
 ) -> Slot | None:
-    """Return the slot of a value, which `encode` writes; `None` if it has no words.
+    """Return the slot of a value, which `encode` writes; `None` if it has no words, or half of a character.
 
     White space around the text is no part of it, and stays.
     """
     text = value.strip()
-    if not has_words(text):
+    if not has_words(text) or has_half(text):
         return None
     begin = value.index(text)
     write = functools.partial(_written, encode, value[:begin], value[begin + len(text) :])

@@ -43,7 +43,7 @@ def is_string(plain: str) -> bool:
     return not _NO_STRING.fullmatch(plain)
 
 
-def folded(content: str) -> str:
+def folded(content: str, *, has_escapes: bool = False) -> str:
     """Return what lines say that are one text: each line break is a space, and each empty line a line feed."""
     first, *more = _BREAK.split(content)
     if not more:
@@ -55,7 +55,9 @@ def folded(content: str) -> str:
         if not text and index < len(more):
             num_empty += 1
             continue
-        is_escaped = (len(output[-1]) - len(output[-1].rstrip("\\"))) % 2 == 1  # at the end of the line before
+        is_escaped = (
+            has_escapes and (len(output[-1]) - len(output[-1].rstrip("\\"))) % 2 == 1
+        )  # at the end of the line before
         if is_escaped:
             output[-1] = output[-1][:-1]
         output.append("\n" * num_empty or ("" if is_escaped else " "))
@@ -79,7 +81,7 @@ def double_quoted(content: str, place: str) -> str:
             raise DocumentError(f"the escape {match[0]} is none of YAML's.", place)
         return chr(int(digits, 16)) if digits else _ESCAPED[match[4]]
 
-    return _ESCAPE.sub(value, folded(content))
+    return _ESCAPE.sub(value, folded(content, has_escapes=True))
 
 
 def block(lines: list[str], *, is_folded: bool) -> str:
