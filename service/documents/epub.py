@@ -25,7 +25,8 @@ from service.text.markup.lexer import RAW_TEXT
 from service.text.markup.structure import BLOCKS, VOID
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
-_CHAPTER, _CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
+_CHAPTERS = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")
+_CONTENTS = "application/x-dtbncx+xml"
 _EMPTY_TAG = re.compile(r"""<([A-Za-z][\w:.-]*+)(?:[^"'<>/]++|/(?!>)|"[^"]*+"|'[^']*+')*+/>""")
 _MASK = re.compile(r"<(?:img|hr) (\d+) *>")
 _ROOT = re.compile(r"""<html(?=\s)(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""")
@@ -48,11 +49,11 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     kinds, metadata = _listed(archive, name)
     if _ENCRYPTION in archive.names:
         locked = archive.read(_ENCRYPTION).decode("utf-8", "replace")
-        if any(unquote(each) in unquote(locked) for each in kinds):
+        if any(f'"{each}"' in unquote(locked) for each, kind in kinds.items() if kind in _CHAPTERS):
             raise DocumentError("its chapters are encrypted (DRM), so they can't be read.", _ENCRYPTION)
     parts = [
         xml_part(archive, name, lambda source: _titles(source, metadata), lambda _: _languages(metadata, target)),
-        *(_chapter(archive, each, target) for each, kind in kinds.items() if kind == _CHAPTER),
+        *(_chapter(archive, each, target) for each, kind in kinds.items() if kind in _CHAPTERS),
         *(_contents(archive, each) for each, kind in kinds.items() if kind == _CONTENTS),
     ]
     return package(archive, parts)
@@ -91,9 +92,9 @@ def _titles(source: XmlSource, metadata: list[Element]) -> Iterator[Slot]:
 
 
 def _languages(metadata: list[Element], target: str) -> Iterator[Edit]:
-    for each in metadata:
-        if each.name == "dc:language" and target and each.inner < each.end:
-            yield Edit(each.inner, each.outer, as_raw(target))
+    languages = [each for each in metadata if each.name == "dc:language" and each.inner < each.end]
+    for each in languages[:1] if target else ():
+        yield Edit(each.inner, each.outer, as_raw(target))
 
 
 def _chapter(archive: Archive, name: str, target: str) -> Part:

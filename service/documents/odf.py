@@ -24,7 +24,8 @@ _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0"
 _PAIRS = ("span", "a", "meta")
 _BREAKS = ("tab", "line-break")
 _ORDERED = re.compile(r"(?:bookmark|reference-mark|change|toc-mark|alphabetical-index-mark|user-index-mark|soft-page)")
-_SPACES = re.compile(r"[ \t\r\n]+")
+_SPACE = " \t\r\n"
+_SPACES = re.compile(f"[{_SPACE}]+")
 # Properties of a span in which words that look the same may differ.
 _INVISIBLE = re.compile(r"officeooo:.*|(?:fo|style):(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?")
 
@@ -36,7 +37,7 @@ class _Part:
         self._source = source
         self._prefixes: dict[str, str] = {}  # with their colons
         self._invisible: set[str] = set()  # names of styles
-        self.num_comments = 0
+        self.has_comments = False
 
     def slots(self) -> Iterator[Slot]:
         """Yield the texts in order."""
@@ -47,7 +48,7 @@ class _Part:
                 continue
             left = left or (self._name("text", "tracked-changes"), self._name("office", "annotation"))
             if any(each.name in left for each in element.ancestors):
-                self.num_comments += element.parent is not None and element.parent.name == left[1]
+                self.has_comments |= any(each.name == left[1] for each in element.ancestors)
             elif not self._is_computed(element.parent):
                 yield from self._of_paragraph(element)
 
@@ -123,7 +124,7 @@ class _Part:
     def _paragraphs(self, element: Element) -> Iterator[Element]:
         """Yield the outermost paragraphs in an element; none of a comment."""
         if element.name == self._name("office", "annotation"):
-            self.num_comments += 1
+            self.has_comments = True
             return
         for child in element.elements:
             if child.name in (self._name("text", "p"), self._name("text", "h")):
@@ -149,23 +150,21 @@ def read(data: bytes, _: DocumentOptions) -> Document:
 
     names = [name for name in _PARTS if name in archive.names or name == _PARTS[0]]
     parts = [xml_part(archive, name, slots) for name in names]
-    num_comments = sum(reader.num_comments for reader in readers)
-    return package(archive, parts, [f"{num_comments} comments were left as they are."] if num_comments else [])
+    has_comments = any(reader.has_comments for reader in readers)
+    return package(archive, parts, ["Comments were left as they are."] if has_comments else [])
 
 
 def _with_borders(pieces: list[Piece]) -> Iterator[Piece]:
     """Yield the pieces with white space as a reader sees it, and that at the borders as it was written."""
     for index, piece in enumerate(pieces):
-        text = piece.text
         if piece.kind is not Kind.TEXT:
             yield piece
             continue
-        if index == 0:
-            text = text.lstrip(" \t\r\n")
-            yield Piece(Kind.ORDERED, piece.text[: len(piece.text) - len(text)])
-        left = text.rstrip(" \t\r\n") if index == len(pieces) - 1 else text
-        yield Piece(Kind.TEXT, text=_SPACES.sub(" ", left))
-        yield Piece(Kind.ORDERED, text[len(left) :])
+        text = piece.text.lstrip(_SPACE) if index == 0 else piece.text
+        inner = text.rstrip(_SPACE) if index == len(pieces) - 1 else text
+        borders = piece.text[: len(piece.text) - len(text)], text[len(inner) :]
+        before, after = ([Piece(Kind.ORDERED, border)] if border else [] for border in borders)
+        yield from (*before, Piece(Kind.TEXT, text=_SPACES.sub(" ", inner)), *after)
 
 
 def _written(inline: InlineText, filled: Filled, translation: str) -> str:

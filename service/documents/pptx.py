@@ -60,8 +60,8 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), _natural(name)))
     parts = [xml_part(archive, name, _slots) for name in names]
     notes = []
-    if num_charts := sum(kind == _TEXT_TYPES[-1] for kind in types.values()):
-        notes.append(f"{num_charts} charts were left as they are, but for titles: their tables name the rest.")
+    if _TEXT_TYPES[-1] in types.values():
+        notes.append("Charts were left as they are, but for their titles: their tables name the rest.")
     if any(kind in _COMMENTS for kind in types.values()):
         notes.append("Comments were left as they are.")
     return package(archive, parts, notes)

@@ -55,9 +55,7 @@ def folded(content: str, *, has_escapes: bool = False) -> str:
         if not text and index < len(more):
             num_empty += 1
             continue
-        is_escaped = (
-            has_escapes and (len(output[-1]) - len(output[-1].rstrip("\\"))) % 2 == 1
-        )  # at the end of the line before
+        is_escaped = has_escapes and (len(output[-1]) - len(output[-1].rstrip("\\"))) % 2 == 1
         if is_escaped:
             output[-1] = output[-1][:-1]
         output.append("\n" * num_empty or ("" if is_escaped else " "))
