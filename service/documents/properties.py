@@ -16,13 +16,14 @@ from service.documents.escapes import EscapeStyle, joined
 from service.documents.places import Lines
 from service.documents.values import value_slot
 
-_SPACE = r"[ \t\f]*+"
+_CONTINUED = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
+_SPACE = rf"(?:[ \t\f]|{_CONTINUED})*+"
 _LINE = re.compile(
-    rf"{_SPACE}(?:[#!][^\r\n]*+|(?P<key>(?:[^\\=: \t\f\r\n]++|\\(?:\r\n|.|\Z))*+){_SPACE}[=:]?+{_SPACE}"
+    rf"[ \t\f]*+(?:[#!][^\r\n]*+|(?P<key>(?:[^\\=: \t\f\r\n]++|{_CONTINUED}|\\(?:.|\Z))*+){_SPACE}[=:]?+{_SPACE}"
     r"(?P<value>(?:[^\\\r\n]++|\\(?:\r\n|.|\Z))*+))(?:\r\n|[\r\n]|\Z)",
     re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(?:(?:\r\n|[\r\n])[ \t\f]*+|u([0-9A-Fa-f]{4})|(.)|\Z)", re.DOTALL)
+_ESCAPE = re.compile(rf"{_CONTINUED}|\\(?:u([0-9A-Fa-f]{{4}})|(.)|\Z)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", **{value: f"\\{name}" for name, value in _ESCAPED.items()}}
 _SIGN = re.compile(r"\\([=:#!'\"])")

@@ -8,11 +8,11 @@ from service.documents.escapes import EscapeStyle, as_escape
 
 # Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
 _NO_STRING = re.compile(
-    r"(?i:y|n|yes|no|on|off|true|false|null|~|[-+]?\.inf|\.nan)|[-+]?[.\d][\d_.,:]*(?:[eE][-+]?\d+)?|0[xo][\da-fA-F_]+"
+    r"(?i:y|n|yes|no|on|off|true|false|null|~|[-+]?\.inf|\.nan)|[-+]?[.\d][\d_.,:]*(?:[eE][-+]?\d+)?|0[xob][\da-fA-F_]+"
     r"|\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d[\d:. \tZz+-]*|:[\w\"].*|=|<<",
     re.ASCII | re.DOTALL,
 )
-_SAFE = re.compile(r"[^\W\d_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
+_SAFE = re.compile(r"[^\W_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPED = {
     "0": "\0",
