@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot, Spliced
+from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.escapes import EscapeStyle, has_half, joined
 from service.documents.inline import InlineText, Kind, Piece
@@ -36,12 +37,13 @@ _REFERENCE = re.compile(r"[@?](?:[\w.+]+:)?[\w.+]+/[\w.]+")
 
 
 def read_android(data: bytes, options: DocumentOptions) -> Document:
-    """Read Android's resources in UTF-8; `tools:locale` becomes `options.target`.
+    """Read Android's resources in UTF-8 or UTF-16; `tools:locale` becomes `options.target`.
 
     Raises:
         DocumentError: it is other XML, or not well-formed.
     """
-    source = XmlSource(data)
+    text, encode = decoded(data)
+    source = XmlSource(text.encode())
     roots: list[Element] = []
 
     def wanted(root: Element) -> tuple[str, ...]:
@@ -65,16 +67,17 @@ def read_android(data: bytes, options: DocumentOptions) -> Document:
     if roots and options.target and (locale := _LOCALE.search(source.raw, roots[0].start, roots[0].inner)):
         edits.append(Edit(*locale.span(), f"tools:locale={attribute(canonical(options.target))}"))
     notes = [f"{num_left} strings that are CDATA in part were left as they are."] if num_left else []
-    return Spliced(source.raw, slots, from_raw, notes, edits)
+    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), notes, edits)
 
 
 def read_resx(data: bytes, _: DocumentOptions) -> Document:
-    """Read .NET's resources in UTF-8: the values that are strings.
+    """Read .NET's resources in UTF-8 or UTF-16: the values that are strings.
 
     Raises:
         DocumentError: it is other XML, or not well-formed.
     """
-    source = XmlSource(data)
+    text, encode = decoded(data)
+    source = XmlSource(text.encode())
 
     def wanted(root: Element) -> tuple[str, ...]:
         _check_root(source, root, "root", ".NET's resources")
@@ -88,7 +91,7 @@ def read_resx(data: bytes, _: DocumentOptions) -> Document:
             continue
         if slot := value_slot(value.inner, value.outer, value.text(), source.place(value.inner), as_raw):
             slots.append(slot)
-    return Spliced(source.raw, slots, from_raw)
+    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()))
 
 
 def _check_root(source: XmlSource, root: Element, name: str, kind: str) -> None:

@@ -120,7 +120,8 @@ def of_yaml(data: bytes) -> Any:
         return node.tag, tuple(map(shape, node.value))
 
     try:
-        return [shape(node) for node in yaml.compose_all(data.decode(), yaml.SafeLoader) if node is not None]
+        nodes = list(yaml.compose_all(data.decode(), yaml.SafeLoader))  # all of them, so that none has another's id
+        return [shape(node) for node in nodes if node is not None]
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError from error
 
