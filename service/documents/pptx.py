@@ -102,7 +102,7 @@ def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
     properties = ""
     for child in paragraph.elements:
         name = child.name.removeprefix(a)
-        if name == "r":
+        if name == "r" and all(each.name in (f"{a}rPr", f"{a}t") for each in child.elements):
             text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
             if text.strip():
                 properties = _properties(source, child.first(f"{a}rPr"))

@@ -38,6 +38,7 @@ class _Level:
     inner: int | None = None
     has_keys: bool = False
     is_full: bool = False
+    is_text: bool = True  # for all that its tag says
 
 
 class _Reader(ValueReader):
@@ -114,7 +115,9 @@ class _Reader(ValueReader):
         if level.is_full or level.inner is not None:
             raise self.error(position, "a text follows what is complete")
         position, is_text = self.after_properties(position)
+        is_text &= level.is_text
         if REST.match(self.source, position):
+            level.is_text = is_text
             return self.next_line(position)
         level.is_full = True
         first = self.source[position]

@@ -88,9 +88,15 @@ def outline(name: str, data: bytes) -> Any:
 
 
 def told(text: str | None) -> str:
-    """Return a text without what may differ, such as line breaks, and with escapes read."""
-    text = re.sub(r"\\u([0-9A-Fa-f]{4})", lambda match: chr(int(match[1], 16)), text or "")
-    return re.sub(r"\\n|[\s\\\"]+|]]>", "", text).upper()
+    """Return a text without what may differ, such as line breaks."""
+    return re.sub(r"[\x00-\x20\xa0\"]+|]]>", "", text or "").upper()
+
+
+def unescaped(text: str) -> str:
+    def said(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else " " if match[2] in "nrtf" else match[2]
+
+    return re.sub(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", said, text, flags=re.DOTALL)
 
 
 def of_json(data: bytes) -> Any:
@@ -141,7 +147,7 @@ def of_properties(data: bytes) -> Any:
         key = re.match(r"(?:\\.|[^\\=: \t\f])*", line)
         assert key is not None
         value = re.sub(r"^[ \t\f]*[=:]?[ \t\f]*", "", line[key.end() :])
-        found.append((key[0], told(value)))
+        found.append((key[0], told(unescaped(value))))
     return found
 
 
@@ -150,7 +156,7 @@ def of_xml(data: bytes) -> Any:
         root = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
         raise ValueError from error
-    found = ((each.tag.rpartition("}")[2], told("".join(each.itertext()))) for each in root.iter())
+    found = ((each.tag.rpartition("}")[2], told(unescaped("".join(each.itertext())))) for each in root.iter())
     return [each for each in found if each[0] not in ("r", "rPr", "t", "span")]  # what is said in the same form is one
 
 
@@ -158,7 +164,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "a.json": of_json,
     "a.yml": of_yaml,
     "a.properties": of_properties,
-    "a.strings": lambda data: told(data.decode()),
+    "a.strings": lambda data: told(unescaped(data.decode())),
     **dict.fromkeys(("a.xml", "a.resx", "a.pptx", "a.odt", "a.epub"), of_xml),
 }
 
