@@ -63,6 +63,8 @@ class _Reader(ValueReader):
             start = position + self.indentation(position)
             if REST.match(self.source, start) or self.source.startswith("#", start):
                 position = self.next_line(start)
+            elif self.source.startswith("\t", start):
+                raise self.error(start, "a tab is no indentation; use spaces")
             elif start == position and _MARKER.match(self.source, start):
                 position = self.ended(start + 3)
                 self._path = [_Level(-1, None)]
