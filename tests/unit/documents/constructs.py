@@ -18,7 +18,9 @@ def archived(files: Mapping[str, str | bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            kind = zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED
+            # What is repeated often would be too small for what it unpacks to.
+            is_stored = name == "mimetype" or len(content) > 100_000
+            kind = zipfile.ZIP_STORED if is_stored else zipfile.ZIP_DEFLATED
             archive.writestr(zipfile.ZipInfo(name), content, kind)
     return stream.getvalue()
 
