@@ -118,7 +118,10 @@ def _of_item(source: XmlSource, element: Element, kept: str, style: EscapeStyle)
         start, content = start + 1, content[1:-1]
     if _REFERENCE.fullmatch(content):
         return None
-    inline = InlineText(_pieces(content, kept, is_quoted=is_quoted, is_data=is_data))
+    pieces = list(_pieces(content, kept, is_quoted=is_quoted, is_data=is_data))
+    if any(piece.kind is not Kind.TEXT for piece in pieces):
+        pieces = [each for piece in pieces for each in _lines(piece)]
+    inline = InlineText(pieces)
     if not inline.has_words or has_half(inline.text):
         return None
     told = DocumentText(inline.text, inline.mime_type, source.place(start))
@@ -151,6 +154,18 @@ def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Itera
         else:
             yield Piece(Kind.CLOSE if is_end else Kind.OPEN, tag[0])
     yield Piece(Kind.TEXT, text=text(len(content)))
+
+
+def _lines(piece: Piece) -> Iterator[Piece]:
+    """Yield the lines of a text and the breaks between them, which are white space where there is markup."""
+    if piece.kind is not Kind.TEXT:
+        yield piece
+        return
+    first, *more = piece.text.split("\n")
+    yield Piece(Kind.TEXT, text=first)
+    for line in more:
+        yield Piece(Kind.BREAK, "\\n")
+        yield Piece(Kind.TEXT, text=line)
 
 
 def _said(raw: str, *, is_quoted: bool, is_data: bool) -> str:

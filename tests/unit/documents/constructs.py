@@ -205,6 +205,7 @@ FORMATS: Mapping[str, Format] = {
             '<string name="a">a <b>b <i>c</i></b><br/>d</string>': (
                 '<string name="a">A <b>B <i>C</i></b><br/>D</string>'
             ),
+            r'<string name="a">a <b>b</b>\n\nc</string>': r'<string name="a">A <b>B</b>\n\nC</string>',
             '<string name="a">for <xliff:g id="n" example="x">%1$s</xliff:g> only</string>': (
                 '<string name="a">FOR <xliff:g id="n" example="x">%1$s</xliff:g> ONLY</string>'
             ),
