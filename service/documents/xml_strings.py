@@ -89,9 +89,14 @@ def read_resx(data: bytes, _: DocumentOptions) -> Document:
         is_text = not {"type", "mimetype"} & entry.attributes.keys()
         if value is None or not is_text or entry.attributes.get("name", "").startswith(">>"):
             continue
-        if slot := value_slot(value.inner, value.outer, value.text(), source.place(value.inner), as_raw):
+        write = _with_crlf if "\r\n" in source.raw[value.inner : value.outer] else as_raw
+        if slot := value_slot(value.inner, value.outer, value.text(), source.place(value.inner), write):
             slots.append(slot)
     return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()))
+
+
+def _with_crlf(text: str) -> str:
+    return as_raw(text).replace("\n", "\r\n")
 
 
 def _check_root(source: XmlSource, root: Element, name: str, kind: str) -> None:

@@ -39,6 +39,11 @@ def test_resources_in_utf_16(name: str) -> None:
     assert translated(open_document(name, source.encode("utf-16"))).decode("utf-16") == source.replace("é", "É")
 
 
+def test_lines_of_a_value_end_as_in_the_source() -> None:
+    data = b"<root>\r\n<data><value>a\r\nb</value></data></root>"
+    assert translated(open_document("a.resx", data)) == data.replace(b"a\r\nb", b"A\r\nB")
+
+
 def test_strings_that_are_cdata_in_part_are_told() -> None:
     document = open_document("a.xml", b"<resources><string>a <![CDATA[b]]></string></resources>")
     assert (texts(document), document.notes) == ([], ("1 strings that are CDATA in part were left as they are.",))
