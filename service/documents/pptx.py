@@ -91,6 +91,8 @@ def _slots(source: XmlSource) -> Iterator[Slot]:
         return (f"{prefixes[0]}p",)
 
     for paragraph in source.elements(wanted):
+        if any(isinstance(child, str) and child.strip() for child in paragraph.children):
+            continue  # no program writes it so
         items = _items(source, paragraph, prefixes[0])
         if any(item.text.strip() for item in items if item.kind is Kind.TEXT):
             yield from _slot(source, items, prefixes[0])
@@ -102,7 +104,7 @@ def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
     properties = ""
     for child in paragraph.elements:
         name = child.name.removeprefix(a)
-        if name == "r" and all(each.name in (f"{a}rPr", f"{a}t") for each in child.elements):
+        if name == "r" and not _has_more(child, a):
             text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
             if text.strip():
                 properties = _properties(source, child.first(f"{a}rPr"))
@@ -115,6 +117,12 @@ def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
         elif name not in ("pPr", "endParaRPr"):
             items.append(_Item(Kind.MARK, child))
     return items
+
+
+def _has_more(run: Element, a: str) -> bool:
+    """Return whether a run has something else than one that is written has."""
+    inner = (each.strip() if isinstance(each, str) else each.name not in (f"{a}rPr", f"{a}t") for each in run.children)
+    return any(inner)
 
 
 def _properties(source: XmlSource, element: Element | None) -> str:

@@ -89,7 +89,10 @@ class ValueReader:
             elif sign == "*":
                 position, is_after = self.alias(position), True
             elif sign in "&!":
-                position, is_text = self.after_properties(position)
+                found, is_text = self.after_properties(position)
+                if found == position:
+                    break
+                position = found
             else:
                 plain = None if sign in "\"'" else _FLOW_PLAIN.match(self.source, position)
                 if sign not in "\"'" and plain is None:

@@ -156,7 +156,7 @@ def of_xml(data: bytes) -> Any:
         root = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
         raise ValueError from error
-    found = ((each.tag.rpartition("}")[2], told(unescaped("".join(each.itertext())))) for each in root.iter())
+    found = ((each.tag.rpartition("}")[2], told("".join(map(unescaped, each.itertext())))) for each in root.iter())
     return [each for each in found if each[0] not in ("r", "rPr", "t", "span")]  # what is said in the same form is one
 
 
