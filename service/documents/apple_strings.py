@@ -16,8 +16,8 @@ _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _KEY = re.compile(rf"{_STRING}|[\w.$/:-]++", re.DOTALL | re.ASCII)
 _VALUE = re.compile(_STRING, re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:[uU]([0-9A-Fa-f]{4})|([0-7]{3})|(.))", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-_WRITTEN = {"\\": "\\\\", '"': '\\"', **{value: f"\\{name}" for name, value in _ESCAPED.items()}}
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:

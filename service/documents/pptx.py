@@ -99,7 +99,7 @@ def _slots(source: XmlSource) -> Iterator[Slot]:
 
 
 def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
-    """Return the parts of a paragraph, but for its properties; white space is formatted as the text before it."""
+    """Return the parts of a paragraph; white space is formatted as the text before it."""
     items: list[_Item] = []
     properties = ""
     for child in paragraph.elements:
@@ -114,15 +114,20 @@ def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
         elif name == "fld":
             shown = "".join(each.text() for each in child.elements if each.name == f"{a}t")
             items.append(_Item(Kind.KEPT, child, shown))
-        elif name not in ("pPr", "endParaRPr"):
+        else:
             items.append(_Item(Kind.MARK, child))
     return items
 
 
 def _has_more(run: Element, a: str) -> bool:
     """Return whether a run has something else than one that is written has."""
-    inner = (each.strip() if isinstance(each, str) else each.name not in (f"{a}rPr", f"{a}t") for each in run.children)
-    return any(inner)
+    for child in run.children:
+        if isinstance(child, str):
+            if child.strip():
+                return True
+        elif child.name != f"{a}rPr" and (child.name != f"{a}t" or any(child.elements)):
+            return True
+    return False
 
 
 def _properties(source: XmlSource, element: Element | None) -> str:

@@ -92,9 +92,9 @@ def told(text: str | None) -> str:
     return re.sub(r"[\x00-\x20\xa0\"]+|]]>", "", text or "").upper()
 
 
-def unescaped(text: str) -> str:
+def unescaped(text: str, spaces: str = "nt") -> str:
     def said(match: re.Match[str]) -> str:
-        return chr(int(match[1], 16)) if match[1] else " " if match[2] in "nrtf" else match[2]
+        return chr(int(match[1], 16)) if match[1] else " " if match[2] in spaces else match[2]
 
     return re.sub(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", said, text, flags=re.DOTALL)
 
@@ -147,7 +147,7 @@ def of_properties(data: bytes) -> Any:
         key = re.match(r"(?:\\.|[^\\=: \t\f])*", line)
         assert key is not None
         value = re.sub(r"^[ \t\f]*[=:]?[ \t\f]*", "", line[key.end() :])
-        found.append((key[0], told(unescaped(value))))
+        found.append((key[0], told(unescaped(value, "ntrf"))))
     return found
 
 
@@ -164,7 +164,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "a.json": of_json,
     "a.yml": of_yaml,
     "a.properties": of_properties,
-    "a.strings": lambda data: told(unescaped(data.decode())),
+    "a.strings": lambda data: told(unescaped(data.decode(), "ntrfabv")),
     **dict.fromkeys(("a.xml", "a.resx", "a.pptx", "a.odt", "a.epub"), of_xml),
 }
 
