@@ -16,7 +16,7 @@ from service.documents import yaml_scalars
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.yaml_values import MAX_DEPTH, REST, START, ValueReader
-from service.text.languages import canonical
+from service.text.languages import canonical, is_language
 
 _PLAIN = re.compile(rf"(?:{START}|[-?:](?=\S))(?:[^:#\n\r]++|:(?=\S)|(?<=\S)#)*+")
 _MORE = re.compile(r"(?:[^:#\n\r]++|:(?=\S)|(?<=\S)#)++")
@@ -26,7 +26,6 @@ _KEY = re.compile(
 _BLANK = re.compile(r"[ \t]*+\r?(?=\n)")
 _HEADER = re.compile(r"[|>](?:[+-]?([1-9])?|[1-9]?[+-])[+-]?(?=[ \t\r\n]|\Z)")
 _MARKER = re.compile(r"(?:---|\.\.\.)(?=[ \t\r\n]|\Z)")
-_LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Z][a-z]{3})?(?:[-_][A-Z]{2})?")
 
 
 @dataclass(slots=True)
@@ -225,10 +224,10 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     slots = list(reader.slots())
     edits: list[Edit] = []
     notes: list[str] = []
-    if len(reader.roots) == 1 and reader.has_nested_root and options.target:
+    if len(reader.roots) == 1 and reader.has_nested_root and options.target and slots:
         start, end, written = reader.roots[0]
         name = written.strip("\"'")
-        if _LANGUAGE.fullmatch(name):
+        if is_language(name):
             target = canonical(options.target)
             edits.append(Edit(start, end, written.replace(name, target)))
             notes.append(f"The root's key {name} was set to {target}.")
