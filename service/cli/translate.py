@@ -22,8 +22,12 @@ from service.documents import FORMATS
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _LINE_FORMATS = ("text", "html", "tsv", "jsonl")
-# Read as a whole, by service.documents; with an ending by which that knows them.
-_DOCUMENT_FORMATS = {each.name: ending for ending, each in FORMATS.items() if each.name not in _LINE_FORMATS}
+# Read as a whole, by service.documents; with an ending by which that knows them, their name if it is one.
+_DOCUMENT_FORMATS = {
+    each.name: f".{each.name}" if f".{each.name}" in FORMATS else ending
+    for ending, each in FORMATS.items()
+    if each.name not in _LINE_FORMATS
+}
 _FORMATS = (*_LINE_FORMATS, *_DOCUMENT_FORMATS)
 _FORMAT_OF_ENDING = {".jsonl": "jsonl", ".ndjson": "jsonl", **{ending: each.name for ending, each in FORMATS.items()}}
 _HAS_TARGETS = ("po", "xliff")
