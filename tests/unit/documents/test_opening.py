@@ -18,6 +18,8 @@ name, source, size = sys.argv[1], sys.argv[2].encode(), int(sys.argv[3])
 data = source * (size // len(source))
 if name.endswith("csv"):
     data = b"id,text\\n" + data
+if name.endswith("json"):
+    data = b"[" + data + b"1]"
 if name.endswith("vtt"):
     data = b"WEBVTT\\n\\n" + data
 if name.endswith("xliff"):
@@ -88,6 +90,8 @@ def test_an_empty_file_stays_empty() -> None:
         ("a.po", 'msgid "A file and another one' + MORE + '"\nmsgstr ""\n\n'),
         ("a.txt", "A file and another one, and more of them\n"),
         ("a.vtt", "00:01.000 --> 00:02.000\nA <i>file</i> and\nanother one" + MORE + "\n\n"),
+        ("a.json", '"A file and another one, and more of them",\n'),
+        ("a.yml", "- A file and another one, and more of them\n"),
         ("a.xliff", "<trans-unit><source>A <g>file</g> and one" + MORE + "</source></trans-unit>"),
     ],
 )
