@@ -18,32 +18,18 @@ from service.cli.progress import progress
 from service.cli.request_options import request_options
 from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
+from service.documents import FORMATS
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _LINE_FORMATS = ("text", "html", "tsv", "jsonl")
-# Read as a whole, by service.documents; with the ending by which that knows them.
+# Read as a whole, by service.documents; with an ending by which that knows them, their name if it is one.
 _DOCUMENT_FORMATS = {
-    "csv": ".csv",
-    "docx": ".docx",
-    "md": ".md",
-    "mdx": ".mdx",
-    "po": ".po",
-    "srt": ".srt",
-    "vtt": ".vtt",
-    "xliff": ".xliff",
+    each.name: f".{each.name}" if f".{each.name}" in FORMATS else ending
+    for ending, each in FORMATS.items()
+    if each.name not in _LINE_FORMATS
 }
 _FORMATS = (*_LINE_FORMATS, *_DOCUMENT_FORMATS)
-_FORMAT_OF_ENDING = {
-    ".txt": "text",
-    ".html": "html",
-    ".htm": "html",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".markdown": "md",
-    ".xlf": "xliff",
-    **{ending: name for name, ending in _DOCUMENT_FORMATS.items()},
-}
+_FORMAT_OF_ENDING = {".jsonl": "jsonl", ".ndjson": "jsonl", **{ending: each.name for ending, each in FORMATS.items()}}
 _HAS_TARGETS = ("po", "xliff")
 _WITH_ENCODING = ("text", "tsv", "csv", "md", "srt", "vtt")
 _AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "text": ".txt", "tsv": ".tsv"}
@@ -76,7 +62,7 @@ _AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "text": ".txt", "tsv": ".tsv"}
     envvar="DRAGOMAN_TRANSLATE_FORMAT",
     type=click.Choice(_FORMATS),
     help="Format of the input: text, one text per line; html, one document; tsv, lines of columns; jsonl, a JSON "
-    "object per line; csv, docx, md, mdx, po, srt, vtt, xliff. Default: by the file's ending; text if it has none.",
+    f"object per line; {', '.join(_DOCUMENT_FORMATS)}. Default: by the file's ending; text if it has none.",
 )
 @click.option(
     "--column",

@@ -6,10 +6,11 @@ every other byte stays as it was.
 
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType
 from service.documents.errors import DocumentError, UnknownFormat
-from service.documents.opening import ENDINGS, open_document
+from service.documents.opening import ENDINGS, FORMATS, open_document
 
 __all__ = [
     "ENDINGS",
+    "FORMATS",
     "Document",
     "DocumentError",
     "DocumentOptions",

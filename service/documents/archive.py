@@ -31,16 +31,17 @@ _DAMAGED = (
 class Archive:
     """An archive in memory; its entries are unpacked when they are needed."""
 
-    def __init__(self, data: bytes) -> None:
-        """Read the directory.
+    def __init__(self, data: bytes, file: str = "a .docx", kind: str = "a Word document") -> None:
+        """Read the directory; `file` and `kind` are what it should be, for errors.
 
         Raises:
             DocumentError: it is no archive, is encrypted, or is larger than the limits.
         """
+        self._kind = kind
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except _DAMAGED as error:
-            raise DocumentError(f"it is not a ZIP archive, which a .docx is: {error}.") from None
+            raise DocumentError(f"it is not a ZIP archive, which {file} is: {error}.") from None
         self._entries = self._zip.infolist()
         if len(self._entries) > MAX_ENTRIES:
             raise DocumentError(f"the archive has {len(self._entries)} entries; at most {MAX_ENTRIES} are read.")
@@ -68,7 +69,7 @@ class Archive:
             DocumentError: there is none, or it is damaged or too large.
         """
         if name not in self.names:
-            raise DocumentError(f"the archive has no {name}; it is not a Word document.")
+            raise DocumentError(f"the archive has no {name}; it is not {self._kind}.")
         entry = self._zip.getinfo(name)
         if entry.file_size > MAX_PART_BYTES:
             raise DocumentError(f"it has {entry.file_size} bytes; at most {MAX_PART_BYTES} are read.", name)

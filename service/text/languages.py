@@ -44,6 +44,12 @@ def is_well_formed(code: str) -> bool:
     return len(code) <= _LONGEST_CODE and _WELL_FORMED.fullmatch(code) is not None
 
 
+def is_language(code: str) -> bool:
+    """Return whether `code` is that of a language that has one of two letters, such as `en` or `zh-TW`."""
+    language = re.split("[-_]", code)[0]
+    return len(language) == 2 and _PLAIN.fullmatch(code) is not None and VALIDITY.fullmatch(language) is not None
+
+
 def in_message(code: str) -> str:
     """Return a code for use in an error: shown to operators too if it has at most a language, a script and a region.
 

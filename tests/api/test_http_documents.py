@@ -16,26 +16,41 @@ from service.config.server_config import ServerConfig
 from service.documents import ENDINGS, DocumentOptions, open_document
 from tests.http_caller import Reply, call
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
+from tests.unit.documents.constructs import FORMATS
 
 ALICE, BOB = new_key(), new_key()
 PAIR = {"source_language_code": "en", "target_language_code": "de"}
 UNIT = '<trans-unit id="1"><source>station</source></trans-unit>'
 XLIFF = f'<xliff version="1.2"><file source-language="en" target-language="de"><body>{UNIT}</body></file></xliff>'
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nstation window\n"
+ANDROID = b'<resources><string name="a">station</string></resources>'
 DOCUMENTS = {
+    ".arb": b'{"@@locale": "en", "a": "station"}',
     ".csv": b"n,text\n1,station\n",
+    ".epub": FORMATS["a.epub"].document("<p>station <b>window</b></p>"),
     ".htm": b"<p>station <b>window</b></p>",
     ".html": b"<p>station <b>window</b></p><pre>code</pre>",
+    ".json": b'{"a": "station", "b": ["window"]}',
     ".markdown": b"# station\n",
     ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
     ".mdx": b"import A from 'b'\n\nstation {a + b}\n",
+    ".odp": FORMATS["a.odt"].document("<text:p>station</text:p>"),
+    ".ods": FORMATS["a.odt"].document("<text:p>station</text:p>"),
+    ".odt": FORMATS["a.odt"].document("<text:p>station</text:p>"),
     ".po": b'msgid "station"\nmsgstr ""\n',
+    ".pptx": FORMATS["a.pptx"].document("<a:p><a:r><a:t>station</a:t></a:r></a:p>"),
+    ".properties": b"a=station\n",
+    ".resx": b'<root><data name="a"><value>station</value></data></root>',
     ".srt": SRT.encode(),
+    ".strings": b'"a" = "station";',
     ".tsv": b"n\ttext\n1\tstation\n",
     ".txt": b"station\n\nwindow\n",
     ".vtt": f"WEBVTT\n\n{SRT}".replace(",", ".").encode(),
     ".xlf": XLIFF.encode(),
     ".xliff": XLIFF.encode(),
+    ".xml": ANDROID,
+    ".yaml": b"en:\n  a: station\n",
+    ".yml": b"en:\n  a: station\n",
 }
 
 
@@ -152,8 +167,8 @@ def test_hostile_markdown_costs_only_its_own_call(server: InProcessServer, kind:
 @pytest.mark.parametrize(
     ("name", "data", "fields", "message", "field"),
     [
-        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .csv, .docx,", "file"),
-        ("a", b"a", {}, "file has a name without an ending; allowed are .csv", "file"),
+        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .arb, .csv,", "file"),
+        ("a", b"a", {}, "file has a name without an ending; allowed are .arb", "file"),
         ("a.docx", b"PK", {}, "file can't be read: it is not a ZIP archive", "file"),
         ("a.csv", b"a\n1\n", {"columns": "b"}, "file can't be read: line 1: there is no column 'b'", "file"),
         ("a.txt", b"a", {"mime_type": "text/html"}, "mime_type is unknown; leave it out.", "mime_type"),

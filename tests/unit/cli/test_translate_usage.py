@@ -18,7 +18,7 @@ from service.cli.main import main
         (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't be used with --format html"),
         (("--stream",), "--stream is for texts on the command line"),
         (("--resume",), "--resume needs --output"),
-        (("--file", "x.pdf"), "the ending '.pdf' is not known; known are .csv, .docx, .htm, "),
+        (("--file", "x.pdf"), "the ending '.pdf' is not known; known are .arb, .csv, .docx, "),
         (("--file", "x.csv"), "--format csv needs --column NAME"),
         (("--file", "x.tsv", "--column", "text"), "'text' is not a number; names of columns need --header"),
         (("--file", "x.tsv", "--column", "1", "--column", "2"), "several --column are for csv, and for tsv with"),

@@ -12,6 +12,7 @@ import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
 from tests.patience import patient
+from tests.unit.documents.constructs import book, open_document_text, presentation
 from tests.unit.documents.pseudo import translated
 
 OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_matter=("a",))
@@ -104,6 +105,21 @@ def test_a_mutated_word_document_is_read_or_refused() -> None:
         ("a.csv", 'text\n"' + '""' * 15_000),
         ("a.xlf", '<xliff version="1.2"><trans-unit><source>a' + "<bpt/>" * 8_000 + "</source></trans-unit></xliff>"),
         ("a.xlf", '<xliff version="1.2"><a b="' + "x" * 1_000_000 + '"/></xliff>'),
+        ("a.json", "[" * 30_000),
+        ("a.json", '"' + "\\" * 30_001),
+        ("a.yml", "- " * 30_000 + "a"),
+        ("a.yml", "k: [" + "[" * 30_000),
+        ("a.yml", "k: " + "{a: " * 30_000),
+        ("a.yml", "k: a" + "\n " * 30_000),
+        ("a.yml", "k: |\n" + " \n" * 30_000),
+        ("a.yml", "k: '" + "''" * 30_000),
+        ("a.properties", "a" + "\\\n" * 30_000),
+        ("a.properties", "a=" + "\\\n " * 30_000),
+        ("a.strings", "/*" * 30_000),
+        ("a.strings", '"' + '\\"' * 30_000),
+        ("a.xml", "<resources><string>a" + "&lt;b " * 30_000 + "</string></resources>"),
+        ("a.xml", "<resources><string>" + '"' * 30_000 + "a</string></resources>"),
+        ("a.xml", "<resources><string>" + "<b/>" * 30_000 + "a</string></resources>"),
     ],
 )
 @pytest.mark.timeout(10)  # some tenths of a second; what takes quadratic time takes minutes
@@ -133,6 +149,9 @@ def word(body: str) -> bytes:
         archive.writestr("[Content_Types].xml", f'{types}wordprocessingml.document.main+xml"/></Types>')
         archive.writestr("d.xml", f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>')
     return stream.getvalue()
+
+
+NOTE = "<text:note><text:note-body><text:p>a note</text:p></text:note-body></text:note>"
 
 
 def xliff(units: str) -> str:
@@ -180,6 +199,27 @@ SHAPES: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     "word, runs": ("a.docx", lambda n: word(f"<w:p>{RUN * n}</w:p>")),
     "word, fields that do not end": ("a.docx", lambda n: word(f"<w:p>{mark('begin') * n}{RUN}</w:p>")),
     "word, links in links": ("a.docx", lambda n: word(f"<w:p>{LINK * (n // 4)}{mark('end') * (n // 4)}{RUN}</w:p>")),
+    "json, values": ("a.json", lambda n: "[" + '"a word",' * n + "1]"),
+    "json, depth": ("a.json", lambda n: "[" + ('{"a":' * 150 + '"word"' + "}" * 150 + ",") * (n // 100) + "1]"),
+    "yaml, keys": ("a.yml", "k: a word\n".__mul__),
+    "yaml, lines of a value": ("a.yml", lambda n: "k: a\n" + "  word\n" * n),
+    "yaml, lines of a block": ("a.yml", lambda n: "k: >\n" + "  word\n\n" * n),
+    "yaml, comments": ("a.yml", lambda n: "k: a\n" + "  # b\n" * n),
+    "yaml, a list in brackets": ("a.yml", lambda n: f"k: [{'a word, ' * n}]"),
+    "yaml, empty lines": ("a.yml", lambda n: "k: a\n" * 9 + "\n" * n + "l: b"),
+    "properties, lines": ("a.properties", "k=a word\n".__mul__),
+    "properties, lines of a value": ("a.properties", lambda n: "k=" + "a word\\\n " * n),
+    "strings, entries": ("a.strings", '"k" = "a word";\n'.__mul__),
+    "android, strings": ("a.xml", lambda n: f"<resources>{'<string>a word</string>' * n}</resources>"),
+    "android, tags": ("a.xml", lambda n: f"<resources><string>a{'<b>c</b>&lt;i>d&lt;/i>' * n}</string></resources>"),
+    "resx, values": ("a.resx", lambda n: f"<root>{'<data><value>a word</value></data>' * n}</root>"),
+    "presentation, paragraphs": ("a.pptx", lambda n: presentation("<a:p><a:r><a:t>word</a:t></a:r></a:p>" * n)),
+    "presentation, runs": ("a.pptx", lambda n: presentation(f"<a:p>{'<a:r><a:t>word</a:t></a:r>' * n}</a:p>")),
+    "odt, paragraphs": ("a.odt", lambda n: open_document_text("<text:p>word</text:p>" * n)),
+    "odt, notes": ("a.odt", lambda n: open_document_text(f"<text:p>{f'word{NOTE}' * (n // 4)}</text:p>")),
+    "epub, paragraphs": ("a.epub", lambda n: book("<p>a word</p>" * n)),
+    "epub, empty tags": ("a.epub", lambda n: book("<p>" + 'a<a id="page1"/>' * n + "</p>")),
+    "epub, a tag without an end": ("a.epub", lambda n: book("<a " * n)),
     "word, boxes": ("a.docx", lambda n: word(BOX * (n // 4))),
 }
 
@@ -206,6 +246,10 @@ QUADRATIC = (  # so clearly that it shows in small ones
     "xliff, spaces in a value",
     "word, fields that do not end",
     "word, links in links",
+    "odt, notes",
+    "yaml, comments",
+    "yaml, empty lines",
+    "epub, a tag without an end",
 )
 
 

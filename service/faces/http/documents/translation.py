@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from types import MappingProxyType
 
+from service.documents import FORMATS
 from service.documents.child import Chunk
 from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
@@ -34,26 +34,6 @@ _OF_ONE_CALLER = 2
 _MAX_WAITING = 32
 _CHUNKS_AT_ONCE = 4  # of a document, as `service.cli.pipeline` has them for the same work
 _MAX_NAME = 200  # characters
-
-CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
-    {
-        ".csv": "text/csv; charset=utf-8",
-        ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        ".htm": "text/html; charset=utf-8",
-        ".html": "text/html; charset=utf-8",
-        ".markdown": "text/markdown; charset=utf-8",
-        ".md": "text/markdown; charset=utf-8",
-        ".mdx": "text/markdown; charset=utf-8",
-        ".po": "text/x-gettext-translation",
-        ".srt": "application/x-subrip",
-        ".tsv": "text/tab-separated-values; charset=utf-8",
-        ".txt": "text/plain; charset=utf-8",
-        ".vtt": "text/vtt; charset=utf-8",
-        ".xlf": "application/xliff+xml",
-        ".xliff": "application/xliff+xml",
-    }
-)
-"""The media type of each ending that `service.documents` knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +84,7 @@ class DocumentTranslator:
         ending = PurePath(upload.name).suffix.lower()
         return TranslatedDocument(
             _translated_name(upload.name, request.target_language_code),
-            CONTENT_TYPES[ending],
+            FORMATS[ending].media_type,
             data,
             document.notes,
             document.num_characters,

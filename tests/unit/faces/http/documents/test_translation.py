@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from service.documents import ENDINGS, DocumentOptions, DocumentText
+from service.documents import FORMATS, DocumentOptions, DocumentText
 from service.documents import MimeType as Kind
 from service.documents.child import Chunk
 from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
@@ -22,7 +22,7 @@ from service.domain.translation import (
     TranslationResult,
 )
 from service.faces.http.documents.reading import DocumentReaders, DocumentTexts, Upload
-from service.faces.http.documents.translation import CONTENT_TYPES, DocumentTranslator, TranslatedDocument
+from service.faces.http.documents.translation import DocumentTranslator, TranslatedDocument
 from service.translation.translator import Translator
 from tests.patience import patient
 
@@ -97,7 +97,7 @@ def test_chunks_are_translated_several_at_a_time_and_written_in_order() -> None:
         assert each.deadline_seconds == fake.requests[0].deadline_seconds
     assert 1 < fake.most_at_once <= 4
     size = sum(len(each.text) for each in fake.texts)
-    assert translated == TranslatedDocument("a.de.txt", CONTENT_TYPES[".txt"], b"written", ("a note",), size)
+    assert translated == TranslatedDocument("a.de.txt", FORMATS[".txt"].media_type, b"written", ("a note",), size)
 
 
 def test_a_document_without_texts_is_only_written() -> None:
@@ -159,10 +159,6 @@ def test_a_language_that_is_not_served_is_the_files_problem() -> None:
 )
 def test_names_of_files(name: str, expected: str) -> None:
     assert translate(Fake([]), name, target="pt_br").name == expected
-
-
-def test_every_ending_has_a_type() -> None:
-    assert sorted(CONTENT_TYPES) == sorted(ENDINGS)
 
 
 def test_the_failure_of_one_chunk_ends_the_others() -> None:

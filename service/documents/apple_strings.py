@@ -1,0 +1,74 @@
+"""Apple's `.strings` files: `"key" = "value";`, in UTF-8 or in UTF-16 with a byte order mark."""
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+
+from service.documents.document import Document, DocumentOptions, Slot, Spliced
+from service.documents.encodings import decoded
+from service.documents.errors import DocumentError
+from service.documents.escapes import EscapeStyle, joined
+from service.documents.places import Lines
+from service.documents.values import value_slot
+
+_SPACE = re.compile(r"(?:\s++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_KEY = re.compile(rf"{_STRING}|[\w.$/:-]++", re.DOTALL | re.ASCII)
+_VALUE = re.compile(_STRING, re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:[uU]([0-9A-Fa-f]{4})|([0-7]{3})|(.))", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def read(data: bytes, _: DocumentOptions) -> Document:
+    """Read a table of strings.
+
+    Raises:
+        DocumentError: something in it is no entry; values other than strings are not read.
+    """
+    source, encode = decoded(data)
+    return Spliced(source, _slots(source), encode)
+
+
+def _slots(source: str) -> Iterator[Slot]:
+    lines = Lines(source)
+    write = functools.partial(_written, EscapeStyle(source, form="\\U%04x"))
+
+    def after(position: int, sign: str) -> int:
+        if not source.startswith(sign, position):
+            raise DocumentError(f'here is no {sign}; an entry is "key" = "value";.', lines.place(position))
+        return _space(source, position + len(sign))
+
+    position = _space(source, 0)
+    while position < len(source):
+        key = _KEY.match(source, position)
+        position = _space(source, key.end()) if key else position
+        if key and source.startswith(";", position):  # the value is the key
+            position = after(position, ";")
+            continue
+        position = after(position, "=")
+        value = _VALUE.match(source, position)
+        if value is None or key is None:
+            raise DocumentError('here is no string; an entry is "key" = "value";.', lines.place(position))
+        said = joined(_ESCAPE.sub(_said, value[0][1:-1]))
+        slot = value_slot(value.start(), value.end(), said, lines.place(position), write)
+        if slot is not None:
+            yield slot
+        position = after(_space(source, value.end()), ";")
+
+
+def _space(source: str, position: int) -> int:
+    """Return where the next sign is behind white space and comments."""
+    found = _SPACE.match(source, position)
+    assert found is not None  # it may be empty
+    return found.end()
+
+
+def _said(match: re.Match[str]) -> str:
+    if match[1] or match[2]:
+        return chr(int(match[1], 16) if match[1] else int(match[2], 8))
+    return _ESCAPED.get(match[3], match[3])
+
+
+def _written(style: Callable[[str], str], text: str) -> str:
+    return '"' + "".join(_WRITTEN.get(each) or style(each) for each in text) + '"'

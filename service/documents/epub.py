@@ -1,0 +1,160 @@
+"""Books in EPUB 2 and 3 (https://www.w3.org/TR/epub-33): chapters in reading order, tables of contents, and the title.
+
+Chapters are read as HTML pages are. Their language, and the book's, become those of the translations.
+"""
+
+import functools
+import html as entities
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from urllib.parse import unquote
+
+from service.documents import html
+from service.documents.archive import Archive
+from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot
+from service.documents.encodings import decoded
+from service.documents.errors import DocumentError
+from service.documents.package import Part, package, xml_part
+from service.documents.places import Lines
+from service.documents.values import value_slot
+from service.documents.xml_source import Element, XmlSource, as_raw
+from service.text.languages import canonical
+from service.text.markup.lexer import RAW_TEXT
+from service.text.markup.structure import BLOCKS, VOID
+
+_CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+_CHAPTERS = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")
+_CONTENTS = "application/x-dtbncx+xml"
+_EMPTY_TAG = re.compile(r"""<([A-Za-z][\w:.-]*+)(?:[^"'<>/]++|/(?!>)|"[^"]*+"|'[^']*+')*+/>""")
+_MASK = re.compile(r"<(?:img|hr) (\d+) *>")
+_ROOT = re.compile(r"""<html(?=\s)(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""")
+_LANGUAGE = re.compile(r"""(?<=\s)((?:xml:)?lang\s*=\s*)(?:"[^"]*"|'[^']*')""")
+_LABEL = re.compile(r"(<(?:[\w.-]++:)?text>)([^<]*+)</")
+
+
+def read(data: bytes, options: DocumentOptions) -> Document:
+    """Read a book.
+
+    Raises:
+        DocumentError: it is no EPUB, damaged, encrypted, or larger than the limits of `archive`.
+    """
+    archive = Archive(data, "an .epub", "an EPUB")
+    target = canonical(options.target) if options.target else ""
+    root = next(XmlSource(archive.read(_CONTAINER), _CONTAINER).elements(lambda _: ("rootfile",)), None)
+    if root is None:
+        raise DocumentError("it names no book.", _CONTAINER)
+    name = root.attributes.get("full-path", "")
+    kinds, metadata = _listed(archive, name)
+    if _ENCRYPTION in archive.names:
+        locked = archive.read(_ENCRYPTION).decode("utf-8", "replace")
+        if any(f'"{each}"' in unquote(locked) for each, kind in kinds.items() if kind in _CHAPTERS):
+            raise DocumentError("its chapters are encrypted (DRM), so they can't be read.", _ENCRYPTION)
+    parts = [
+        xml_part(archive, name, lambda source: _titles(source, metadata), lambda _: _languages(metadata, target)),
+        *(_chapter(archive, each, target) for each, kind in kinds.items() if kind in _CHAPTERS),
+        *(_contents(archive, each) for each, kind in kinds.items() if kind == _CONTENTS),
+    ]
+    return package(archive, parts)
+
+
+def _listed(archive: Archive, name: str) -> tuple[dict[str, str], list[Element]]:
+    """Return the types of the book's files, those to read first, and its titles and languages."""
+    items: dict[str, tuple[str, str]] = {}
+    spine: list[str] = []
+    metadata: list[Element] = []
+    source = XmlSource(archive.read(name), name)
+
+    def wanted(root: Element) -> tuple[str, ...]:
+        prefix = root.name.removesuffix("package")
+        return (f"{prefix}item", f"{prefix}itemref", "dc:title", "dc:language")
+
+    for element in source.elements(wanted):
+        attributes = element.attributes
+        if element.name.startswith("dc:"):
+            metadata.append(element)
+        elif element.name.endswith("itemref"):
+            spine.append(attributes.get("idref", ""))
+        else:
+            path = unquote(attributes.get("href", ""))
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+            items[attributes.get("id", "")] = path, attributes.get("media-type", "")
+    order = [*dict.fromkeys(each for each in spine if each in items), *items]
+    return {items[each][0]: items[each][1] for each in order if items[each][0] in archive.names}, metadata
+
+
+def _titles(source: XmlSource, metadata: list[Element]) -> Iterator[Slot]:
+    for each in metadata:
+        if each.name == "dc:title":
+            slot = value_slot(each.inner, each.outer, each.text(), source.place(each.inner), as_raw)
+            yield from [slot] if slot else []
+
+
+def _languages(metadata: list[Element], target: str) -> Iterator[Edit]:
+    languages = [each for each in metadata if each.name == "dc:language" and each.inner < each.end]
+    for each in languages[:1] if target else ():
+        yield Edit(each.inner, each.outer, as_raw(target))
+
+
+def _chapter(archive: Archive, name: str, target: str) -> Part:
+    source, encode = _text(archive, name)
+    masked, tags = _masked(source)
+    edits: list[Edit] = []
+    if target and (root := _ROOT.search(source)):
+        for match in _LANGUAGE.finditer(root[0]):
+            start, end = root.start() + match.start(), root.start() + match.end()
+            edits.append(Edit(start, end, f'{match[1]}"{target}"'))
+    slots = []
+    for slot in html.slots(masked):
+        text = DocumentText(slot.text.text, slot.text.mime_type, f"{name}, {slot.text.place}")
+        slots.append(replace(slot, text=text, write=functools.partial(_unmasked, slot.write, tags)))
+    return Part(name, source, encode, slots, edits)
+
+
+def _masked(source: str) -> tuple[str, list[str]]:
+    """Return XHTML of the same length in which HTML reads tags of empty elements as that, and the tags.
+
+    HTML knows few: `<a id="p1"/>` begins a link there, and `<script/>` a script.
+    """
+    tags: list[str] = []
+
+    def mask(match: re.Match[str]) -> str:
+        name = match[1].lower()
+        if name in VOID:
+            return match[0]
+        kind = "hr" if name in BLOCKS or name in RAW_TEXT else "img"
+        written = f"<{kind} {len(tags)}"
+        if len(written) >= len(match[0]):
+            return match[0]
+        tags.append(match[0])
+        return written.ljust(len(match[0]) - 1) + ">"
+
+    return _EMPTY_TAG.sub(mask, source), tags
+
+
+def _unmasked(write: Callable[[str], str], tags: list[str], translation: str) -> str:
+    def tag(match: re.Match[str]) -> str:
+        return tags[int(match[1])] if len(match[1]) < 9 and int(match[1]) < len(tags) else match[0]
+
+    return _MASK.sub(tag, write(translation))
+
+
+def _contents(archive: Archive, name: str) -> Part:
+    """Return the table of contents of EPUB 2; it mostly has a document type declaration, which XML must not have."""
+    source, encode = _text(archive, name)
+    lines = Lines(source, name)
+    slots = []
+    for label in _LABEL.finditer(source):
+        value = entities.unescape(label[2])
+        place = lines.place(label.start(2))
+        if slot := value_slot(*label.span(2), value, place, functools.partial(entities.escape, quote=False)):
+            slots.append(slot)
+    return Part(name, source, encode, slots)
+
+
+def _text(archive: Archive, name: str) -> tuple[str, Callable[[str], bytes]]:
+    try:
+        return decoded(archive.read(name))
+    except DocumentError as error:
+        raise DocumentError(error.problem, f"{name}, {error.place}" if error.place else name) from None

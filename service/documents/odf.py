@@ -1,0 +1,180 @@
+"""OpenDocument texts, presentations and spreadsheets (https://docs.oasis-open.org/office/OpenDocument): paragraphs.
+
+A paragraph or heading is a text, wherever it is: in tables, lists, boxes, notes, headers, speaker's notes. Spans and
+links follow their words; fields stay as they are, notes and pictures keep their places. Left as they are: comments,
+deleted text, cells that are computed or no text, names, and descriptions of pictures.
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+
+from service.documents.archive import Archive
+from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.errors import DocumentError
+from service.documents.inline import InlineText, Kind, Piece
+from service.documents.nested import Filled, around
+from service.documents.package import package, xml_part
+from service.documents.xml_source import Element, XmlSource, as_raw
+
+MAX_NESTED = 8  # paragraphs within paragraphs
+_MANIFEST = "META-INF/manifest.xml"
+_PARTS = ("content.xml", "styles.xml")
+_NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0"
+_PAIRS = ("span", "a", "meta")
+_BREAKS = ("tab", "line-break")
+_ORDERED = re.compile(r"(?:bookmark|reference-mark|change|toc-mark|alphabetical-index-mark|user-index-mark|soft-page)")
+_SPACE = " \t\r\n"
+_SPACES = re.compile(f"[{_SPACE}]+")
+# Properties of a span in which words that look the same may differ.
+_INVISIBLE = re.compile(r"officeooo:.*|(?:fo|style):(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?")
+
+
+class _Part:
+    """The paragraphs of one file."""
+
+    def __init__(self, source: XmlSource) -> None:
+        self._source = source
+        self._prefixes: dict[str, str] = {}  # with their colons
+        self._invisible: set[str] = set()  # names of styles
+        self.has_comments = False
+
+    def slots(self) -> Iterator[Slot]:
+        """Yield the texts in order."""
+        left: tuple[str, ...] = ()
+        for element in self._source.elements(self._wanted):
+            if element.name == self._name("style", "style"):
+                self._learn(element)
+                continue
+            left = left or (self._name("text", "tracked-changes"), self._name("office", "annotation"))
+            if any(each.name in left for each in element.ancestors):
+                self.has_comments |= any(each.name == left[1] for each in element.ancestors)
+            elif not self._is_computed(element.parent):
+                yield from self._of_paragraph(element)
+
+    def _wanted(self, root: Element) -> tuple[str, ...]:
+        found = {value: key for key, value in root.attributes.items() if key.startswith("xmlns:")}
+        for name in ("text", "style", "office", "table"):
+            key = found.get(_NAMESPACE.format(name), f"xmlns:{name}")
+            self._prefixes[name] = key.removeprefix("xmlns:") + ":"
+        return (self._name("text", "p"), self._name("text", "h"), self._name("style", "style"))
+
+    def _name(self, prefix: str, name: str) -> str:
+        return self._prefixes[prefix] + name
+
+    def _learn(self, style: Element) -> None:
+        """Note a style of spans that changes nothing one sees: word processors write them for every revision."""
+        found = {self._name("style", each): each for each in ("family", "parent-style-name")}
+        known = {found[key]: value for key, value in style.attributes.items() if key in found}
+        if known != {"family": "text"}:
+            return
+        if all(_INVISIBLE.fullmatch(key) for each in style.elements for key in each.attributes):
+            self._invisible.add(style.attributes.get(self._name("style", "name"), ""))
+
+    def _is_computed(self, cell: Element | None) -> bool:
+        """Return whether a paragraph's parent is a cell of a table that shows a number or the result of a formula."""
+        if cell is None or not cell.name.startswith(self._prefixes["table"]):
+            return False
+        kind = cell.attributes.get(self._name("office", "value-type"), "string")
+        return kind != "string" or self._name("table", "formula") in cell.attributes
+
+    def _of_paragraph(self, paragraph: Element, depth: int = 0) -> Iterator[Slot]:
+        if depth > MAX_NESTED:
+            place = self._source.place(paragraph.start)
+            raise DocumentError(f"paragraphs are nested more than {MAX_NESTED} deep.", place)
+        inner: list[Slot] = []
+        pieces = list(self._inline(paragraph, inner, depth))
+        inline = InlineText(_with_borders(pieces))
+        if not inline.has_words:
+            yield from inner
+            return
+        told = DocumentText(inline.text, inline.mime_type, self._source.place(paragraph.start))
+        write = functools.partial(_written, inline)
+        yield from around(self._source.raw, inner, paragraph.inner, paragraph.outer, told, write)
+
+    def _inline(self, element: Element, inner: list[Slot], depth: int) -> Iterator[Piece]:
+        """Yield the pieces of a paragraph or of what is in it; `inner` gets the slots of paragraphs in it."""
+        raw = self._source.raw
+        for child in element.children:
+            if isinstance(child, str):
+                yield Piece(Kind.TEXT, text=child)
+                continue
+            name = child.name.removeprefix(self._prefixes["text"])
+            whole = raw[child.start : child.end]
+            content = child.first(self._name("text", "ruby-base")) if name == "ruby" else child
+            if name in _PAIRS and child.attributes.get(self._name("text", "style-name")) in self._invisible:
+                yield from self._inline(child, inner, depth)
+            elif content is not None and (name in _PAIRS or name == "ruby") and child.inner < child.end:
+                yield Piece(Kind.OPEN, raw[child.start : content.inner])
+                yield from self._inline(content, inner, depth)
+                yield Piece(Kind.CLOSE, raw[content.outer : child.end])
+            elif name in _BREAKS:
+                yield Piece(Kind.BREAK, whole)
+            elif _ORDERED.match(name):
+                yield Piece(Kind.ORDERED, whole)
+            elif nested := list(self._paragraphs(child)):
+                for paragraph in nested:
+                    inner += self._of_paragraph(paragraph, depth + 1)
+                yield Piece(Kind.MARK, whole, f"{child.start}:{child.end}")
+            elif name != child.name and child.text().strip():
+                yield Piece(Kind.KEPT, whole, child.text())
+            else:
+                yield Piece(Kind.MARK, whole)
+
+    def _paragraphs(self, element: Element) -> Iterator[Element]:
+        """Yield the outermost paragraphs in an element; none of a comment."""
+        if element.name == self._name("office", "annotation"):
+            self.has_comments = True
+            return
+        for child in element.elements:
+            if child.name in (self._name("text", "p"), self._name("text", "h")):
+                yield child
+            else:
+                yield from self._paragraphs(child)
+
+
+def read(data: bytes, _: DocumentOptions) -> Document:
+    """Read an OpenDocument file.
+
+    Raises:
+        DocumentError: it is no such file, damaged, encrypted, or larger than the limits of `archive`.
+    """
+    archive = Archive(data, "an OpenDocument file", "an OpenDocument file")
+    if _MANIFEST in archive.names and b"encryption-data" in archive.read(_MANIFEST):
+        raise DocumentError("it is encrypted; save it without a password.", _MANIFEST)
+    readers: list[_Part] = []
+
+    def slots(source: XmlSource) -> Iterator[Slot]:
+        readers.append(_Part(source))
+        return readers[-1].slots()
+
+    names = [name for name in _PARTS if name in archive.names or name == _PARTS[0]]
+    parts = [xml_part(archive, name, slots) for name in names]
+    has_comments = any(reader.has_comments for reader in readers)
+    return package(archive, parts, ["Comments were left as they are."] if has_comments else [])
+
+
+def _with_borders(pieces: list[Piece]) -> Iterator[Piece]:
+    """Yield the pieces with white space as a reader sees it, and that at the borders as it was written."""
+    for index, piece in enumerate(pieces):
+        if piece.kind is not Kind.TEXT:
+            yield piece
+            continue
+        text = piece.text.lstrip(_SPACE) if index == 0 else piece.text
+        inner = text.rstrip(_SPACE) if index == len(pieces) - 1 else text
+        borders = piece.text[: len(piece.text) - len(text)], text[len(inner) :]
+        before, after = ([Piece(Kind.ORDERED, border)] if border else [] for border in borders)
+        yield from (*before, Piece(Kind.TEXT, text=_SPACES.sub(" ", inner)), *after)
+
+
+def _written(inline: InlineText, filled: Filled, translation: str) -> str:
+    output = []
+    for piece in inline.pieces(translation):
+        if piece.kind is Kind.TEXT:
+            output.append(as_raw(_SPACES.sub(" ", piece.text)))
+        elif piece.kind is Kind.MARK and piece.text:
+            start, _, end = piece.text.partition(":")
+            output.append(filled(int(start), int(end)))
+        else:
+            output.append(piece.raw)
+    return "".join(output)

@@ -1,0 +1,185 @@
+"""Presentations (ECMA-376): paragraphs of slides, speaker's notes, tables, SmartArt, and titles in charts.
+
+A paragraph is a text. Its most frequent formatting is that of the paragraph; words in another one, such as links, are
+in a tag of their own. Fields, such as the slide's number, stay. Left as they are: masters and layouts, comments,
+descriptions of pictures, and what charts show of their tables.
+"""
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from service.documents.archive import Archive
+from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.errors import DocumentError
+from service.documents.inline import InlineText, Kind, Piece
+from service.documents.package import package, xml_part
+from service.documents.xml_source import Element, XmlSource, as_raw
+
+_NAMESPACES = (
+    "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "http://purl.oclc.org/ooxml/drawingml/main",
+)
+_TYPES = "[Content_Types].xml"
+_MAIN = re.compile(r"application/vnd\..*(?:presentation|slideshow|template)\.(?:main|macroEnabled\.main)\+xml")
+# The kinds of files with texts, in the order in which they are read.
+_TEXT_TYPES = (
+    "application/vnd.openxmlformats-officedocument.presentationml.slide+xml",
+    "application/vnd.openxmlformats-officedocument.presentationml.notesSlide+xml",
+    "application/vnd.openxmlformats-officedocument.drawingml.diagramData+xml",
+    "application/vnd.ms-office.drawingml.diagramDrawing+xml",
+    "application/vnd.openxmlformats-officedocument.drawingml.chart+xml",
+)
+_COMMENTS = ("application/vnd.openxmlformats-officedocument.presentationml.comments+xml",)
+_CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)\s*=\s*(?:"[^"]*"|'[^']*')""")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A part of a paragraph; `properties` are the formatting of a text, or that around what is none."""
+
+    kind: Kind
+    element: Element
+    text: str = ""
+    properties: str = ""
+
+
+def read(data: bytes, _: DocumentOptions) -> Document:
+    """Read a presentation.
+
+    Raises:
+        DocumentError: it is no such file, damaged, encrypted, or larger than the limits of `archive`.
+    """
+    archive = Archive(data, "a .pptx", "a presentation")
+    types = _types(archive)
+    if not any(_MAIN.fullmatch(each) for each in types.values()):
+        raise DocumentError("it names no presentation.", _TYPES)
+    names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
+    names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), _natural(name)))
+    parts = [xml_part(archive, name, _slots) for name in names]
+    notes = []
+    if _TEXT_TYPES[-1] in types.values():
+        notes.append("Charts were left as they are, but for their titles: their tables name the rest.")
+    if any(kind in _COMMENTS for kind in types.values()):
+        notes.append("Comments were left as they are.")
+    return package(archive, parts, notes)
+
+
+def _types(archive: Archive) -> dict[str, str]:
+    """Map the names of the files to their types."""
+    types: dict[str, str] = {}
+    for element in XmlSource(archive.read(_TYPES), _TYPES).elements(lambda _: ("Override",)):
+        name = element.attributes.get("PartName", "").removeprefix("/")
+        if name in archive.names:
+            types[name] = element.attributes.get("ContentType", "")
+    return types
+
+
+def _natural(name: str) -> list[str]:
+    """Return a key by which slide2 comes before slide10."""
+    return [part.zfill(9) for part in re.split(r"(\d+)", name)]
+
+
+def _slots(source: XmlSource) -> Iterator[Slot]:
+    prefixes: list[str] = []
+
+    def wanted(root: Element) -> tuple[str, ...]:
+        found = (key for key, value in root.attributes.items() if value in _NAMESPACES and key.startswith("xmlns"))
+        prefixes.append(next((key[6:] + ":" if key[6:] else "" for key in found), "a:"))
+        return (f"{prefixes[0]}p",)
+
+    for paragraph in source.elements(wanted):
+        if any(isinstance(child, str) and child.strip() for child in paragraph.children):
+            continue  # no program writes it so
+        items = _items(source, paragraph, prefixes[0])
+        if any(item.text.strip() for item in items if item.kind is Kind.TEXT):
+            yield from _slot(source, items, prefixes[0])
+
+
+def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
+    """Return the parts of a paragraph; white space is formatted as the text before it."""
+    items: list[_Item] = []
+    properties = ""
+    for child in paragraph.elements:
+        name = child.name.removeprefix(a)
+        if name == "r" and not _has_more(child, a):
+            text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
+            if text.strip():
+                properties = _properties(source, child.first(f"{a}rPr"))
+            items.append(_Item(Kind.TEXT, child, text, properties))
+        elif name == "br":
+            items.append(_Item(Kind.BREAK, child))
+        elif name == "fld":
+            shown = "".join(each.text() for each in child.elements if each.name == f"{a}t")
+            items.append(_Item(Kind.KEPT, child, shown))
+        else:
+            items.append(_Item(Kind.MARK, child))
+    return items
+
+
+def _has_more(run: Element, a: str) -> bool:
+    """Return whether a run has something else than one that is written has."""
+    for child in run.children:
+        if isinstance(child, str):
+            if child.strip():
+                return True
+        elif child.name != f"{a}rPr" and (child.name != f"{a}t" or any(child.elements)):
+            return True
+    return False
+
+
+def _properties(source: XmlSource, element: Element | None) -> str:
+    """Return formatting as it is written, but for what a program found out about the language of the old text."""
+    if element is None:
+        return ""
+    tag = source.raw[element.start : element.inner]
+    written = _CHECKED.sub("", tag) + source.raw[element.inner : element.end]
+    return "" if re.fullmatch(r"<[\w:]+\s*/>", written) else written
+
+
+def _slot(source: XmlSource, items: Sequence[_Item], a: str) -> Iterator[Slot]:
+    lengths: Counter[str] = Counter()
+    for item in items:
+        if item.kind is Kind.TEXT:
+            lengths[item.properties] += len(item.text.strip())
+    base = lengths.most_common(1)[0][0]
+    inline = InlineText(_pieces(source, items, base))
+    if inline.has_words:
+        start, end = items[0].element.start, items[-1].element.end
+        told = DocumentText(inline.text, inline.mime_type, source.place(start))
+        yield Slot(start, end, told, functools.partial(_written, inline, base, a))
+
+
+def _pieces(source: XmlSource, items: Sequence[_Item], base: str) -> Iterator[Piece]:
+    """Yield pieces in which formatting other than `base` is in pairs, whose `text` is that formatting."""
+    current = base
+    for item in items:
+        wanted = item.properties if item.kind is Kind.TEXT else base
+        if wanted != current:
+            if current != base:
+                yield Piece(Kind.CLOSE)
+            if wanted != base:
+                yield Piece(Kind.OPEN, text=wanted)
+            current = wanted
+        raw = "" if item.kind is Kind.TEXT else source.raw[item.element.start : item.element.end]
+        yield Piece(item.kind, raw, item.text)
+    if current != base:
+        yield Piece(Kind.CLOSE)
+
+
+def _written(inline: InlineText, base: str, a: str, translation: str) -> str:
+    output: list[str] = []
+    current = base
+    for piece in inline.pieces(translation):
+        if piece.kind is Kind.OPEN:
+            current = piece.text
+        elif piece.kind is Kind.CLOSE:
+            current = base  # pairs are in no others
+        elif piece.kind is Kind.TEXT and piece.text:
+            text = as_raw(re.sub(r"[\n\r]+", " ", piece.text))
+            output.append(f"<{a}r>{current}<{a}t>{text}</{a}t></{a}r>")
+        else:
+            output.append(piece.raw)
+    return "".join(output)

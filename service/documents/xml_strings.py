@@ -1,0 +1,199 @@
+r"""Strings of programs in XML: Android's resources, and .NET's `.resx`.
+
+Android's (https://developer.android.com/guide/topics/resources/string-resource): `string`, and the items of `plurals`
+and `string-array`, with their markup, also as CDATA or written with `&lt;`. What is in `xliff:g`, references such as
+`@string/name`, and what is `translatable="false"` stay. Escapes, such as `\'`, are written where they are needed.
+"""
+
+import functools
+import html
+import re
+from collections.abc import Iterator
+
+from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot, Spliced
+from service.documents.encodings import decoded
+from service.documents.errors import DocumentError
+from service.documents.escapes import EscapeStyle, has_half, joined
+from service.documents.inline import InlineText, Kind, Piece
+from service.documents.values import value_slot
+from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
+from service.text.languages import canonical
+from service.text.markup.structure import BLOCKS, VOID
+
+_XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
+_LOCALE = re.compile(r"""(?<=\s)tools:locale\s*=\s*(?:"[^"]*"|'[^']*')""")
+_CDATA = re.compile(r"<!\[CDATA\[((?:[^\]]++|\](?!\]>))*+)\]\]>")
+_MARKUP = re.compile(
+    r"""<!--(?:[^-]++|-(?!->))*+-->|<\?(?:[^?]++|\?(?!>))*+\?>"""
+    r"""|<(?P<close>/)?+(?P<name>[A-Za-z_][\w:.-]*+)(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>"""
+    r"""|&lt;(?P<closes>/)?+(?P<named>[A-Za-z][\w:.-]*+)(?:[^<>&]++|&(?![lg]t;))*+(?:&gt;|>)"""
+)
+_EMPTY = ("/>", "/&gt;")
+_ESCAPE = re.compile(r"""\\u([0-9A-Fa-f]{4})|\\(.)|"|[ \t\r\n]+""", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t"}
+_WRITTEN = str.maketrans({"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\t": "\\t"})
+_QUOTED = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_REFERENCE = re.compile(r"[@?](?:[\w.+]+:)?[\w.+]+/[\w.]+")
+
+
+def read_android(data: bytes, options: DocumentOptions) -> Document:
+    """Read Android's resources in UTF-8 or UTF-16; `tools:locale` becomes `options.target`.
+
+    Raises:
+        DocumentError: it is other XML, or not well-formed.
+    """
+    text, encode = decoded(data)
+    source = XmlSource(text.encode())
+    roots: list[Element] = []
+
+    def wanted(root: Element) -> tuple[str, ...]:
+        _check_root(source, root, "resources", "Android's strings")
+        roots.append(root)
+        return ("string", "plurals", "string-array")
+
+    slots: list[Slot] = []
+    num_left = 0
+    style = EscapeStyle(source.raw)
+    for element in source.elements(wanted):
+        if element.attributes.get("translatable") == "false":
+            continue
+        for each in (element,) if element.name == "string" else element.elements:
+            inner = source.raw[each.inner : each.outer]
+            if "<![CDATA[" in inner and not _CDATA.fullmatch(inner.strip()):
+                num_left += 1
+            elif slot := _of_item(source, each, _prefix(roots[0]), style):
+                slots.append(slot)
+    edits = []
+    if roots and options.target and (locale := _LOCALE.search(source.raw, roots[0].start, roots[0].inner)):
+        edits.append(Edit(*locale.span(), f"tools:locale={attribute(canonical(options.target))}"))
+    notes = [f"{num_left} strings that are CDATA in part were left as they are."] if num_left else []
+    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), notes, edits)
+
+
+def read_resx(data: bytes, _: DocumentOptions) -> Document:
+    """Read .NET's resources in UTF-8 or UTF-16: the values that are strings.
+
+    Raises:
+        DocumentError: it is other XML, or not well-formed.
+    """
+    text, encode = decoded(data)
+    source = XmlSource(text.encode())
+
+    def wanted(root: Element) -> tuple[str, ...]:
+        _check_root(source, root, "root", ".NET's resources")
+        return ("data",)
+
+    slots: list[Slot] = []
+    for entry in source.elements(wanted):
+        value = entry.first("value")
+        is_text = not {"type", "mimetype"} & entry.attributes.keys()
+        if value is None or not is_text or entry.attributes.get("name", "").startswith(">>"):
+            continue
+        write = _with_crlf if "\r\n" in source.raw[value.inner : value.outer] else as_raw
+        if slot := value_slot(value.inner, value.outer, value.text(), source.place(value.inner), write):
+            slots.append(slot)
+    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()))
+
+
+def _with_crlf(text: str) -> str:
+    return as_raw(text).replace("\n", "\r\n")
+
+
+def _check_root(source: XmlSource, root: Element, name: str, kind: str) -> None:
+    if root.name != name:
+        raise DocumentError(f"the root is <{root.name[:40]}>; {kind} are in <{name}>.", source.place(root.start))
+
+
+def _prefix(root: Element) -> str:
+    """Return the name of the element around what is not translated."""
+    return next((f"{key[6:]}:g" for key, value in root.attributes.items() if value == _XLIFF), "xliff:g")
+
+
+def _of_item(source: XmlSource, element: Element, kept: str, style: EscapeStyle) -> Slot | None:
+    start, end = element.inner, element.outer
+    content = source.raw[start:end].strip(" \t\r\n")
+    start = source.raw.index(content, start)
+    is_data = content.startswith("<![CDATA[")
+    if is_data:
+        start, content = start + len("<![CDATA["), content[len("<![CDATA[") : -len("]]>")]
+        text = content.strip(" \t\r\n")
+        start, content = start + content.index(text), text
+    is_quoted = "<" not in content and _QUOTED.fullmatch(content) is not None
+    if is_quoted:
+        start, content = start + 1, content[1:-1]
+    if _REFERENCE.fullmatch(content):
+        return None
+    pieces = list(_pieces(content, kept, is_quoted=is_quoted, is_data=is_data))
+    if any(piece.kind is not Kind.TEXT for piece in pieces):
+        pieces = [each for piece in pieces for each in _lines(piece)]
+    inline = InlineText(pieces)
+    if not inline.has_words or has_half(inline.text):
+        return None
+    told = DocumentText(inline.text, inline.mime_type, source.place(start))
+    return Slot(start, start + len(content), told, functools.partial(_written, inline, style, is_data))
+
+
+def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Iterator[Piece]:
+    done = 0
+    kept_from: int | None = None
+
+    def text(end: int) -> str:
+        return _said(content[done:end], is_quoted=is_quoted, is_data=is_data)
+
+    for tag in _MARKUP.finditer(content):
+        if kept_from is not None:
+            if tag["name"] == kept and tag["close"]:
+                yield Piece(Kind.KEPT, content[kept_from : tag.end()], text(tag.start()))
+                kept_from, done = None, tag.end()
+            continue
+        yield Piece(Kind.TEXT, text=text(tag.start()))
+        done = tag.end()
+        name = (tag["name"] or tag["named"] or "").lower()
+        is_end, is_empty = bool(tag["close"] or tag["closes"]), tag[0].endswith(_EMPTY)
+        if name == kept and not is_empty and not is_end:
+            kept_from = tag.start()
+        elif name in BLOCKS or name == "br":
+            yield Piece(Kind.BREAK, tag[0])
+        elif not name or is_empty or name in VOID:
+            yield Piece(Kind.MARK, tag[0])
+        else:
+            yield Piece(Kind.CLOSE if is_end else Kind.OPEN, tag[0])
+    yield Piece(Kind.TEXT, text=text(len(content)))
+
+
+def _lines(piece: Piece) -> Iterator[Piece]:
+    """Yield the lines of a text and the breaks between them, which are white space where there is markup."""
+    if piece.kind is not Kind.TEXT:
+        yield piece
+        return
+    first, *more = piece.text.split("\n")
+    yield Piece(Kind.TEXT, text=first)
+    for line in more:
+        yield Piece(Kind.BREAK, "\\n")
+        yield Piece(Kind.TEXT, text=line)
+
+
+def _said(raw: str, *, is_quoted: bool, is_data: bool) -> str:
+    text = raw.encode("latin-1").decode()
+    text = text if is_data else html.unescape(text)
+
+    def said(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        if match[2]:
+            return _ESCAPED.get(match[2], match[2])
+        return "" if match[0] == '"' else match[0] if is_quoted else " "
+
+    return joined(_ESCAPE.sub(said, text))
+
+
+def _written(inline: InlineText, style: EscapeStyle, is_data: bool, translation: str) -> str:
+    output: list[str] = []
+    for piece in inline.pieces(translation):
+        if piece.kind is Kind.TEXT:
+            text = style(piece.text.translate(_WRITTEN))
+            raw = text.encode().decode("latin-1").replace("]]>", "]] >") if is_data else as_raw(text)
+            output.append("\\" * (not output and raw.startswith(("@", "?"))) + raw)
+        else:
+            output.append(piece.raw)
+    return "".join(output)

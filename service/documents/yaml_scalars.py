@@ -1,0 +1,123 @@
+"""YAML's scalars (https://yaml.org/spec/1.2.2): what they say, and how to say something else in the same style."""
+
+import re
+from collections.abc import Callable
+
+from service.documents.errors import DocumentError
+from service.documents.escapes import EscapeStyle, as_escape
+
+# Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
+_NO_STRING = re.compile(
+    r"(?i:y|n|yes|no|on|off|true|false|null|~|[-+]?\.inf|\.nan)|[-+]?[.\d][\d_.,:]*(?:[eE][-+]?\d+)?|0[xob][\da-fA-F_]+"
+    r"|\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d[\d:. \tZz+-]*|:[\w\"].*|=|<<",
+    re.ASCII | re.DOTALL,
+)
+_SAFE = re.compile(r"[^\W_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_ESCAPED = {
+    "0": "\0",
+    "a": "\a",
+    "b": "\b",
+    "t": "\t",
+    "\t": "\t",
+    "n": "\n",
+    "v": "\v",
+    "f": "\f",
+    "r": "\r",
+    "e": "\x1b",
+    " ": " ",
+    '"': '"',
+    "/": "/",
+    "\\": "\\",
+    "N": "\x85",
+    "_": "\xa0",
+    "L": "\u2028",
+    "P": "\u2029",
+}
+_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_BREAK = re.compile(r"\r?\n")
+
+
+def is_string(plain: str) -> bool:
+    """Return whether a plain scalar is a string: no number, date, truth value, null, or symbol of Ruby."""
+    return not _NO_STRING.fullmatch(plain)
+
+
+def folded(content: str, *, has_escapes: bool = False) -> str:
+    """Return what lines say that are one text: each line break is a space, and each empty line a line feed."""
+    first, *more = _BREAK.split(content)
+    if not more:
+        return content
+    output = [first.rstrip(" \t")]
+    num_empty = 0
+    for index, line in enumerate(more, start=1):
+        text = line.lstrip(" \t") if index == len(more) else line.strip(" \t")
+        if not text and index < len(more):
+            num_empty += 1
+            continue
+        is_escaped = has_escapes and (len(output[-1]) - len(output[-1].rstrip("\\"))) % 2 == 1
+        if is_escaped:
+            output[-1] = output[-1][:-1]
+        output.append("\n" * num_empty or ("" if is_escaped else " "))
+        output.append(text)
+        num_empty = 0
+    return "".join(output)
+
+
+def double_quoted(content: str, place: str) -> str:
+    """Return the value of what is between double quotes.
+
+    Raises:
+        DocumentError: it has an unknown escape.
+    """
+    if re.search(r"\\[ \t]+\r?\n", content):
+        raise DocumentError("a space is escaped at the end of a line; write the text on one line.", place)
+
+    def value(match: re.Match[str]) -> str:
+        digits = match[1] or match[2] or match[3]
+        if (digits and int(digits, 16) > 0x10FFFF) or not (digits or match[4] in _ESCAPED):
+            raise DocumentError(f"the escape {match[0]} is none of YAML's.", place)
+        return chr(int(digits, 16)) if digits else _ESCAPED[match[4]]
+
+    return _ESCAPE.sub(value, folded(content, has_escapes=True))
+
+
+def block(lines: list[str], *, is_folded: bool) -> str:
+    """Return the text of a block scalar's lines, which begins and ends with a line that is not empty."""
+    return folded("\n".join(lines)) if is_folded else "\n".join(lines)
+
+
+def write_block(indent: str, ending: str, is_folded: bool, text: str) -> str:
+    """Return the lines of a block scalar, but for the indentation of the first."""
+    if is_folded:
+        text = re.sub(r"\n+", lambda match: match[0] + "\n", text)
+        lines = [line.lstrip(" \t") for line in text.split("\n")]
+    else:
+        lines = text.split("\n")
+    return ending.join(lines[:1] + [indent + line if line.strip() else "" for line in lines[1:]])
+
+
+def write_plain(style: EscapeStyle, is_flow: bool, text: str) -> str:
+    """Return a plain scalar; one in double quotes if it would not say the same."""
+    is_safe = _SAFE.fullmatch(text) and text.isprintable() and is_string(text) and not text.endswith((" ", ":"))
+    return text if is_safe and not (is_flow and re.search(r"[,\[\]{}]", text)) else write_double(style, text)
+
+
+def write_single(style: EscapeStyle, text: str) -> str:
+    """Return a scalar in single quotes; in double ones, if it has what can't be in these."""
+    if all(each.isprintable() or each == "\xa0" for each in text):
+        return "'" + text.replace("'", "''") + "'"
+    return write_double(style, text)
+
+
+def write_double(style: Callable[[str], str], text: str) -> str:
+    """Return a scalar in double quotes."""
+    output = []
+    for each in text:
+        if each in _WRITTEN:
+            output.append(_WRITTEN[each])
+        elif each.isprintable() or each == "\xa0":
+            output.append(style(each))
+        else:
+            output.append(as_escape(each) if each <= "\uffff" else f"\\U{ord(each):08x}")
+    return '"' + "".join(output) + '"'
