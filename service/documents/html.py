@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
 from service.text.markup.lexer import tokens
-from service.text.markup.structure import Part, Role, parts
+from service.text.markup.parts import Part, Role
+from service.text.markup.structure import parts
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:

@@ -10,58 +10,26 @@ span of its parent's words:
 3. The element gets the span of these words with the best balance: words that point into it count for it, words that
    point elsewhere against it (maximum subarray, O(n)). Punctuation at its border is included only if the source has
        any.
-4. An element with text that got no word takes one between its neighbours.
+4. An element with text that got no word takes one between its neighbours. If there are too few words for all, letters
+    count as words: a word in two elements reads as before, and no element with text is ever empty.
+5. Elements within a word are around the same part of the word in its place (`within_words`).
 
 Elements deeper than `_MAX_DEPTH` are placed by relative position, which makes the total time linear.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
+from service.text.markup.nodes import Node
+from service.text.markup.within_words import placed_within
 from service.text.markup.word_links import is_punctuation, names_and_numbers, points, words
 from service.text.markup.word_spans import best_span, fitted, longest_ordered
 from service.text.spans import Span
 
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """An element, or a mark without text, over the source's code points from `start` to before `end`.
-
-    `opening` and `closing` are its tags as written, empty where a line break splits the element. `html` is its position
-    in the document, from tag to tag. A node with text that `is_kept` is removed from the tree: the position of its text
-    is its position.
-    """
-
-    start: int
-    end: int
-    opening: str = ""
-    closing: str = ""
-    children: "list[Node]" = field(default_factory=list)
-    html: Span = field(default=Span(0, 0))
-    is_kept: bool = False
-    is_mark: bool = False
-    is_spaced: bool = False  # a mark with white space before and after it
-    need: int = 0  # number of words needed for each element with text in it to have one
-
-    @property
-    def has_text(self) -> bool:
-        """Return whether the node contains anything but tags."""
-        return self.start < self.end
-
-
-def count_needs(root: Node) -> None:
-    """Set `need` of all nodes under `root`, itself included."""
-    nodes = [root]
-    for node in nodes:
-        nodes += node.children
-    for node in reversed(nodes):
-        node.need = max(int(node.has_text), sum(child.need for child in node.children))
 
 
 def insertions(
@@ -77,7 +45,7 @@ def insertions(
     placed within those. `root` is not an element: it stands for the whole source. Spans of `alignment` may overlap, be
     unsorted or be out of range.
     """
-    placer = _Placer(source, translation, alignment, kept)
+    placer = _Placer(source, translation, alignment, kept, root.need)
     words = placer.words
     done = 0
     pending: list[tuple[Node, int, int, bool, int]] = [(root, 0, len(words), False, 0)]
@@ -86,7 +54,10 @@ def insertions(
         node, low, high, is_after, depth = pending.pop()
         if depth < 0:  # everything in it has been placed
             done = max(done, words[high - 1].end) if low < high else done
-            yield done, done, node.closing
+            done += node.is_padded_after and translation[done : done + 1] == " "
+            # A mark between two words has its own space; within a word a space would split it.
+            has_room = done in (0, len(translation)) or any(map(str.isspace, translation[done - 1 : done + 1]))
+            yield done, done, node.closing + " " * (node.is_spaced and has_room)
             continue
         if low < high:
             start = words[low].start
@@ -94,11 +65,15 @@ def insertions(
             start = words[low - 1].end
         else:
             start = words[low].start if low < len(words) else len(translation)
+        start = max(start, done)
+        if node.is_group:
+            end = max(start, words[high - 1].end) if low < high else start
+            yield from placed_within(node, source, translation, start, end)
+            done = end
+            continue
         if node is not root:
-            start = max(start, done)
-            # A mark between two words has its own space; within a word a space would split it.
-            has_room = start in (0, len(translation)) or any(map(str.isspace, translation[start - 1 : start + 1]))
-            yield start, start, node.opening + " " * (node.is_spaced and has_room)
+            start -= node.is_padded_before and done < start and translation[start - 1] == " "
+            yield start, start, node.opening
             done = start
             pending.append((node, low, high, is_after, -1))
         regions = placer.regions(node, low, high, depth)
@@ -111,9 +86,18 @@ class _Placer:
     """A translation's words and, for each, the position in the source that it points at."""
 
     def __init__(
-        self, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]]
+        self,
+        source: str,
+        translation: str,
+        alignment: Sequence[AlignedSpan],
+        kept: Sequence[tuple[Span, Span]],
+        num_words: int,
     ) -> None:
-        self.words = words(translation, sorted(target for _, target in kept))
+        """Split the translation into words; into letters if there are fewer than `num_words`."""
+        places = sorted(target for _, target in kept)
+        self.words = words(translation, places)
+        if len(self.words) < num_words:
+            self.words = words(translation, places, are_letters=True)
         target_starts = [word.start for word in self.words]
         self._source = source
         self._source_words = words(source, sorted(part for part, _ in kept))
@@ -193,7 +177,7 @@ class _Placer:
         touches_previous = self._source[position - 1] != " "
         before, after = self._first.get(following), self._last.get(following - 1)
         if before is not None and (after is None or not touches_previous):
-            return before, False
+            return before, touches_previous
         if after is not None:
             return after + 1, True
         return low + int((position - parent.start) / (parent.end - parent.start) * (high - low)), False

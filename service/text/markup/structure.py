@@ -1,11 +1,12 @@
 """Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
 
-import enum
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from service.domain.checkpoint import checkpoint, paced
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
+from service.text.markup.neighbours import separated
+from service.text.markup.parts import Part, Role
+from service.text.markup.templates import TemplateKind, has_tag
 
 _PACE = 64  # tokens between checkpoints
 
@@ -23,8 +24,11 @@ MARKS = frozenset({"area", "embed", "img", "input", "wbr"})
 OPAQUE_MARKS = frozenset({"audio", "canvas", "iframe", "math", "object", "picture", "svg", "video"})
 """Elements that may stand within a sentence and whose content is left alone."""
 
-PROTECTED = frozenset({"code", "kbd", "samp", "var"})
+PROTECTED = frozenset({"code", "kbd", "notranslate", "samp", "var"})
 """Elements whose text is part of a sentence and must come back as it is."""
+
+READINGS = frozenset({"rp", "rt", "rtc"})
+"""Elements beside a word of which they tell the pronunciation; they are no part of the sentence."""
 
 UNNESTABLE = frozenset({"a", "nobr"})
 """Inline elements that end where another of their kind starts."""
@@ -40,7 +44,7 @@ BLOCKS = (
         *("datalist", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure"),
         *("footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "html"),
         *("image", "isindex", "legend", "li", "main", "marquee", "menu", "menuitem", "nav", "noembed", "noframes"),
-        *("ol", "optgroup", "option", "p", "plaintext", "rb", "rp", "rt", "rtc", "script", "search", "section"),
+        *("ol", "optgroup", "option", "p", "plaintext", "script", "search", "section"),
         *("select", "style", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "title", "tr"),
         *("ul", "xmp"),
     }
@@ -48,25 +52,11 @@ BLOCKS = (
 """Elements at whose tags a sentence ends. All that are in none of these sets are inline, as in browsers."""
 
 
-class Role(enum.Enum):
-    """The role of a part of a document in the translation of its text."""
-
-    TEXT = "text"
-    OPEN = "open"  # an inline element's start tag whose end tag is in the same paragraph
-    CLOSE = "close"  # that end tag
-    KEPT = "kept"  # an inline element that is copied unchanged, with its tags
-    MARK = "mark"  # something without text within a sentence: an image, a comment
-    LINE_BREAK = "line break"  # <br>: texts end here, inline elements continue
-    BOUNDARY = "boundary"  # never moves: texts and inline elements end here
-
-
-class Part(NamedTuple):
-    """A stretch of HTML, from `start` to before `end`."""
-
-    role: Role
-    start: int
-    end: int
-    is_comment: bool = False
+_ROLES_OF_TEMPLATES = {
+    TemplateKind.OUTPUT.value: Role.KEPT,
+    TemplateKind.CONTROL.value: Role.LINE_BREAK,
+    TemplateKind.COMMENT.value: Role.MARK,
+}
 
 
 def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
@@ -75,7 +65,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     Inline elements from which a browser would build another tree than is written (unclosed, stray or crossing tags, a
     link in a link) become boundaries, as do all elements around them: so text moves only where every tag has a partner,
     and a browser builds the same tree whatever the text. Links after one that is still open become boundaries too: a
-    browser ends the open link there, but continues it if text comes first.
+    browser ends the open link there, but continues it if text comes first. So do those that are all of a paragraph
+    together (`neighbours`).
     """
     partners = _partners(html, tokens)
     roles: list[Role] = []  # one for each part,
@@ -100,7 +91,7 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
             checkpoint()
         token = tokens[index]
         role, following = _role(html, tokens, index, partners)
-        if role is Role.KEPT and any(
+        if (role is Role.KEPT or token.name in READINGS) and any(
             each.kind is TokenKind.START
             and each.name in UNNESTABLE
             and (names_open.get(each.name) or (lasting_links and each.name == "a"))
@@ -134,18 +125,29 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         ends.append(following)
         index = following
     forget_open()
-    return [
-        Part(role, tokens[first].start, tokens[end - 1].end, tokens[first].kind is TokenKind.OTHER)
-        for role, first, end in paced(zip(roles, firsts, ends, strict=True))
-    ]
+    found = (
+        Part(role, tokens[first].start, tokens[end - 1].end)
+        for role, first, end in zip(roles, firsts, ends, strict=True)
+    )
+    return separated(html, list(paced(found)))
 
 
 def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int, int]) -> tuple[Role, int]:
     """Return the role of the part that starts at a token, and the index of the token after that part."""
     token, partner = tokens[index], partners.get(index)
     role = _role_of_token(token)
+    if token.kind is TokenKind.TEMPLATE and has_tag(html[token.start : token.end]):
+        return Role.BOUNDARY, index + 1
     if token.kind is not TokenKind.START or token.name in VOID:
         return role, index + 1
+    if token.name in READINGS:
+        if partner is None:
+            return _unclosed_reading(tokens, index)
+        if _is_whole(html, tokens, index, partners):
+            return Role.MARK, partner + 1
+        return Role.BOUNDARY, index + 1
+    if token.name == "rb" and partner is None:
+        return Role.MARK, index + 1
     if token.name in FOREIGN and html.endswith("/>", token.start, token.end):
         return Role.MARK, index + 1
     if token.name in OPAQUE_MARKS and partner is not None:
@@ -183,14 +185,25 @@ def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[
             if names.pop() != token.name or not names:
                 return False
             unnestable -= {token.name}
-        elif role is Role.BOUNDARY:
+        elif role is Role.BOUNDARY or (role is Role.KEPT and has_tag(html[token.start : token.end])):
             return False
         index += 1
     return names == [tokens[start].name]
 
 
+def _unclosed_reading(tokens: Sequence[Token], start: int) -> tuple[Role, int]:
+    """Return the role of a reading without an end tag, and the index of the token that ends it."""
+    index = start + 1
+    while index < len(tokens) and tokens[index].kind is TokenKind.TEXT:
+        index += 1
+    ends = index < len(tokens) and tokens[index].name in READINGS | {"rb", "ruby"}
+    return (Role.MARK, index) if ends else (Role.BOUNDARY, start + 1)
+
+
 def _role_of_token(token: Token) -> Role:
     match token.kind:
+        case TokenKind.TEMPLATE:
+            return _ROLES_OF_TEMPLATES[token.name]
         case TokenKind.TEXT:
             return Role.TEXT
         case TokenKind.OTHER:
@@ -225,6 +238,8 @@ def _end_of_region(tokens: Sequence[Token], start: int, partner: int | None) -> 
     """Return the index after an untranslated element; an unclosed one ends with its paragraph."""
     if partner is not None:
         return partner + 1
+    if tokens[start].name in ("body", "html"):
+        return len(tokens)
     for index in range(start + 1, len(tokens)):
         if tokens[index].kind in (TokenKind.START, TokenKind.END) and tokens[index].name in BLOCKS:
             return index

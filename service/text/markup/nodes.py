@@ -1,0 +1,43 @@
+"""The tree of the elements in a text of HTML."""
+
+from dataclasses import dataclass, field
+
+from service.text.spans import Span
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An element, or a mark without text, over the source's code points from `start` to before `end`.
+
+    `opening` and `closing` are its tags as written, empty where a line break splits the element. `html` is its position
+    in the document, from tag to tag. A node with text that `is_kept` is removed from the tree: the position of its text
+    is its position.
+    """
+
+    start: int
+    end: int
+    opening: str = ""
+    closing: str = ""
+    children: "list[Node]" = field(default_factory=list)
+    html: Span = field(default=Span(0, 0))
+    is_kept: bool = False
+    is_spaced: bool = False  # without text, and with white space before and after it
+    is_padded_before: bool = False  # begins with white space, which is no part of its text
+    is_padded_after: bool = False
+    is_group: bool = False  # no element: a word, whose `children` are around parts of it
+    need: int = 0  # number of words needed for each element with text in it to have one
+
+    @property
+    def has_text(self) -> bool:
+        """Return whether the node contains anything but tags."""
+        return self.start < self.end
+
+
+def count_needs(root: Node) -> None:
+    """Set `need` of all nodes under `root`, itself included."""
+    nodes = [root]
+    for node in nodes:
+        nodes += node.children
+    for node in reversed(nodes):
+        needs = 0 if node.is_group else sum(child.need for child in node.children)
+        node.need = max(int(node.has_text), needs)

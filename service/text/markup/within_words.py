@@ -1,0 +1,110 @@
+"""Elements and marks within a word, such as `<b>H</b>ello` and `Donau<wbr>dampf`.
+
+A word is placed as one, as the part of a word has no translation of its own. Within the word in its place, tags are as
+many letters from its beginning as they were, or from its end if that is nearer.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+
+from service.text.markup.nodes import Node
+from service.text.markup.word_links import words
+from service.text.spans import Span
+from service.text.words import is_mark, is_word_boundary
+
+_SEPARATOR = re.compile(r"([\W_]+)")
+
+
+def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
+    """Put nodes that are within the same word into a group, which is a node over the word.
+
+    An element that begins or ends within a word but has others too is extended to the whole word if that is free.
+    """
+    nodes = [root]
+    for node in nodes:
+        nodes += node.children
+    if all(is_word_boundary(text, node.start) and is_word_boundary(text, node.end) for node in nodes):
+        return
+    found = [Span(word.start, word.end) for word in words(text, kept)]
+    starts = [word.start for word in found]
+
+    def word_at(position: int) -> Span | None:
+        if is_word_boundary(text, position):
+            return None
+        index = bisect_right(starts, position) - 1
+        return found[index] if index >= 0 and found[index].start < position < found[index].end else None
+
+    pending = [root]
+    while pending:
+        parent = pending.pop()
+        parent.children = _grouped(parent, word_at)
+        pending += [child for child in parent.children if not child.is_group]
+
+
+def _grouped(parent: Node, word_at: Callable[[int], Span | None]) -> list[Node]:
+    """Return the children of a node, with groups of those within a word."""
+    children, result = parent.children, list[Node]()
+    index = 0
+    while index < len(children):
+        child = children[index]
+        word = word_at(child.start) or word_at(child.end)
+        end = index + 1
+        if word is not None and parent.start <= word.start and word.end <= parent.end:
+            if word.start <= child.start and child.end <= word.end:
+                while end < len(children) and children[end].start < word.end and children[end].end <= word.end:
+                    end += 1
+                if end == len(children) or children[end].start >= word.end:
+                    child = Node(*word, children=children[index:end], is_group=True)
+            else:
+                if (begun := word_at(child.start)) and (result[-1].end if result else parent.start) <= begun.start:
+                    child.start = begun.start
+                if (last := word_at(child.end)) and last.end <= (
+                    children[end].start if end < len(children) else parent.end
+                ):
+                    child.end = last.end
+        result += [child] if child.is_group else children[index:end]
+        index = end
+    return result
+
+
+def placed_within(group: Node, source: str, translation: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Yield the tags within a word, in order, as `placement.insertions` does; its translation is `start` to `end`."""
+    tags: list[tuple[int, str]] = []
+    pending = [(node, False) for node in reversed(group.children)]
+    while pending:
+        node, is_closed = pending.pop()
+        tags.append((node.end, node.closing) if is_closed else (node.start, node.opening))
+        if not is_closed:
+            pending.append((node, True))
+            pending += [(child, False) for child in reversed(node.children)]
+    offsets = sorted({group.start, group.end, *(offset for offset, _ in tags)})
+    wanted = _wanted(
+        source[group.start : group.end], [offset - group.start for offset in offsets], translation[start:end]
+    )
+    places = {group.start: start}
+    last = start
+    for number, offset in enumerate(offsets[1:], 2):
+        high = max(last, end - (len(offsets) - number))  # each of the others needs a letter, too
+        last = min(max(start + wanted[number - 1], last + 1), high)
+        while last < high and is_mark(translation[last]):
+            last += 1
+        places[offset] = last
+    for offset, tag in tags:
+        yield places[offset], places[offset], tag
+
+
+def _wanted(word: str, offsets: Sequence[int], translation: str) -> list[int]:
+    """Return where in the translation of a word each offset in the word, in order, would best be."""
+    parts, translated = _SEPARATOR.split(word), _SEPARATOR.split(translation)
+    if parts[1::2] != translated[1::2]:
+        parts, translated = [word], [translation]
+    result: list[int] = []
+    begin = target = 0
+    for part, other in zip(parts, translated, strict=True):
+        while len(result) < len(offsets) and (place := offsets[len(result)] - begin) <= len(part):
+            is_near_end = place > len(part) - place
+            result.append(target + max(0, min(len(other), len(other) - len(part) + place if is_near_end else place)))
+        begin += len(part)
+        target += len(other)
+    return result
