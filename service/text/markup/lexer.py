@@ -3,9 +3,11 @@
 This is the tokenizer of the HTML standard (https://html.spec.whatwg.org/multipage/parsing.html#tokenization) as far as
 it decides where tokens end. Beyond it, the expressions of template languages are tokens (`templates`), and what callers
 send as HTML though it is none comes in pairs like tags: `<0>` and `</0>` of react-i18next, and a link of Markdown, the
-tags of which are `[` and `](address)`. The standard library's `html.parser` won't do: in Python 3.11.7 it raises on "<![x", takes
-quadratic time for tags without an end, and its notion of a tag, a comment or a script's end differs from that of
-browsers and between Python's patch releases.
+tags of which are `[` and `](address)`.
+
+The standard library's `html.parser` won't do: in Python 3.11.7 it raises on "<![x", takes quadratic time for tags
+without an end, and its notion of a tag, a comment or a script's end differs from that of browsers and between Python's
+patch releases.
 """
 
 import enum

@@ -18,6 +18,7 @@ _GOES_ON = re.compile(r"[.,;:!?…)\]}»”’'。、，！？]")
 _SENTENCE_END = re.compile(r"[.!?:…。！？][\"'”’»)]*\Z")
 _EDGE = 32  # characters at the ends of a text that are looked at
 _PARTS_OF_WORDS = frozenset({"rb", "ruby", "sub", "sup"})
+_JOINED = re.compile(r"x\d+")  # a tag of XML that does not split, as the caller says (`xml`)
 _LINKS = frozenset({"a", "button", "label", "option"})
 
 
@@ -100,9 +101,12 @@ def _entries(html: str, parts: Sequence[Part], run: Span, ends: dict[int, int], 
             last = ends.get(index, index)
             if last >= run.end or (part.role is Role.OPEN and last == index):
                 return []
+            name = element_name(html, part)
+            if _JOINED.fullmatch(name):
+                return []
             text = texts.of(index, last + 1)
             if texts.have_words(index, last + 1):
-                entries.append(_Entry(index, last, element_name(html, part), text, gap))
+                entries.append(_Entry(index, last, name, text, gap))
                 gap = ""
             elif text.strip() and not _SEPARATORS.fullmatch(text):
                 return []

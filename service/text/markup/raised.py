@@ -23,43 +23,10 @@ _WORD = rf"(?:[^\W_{UNSPACED}]|(?<=\d)[.,](?=\d)|&(?!nbsp|\w*sp;)[A-Za-z]{{2,8}}
 _BEGINNING, _END = re.compile(_WORD), re.compile(_WORD + r"\Z")
 # Of several letters, so that they might be words; single letters, and those with a capital within, are none.
 _UNITS = frozenset(
-    [
-        "mm",
-        "cm",
-        "dm",
-        "km",
-        "nm",
-        "µm",
-        "μm",
-        "pm",
-        "mi",
-        "ft",
-        "yd",
-        "in",
-        "ha",
-        "kg",
-        "mg",
-        "ms",
-        "ns",
-        "ml",
-        "cl",
-        "dl",
-        "hl",
-        "kb",
-        "mb",
-        "gb",
-        "hz",
-        "pa",
-        "mol",
-        "lb",
-        "oz",
-        "rad",
-        "sr",
-        "ln",
-        "lim",
-        "max",
-        "min",
-    ]
+    {
+        *("mm", "cm", "dm", "km", "nm", "µm", "μm", "pm", "mi", "ft", "yd", "in", "ha", "kg", "mg", "ms", "ns", "ml"),
+        *("cl", "dl", "hl", "kb", "mb", "gb", "hz", "pa", "mol", "lb", "oz", "rad", "sr", "ln", "lim", "max", "min"),
+    }
 )
 
 

@@ -1,7 +1,7 @@
 """Expressions of template languages in HTML: code of the program that makes a page, which stays byte for byte.
 
-The delimiters are those of Handlebars, Mustache, Vue, Angular, Jinja, Twig, Liquid, Go, Blade, Svelte, Smarty, ERB, EJS,
-JSP, PHP, FreeMarker, Template Toolkit, Thymeleaf, JSF and JavaScript.
+The delimiters are those of Handlebars, Mustache, Vue, Angular, Jinja, Twig, Liquid, Go, Blade, Svelte, Smarty, ERB,
+EJS, JSP, PHP, FreeMarker, Template Toolkit, Thymeleaf, JSF and JavaScript.
 """
 
 import enum
