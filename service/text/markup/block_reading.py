@@ -52,8 +52,8 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
                 text = _SPACES.sub(" ", text)
                 if text.startswith(" ") and (length == 0 or texts[-1].endswith(" ")):
                     text = text[1:]
-                    if length and siblings and siblings[-1].start == length:
-                        siblings[-1].is_spaced = True  # the space after an image takes the place of the one before it
+                    if length and siblings and siblings[-1].end == length:  # its text, or that before it, has a space
+                        siblings[-1].is_spaced = True
                 if text:
                     texts.append(text)
                     length += len(text)
@@ -167,8 +167,9 @@ def _trim(root: Node, text: str) -> None:
         if node.start < node.end:
             node.is_padded_before = text[node.start] == " "
             node.start += node.is_padded_before
-            node.is_padded_after = node.start < node.end and text[node.end - 1] == " "
-            node.end -= node.is_padded_after
+            is_padded = node.start < node.end and text[node.end - 1] == " "
+            node.end -= is_padded
+            node.is_padded_after = is_padded and not node.is_spaced
         pending += node.children
 
 

@@ -21,7 +21,7 @@ class Node:
     children: "list[Node]" = field(default_factory=list)
     html: Span = field(default=Span(0, 0))
     is_kept: bool = False
-    is_spaced: bool = False  # without text, and with white space before and after it
+    is_spaced: bool = False  # with white space behind it, besides that in it, or before it if it has no text
     is_padded_before: bool = False  # begins with white space, which is no part of its text
     is_padded_after: bool = False
     is_group: bool = False  # no element: a word, whose `children` are around parts of it

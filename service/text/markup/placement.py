@@ -30,6 +30,7 @@ from service.text.spans import Span
 
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4
+_END = 4  # characters, such as the signs at the end of a sentence
 
 
 def insertions(
@@ -57,7 +58,7 @@ def insertions(
             done += node.is_padded_after and translation[done : done + 1] == " "
             # A mark between two words has its own space; within a word a space would split it.
             has_room = done in (0, len(translation)) or any(map(str.isspace, translation[done - 1 : done + 1]))
-            yield done, done, node.closing + " " * (node.is_spaced and has_room)
+            yield done, done, node.closing + " " * (node.is_spaced and not node.has_text and has_room)
             continue
         if low < high:
             start = words[low].start
@@ -73,7 +74,12 @@ def insertions(
             continue
         if node is not root:
             start -= node.is_padded_before and done < start and translation[start - 1] == " "
-            yield start, start, node.opening
+            space = ""
+            if not node.has_text and start and source[max(0, node.start - 1) : node.start] == " ":
+                start += translation[start : start + 1] == " "
+                is_at_end = len(source) - node.start < _END and translation[start:] == source[node.start :]
+                space = " " * (is_at_end and not translation[start - 1].isspace())
+            yield start, start, space + node.opening
             done = start
             pending.append((node, low, high, is_after, -1))
         regions = placer.regions(node, low, high, depth)
