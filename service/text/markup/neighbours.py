@@ -18,6 +18,7 @@ _GOES_ON = re.compile(r"[.,;:!?…)\]}»”’'。、，！？]")
 _SENTENCE_END = re.compile(r"[.!?:…。！？][\"'”’»)]*\Z")
 _EDGE = 32  # characters at the ends of a text that are looked at
 _PARTS_OF_WORDS = frozenset({"rb", "ruby", "sub", "sup"})
+_LABEL = re.compile(r"(?:[:：]|[©℗]\s*\d[\d\s–-]*)\s*\Z")
 _JOINED = re.compile(r"x\d+")  # a tag of XML that does not split, as the caller says (`xml`)
 _LINKS = frozenset({"a", "button", "label", "option"})
 
@@ -94,9 +95,13 @@ def _entries(html: str, parts: Sequence[Part], run: Span, ends: dict[int, int], 
         last = index
         if part.role is Role.TEXT:
             text = texts.of(index, index + 1)
-            if texts.have_words(index, index + 1) or not _SEPARATORS.fullmatch(text):
+            if texts.have_words(index, index + 1):
+                if entries or not _LABEL.search(text):
+                    return []
+            elif not _SEPARATORS.fullmatch(text):
                 return []
-            gap += text
+            else:
+                gap += text
         elif part.role in (Role.OPEN, Role.KEPT):
             last = ends.get(index, index)
             if last >= run.end or (part.role is Role.OPEN and last == index):

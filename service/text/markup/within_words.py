@@ -19,7 +19,7 @@ _SEPARATOR = re.compile(r"([\W_]+)")
 def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
     """Put nodes that are within the same word into a group, which is a node over the word.
 
-    An element that begins or ends within a word but has others too is extended to the whole word if that is free.
+    Of an element that begins or ends within a word and has others too, that tag is in the group.
     """
     nodes = [root]
     for node in nodes:
@@ -38,34 +38,59 @@ def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
     pending = [root]
     while pending:
         parent = pending.pop()
-        parent.children = _grouped(parent, word_at)
+        parent.children = _grouped(parent, text, word_at)
         pending += [child for child in parent.children if not child.is_group]
 
 
-def _grouped(parent: Node, word_at: Callable[[int], Span | None]) -> list[Node]:
+def _grouped(parent: Node, text: str, word_at: Callable[[int], Span | None]) -> list[Node]:
     """Return the children of a node, with groups of those within a word."""
     children, result = parent.children, list[Node]()
     index = 0
     while index < len(children):
         child = children[index]
         word = word_at(child.start) or word_at(child.end)
-        end = index + 1
-        if word is not None and parent.start <= word.start and word.end <= parent.end:
-            if word.start <= child.start and child.end <= word.end:
-                while end < len(children) and children[end].start < word.end and children[end].end <= word.end:
-                    end += 1
-                if end == len(children) or children[end].start >= word.end:
-                    child = Node(*word, children=children[index:end], is_group=True)
-            else:
-                if (begun := word_at(child.start)) and (result[-1].end if result else parent.start) <= begun.start:
-                    child.start = begun.start
-                if (last := word_at(child.end)) and last.end <= (
-                    children[end].start if end < len(children) else parent.end
-                ):
-                    child.end = last.end
-        result += [child] if child.is_group else children[index:end]
-        index = end
+        if word is None or word.start < parent.start or parent.end < word.end:
+            result.append(child)
+            index += 1
+            continue
+        inner: list[Node] = []
+        if child.start < word.start:  # it ends within the word, and only its end tag does
+            result.append(child)
+            inner += _cut_end(child, word, text)
+            index += 1
+        while index < len(children) and children[index].end <= word.end and children[index].start < word.end:
+            inner.append(children[index])
+            index += 1
+        if index < len(children) and children[index].start < word.end:
+            inner += _cut_start(children[index], word, text)
+            if children[index].start < word.end:  # it has others that begin within the word
+                result += inner
+                result.append(children[index])
+                index += 1
+                continue
+        if inner:
+            result.append(Node(*word, children=inner, is_group=True))
     return result
+
+
+def _cut_end(node: Node, word: Span, text: str) -> list[Node]:
+    """Let an element end before a word; return its end tag as a node of its own, if nothing in it is in the word."""
+    if any(child.end > word.start for child in node.children):
+        return []
+    tag = Node(node.end, node.end, node.closing)
+    node.closing, node.end = "", word.start
+    node.end -= node.start < node.end and text[node.end - 1] == " "
+    return [tag]
+
+
+def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
+    """Let an element begin behind a word; return its start tag as a node of its own, if nothing in it is in the word."""
+    if any(child.start < word.end for child in node.children):
+        return []
+    tag = Node(node.start, node.start, node.opening)
+    node.opening, node.start = "", word.end
+    node.start += node.start < node.end and text[node.start] == " "
+    return [tag]
 
 
 def placed_within(group: Node, source: str, translation: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
