@@ -85,6 +85,7 @@ _HAS_TARGETS = ("po", "xliff")
 )
 @click.option("--header", is_flag=True, help="For tsv: the first line has the names of the columns.")
 @click.option("--retranslate", is_flag=True, help="For po and xliff: translate also what has a translation.")
+@click.option("--attributes", is_flag=True, help="For html: translate also alt, title and the like, and set lang.")
 @click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
 @click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
 @click.option(
@@ -112,6 +113,7 @@ def translate(
     columns: tuple[str, ...],
     header: bool,
     retranslate: bool,
+    attributes: bool,
     append: bool,
     field: str | None,
     target_field: str | None,
@@ -130,7 +132,7 @@ def translate(
     with named columns, are read and written as a whole.
     """
     name = format_name or _format_name(input_file)
-    is_document = name in _DOCUMENT_FORMATS or (name == "tsv" and header)
+    is_document = name in _DOCUMENT_FORMATS or (name == "tsv" and header) or (name == "html" and attributes)
     options = request_fields["options"]
     is_ranked = options is not None and options.num_hypotheses is not None
     if texts and input_file:
@@ -147,7 +149,7 @@ def translate(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
-    _check_options(name, header=header, retranslate=retranslate)
+    _check_options(name, header=header, retranslate=retranslate, attributes=attributes)
     if texts:
         form = Documents()  # each may have several lines
     if name == "html":
@@ -161,8 +163,8 @@ def translate(
             from service.cli.documents import read, translate_document
             from service.documents import DocumentOptions
 
-            choices = DocumentOptions(columns, target, has_all=retranslate)
-            document = read(input_stream, input_file, _DOCUMENT_FORMATS.get(name, ".tsv"), choices)
+            choices = DocumentOptions(columns, target, has_all=retranslate, attributes=attributes)
+            document = read(input_stream, input_file, _DOCUMENT_FORMATS.get(name, f".{name}"), choices)
         source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
             translate_document(
@@ -258,7 +260,7 @@ def _number(columns: tuple[str, ...]) -> int:
     return int(columns[0][:9])
 
 
-def _check_options(name: str, *, header: bool, retranslate: bool) -> None:
+def _check_options(name: str, *, header: bool, retranslate: bool, attributes: bool) -> None:
     """Check the options that are for some formats only.
 
     Raises:
@@ -268,6 +270,8 @@ def _check_options(name: str, *, header: bool, retranslate: bool) -> None:
         raise click.UsageError(f"--header is for --format tsv, and this is {name}.")
     if retranslate and name not in _HAS_TARGETS:
         raise click.UsageError(f"--retranslate is for --format po and xliff, and this is {name}.")
+    if attributes and name != "html":
+        raise click.UsageError(f"--attributes is for --format html, and this is {name}.")
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:

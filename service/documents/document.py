@@ -32,11 +32,14 @@ class DocumentOptions:
 
     `columns` are the names of the columns of a table to translate. `target` is the language code of the translations,
     for formats that name it. With `has_all`, entries of PO and XLIFF that have a translation are translated again.
+    With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language becomes
+    `target`.
     """
 
     columns: tuple[str, ...] = ()
     target: str = ""
     has_all: bool = False
+    attributes: bool = False
 
 
 class Document(Protocol):

@@ -130,10 +130,17 @@ def attributes(tag: str) -> dict[str, str]:
     Character references are not decoded.
     """
     found: dict[str, str] = {}
+    for name, start, end in attribute_values(tag):
+        found.setdefault(name, tag[start:end])
+    return found
+
+
+def attribute_values(tag: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the name, in lower case, of each attribute of a start tag, and where in the tag its value is."""
     name = re.match(r"<[^\t\n\f\r />]*", tag)
     for match in _ATTRIBUTE.finditer(tag, name.end() if name else 0):
-        found.setdefault(match[1].lower(), match[2] or match[3] or match[4] or "")
-    return found
+        group = match.lastindex or 1
+        yield match[1].lower(), *(match.span(group) if group > 1 else (match.end(), match.end()))
 
 
 def _template(templates: Templates, start: int) -> Token | None:

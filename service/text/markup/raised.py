@@ -39,9 +39,9 @@ class _Sign(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """A word beside a sign: the index of its outermost part, its outer position in the HTML, and its text."""
+    """A word beside a sign: its outermost part, its outer position in the HTML, and its text."""
 
-    index: int
+    part: int
     position: int
     text: str
 
@@ -67,14 +67,14 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
                 index = last + 1
                 continue
             if role is Role.KEPT:
-                outer = result[left.index :][:1]
-                del result[left.index :]
+                outer = result[left.part :][:1]
+                del result[left.part :]
                 if outer and outer[0].start < left.position:
                     result.append(Part(Role.TEXT, outer[0].start, left.position))
                 result.append(Part(Role.KEPT, left.position, right.position))
-                index = right.index + 1
-                if right.position < parts[right.index].end:
-                    index = right.index
+                index = right.part + 1
+                if right.position < parts[right.part].end:
+                    index = right.part
                     parts[index] = Part(Role.TEXT, right.position, parts[index].end)
                 continue
         result.append(part)

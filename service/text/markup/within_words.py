@@ -74,7 +74,7 @@ def _grouped(parent: Node, text: str, word_at: Callable[[int], Span | None]) -> 
 
 
 def _cut_end(node: Node, word: Span, text: str) -> list[Node]:
-    """Let an element end before a word; return its end tag as a node of its own, if nothing in it is in the word."""
+    """Let an element end before a word; return its end tag as a node, if nothing that it contains is in the word."""
     if any(child.end > word.start for child in node.children):
         return []
     tag = Node(node.end, node.end, node.closing)
@@ -84,7 +84,7 @@ def _cut_end(node: Node, word: Span, text: str) -> list[Node]:
 
 
 def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
-    """Let an element begin behind a word; return its start tag as a node of its own, if nothing in it is in the word."""
+    """Let an element begin behind a word; return its start tag as a node, as `_cut_end` its end tag."""
     if any(child.start < word.end for child in node.children):
         return []
     tag = Node(node.start, node.start, node.opening)

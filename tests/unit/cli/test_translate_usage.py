@@ -25,6 +25,7 @@ from service.cli.main import main
         (("--file", "x.tsv", "--header"), "--format tsv needs --column"),
         (("--file", "x.tsv", "--header", "--column", "a", "--append"), "--append is for columns by number"),
         (("--file", "x.csv", "--header", "--column", "a"), "--header is for --format tsv, and this is csv"),
+        (("--file", "x.md", "--attributes"), "--attributes is for --format html, and this is md"),
         (("--file", "x.md", "--retranslate"), "--retranslate is for --format po and xliff, and this is md"),
         (("--file", "x.md", "--column", "1"), "--column is for --format tsv and csv, and this is md"),
         (("--file", "x.md", "--output", "y.md", "--resume"), "--resume needs --output and lines of a file or pipe"),

@@ -118,6 +118,7 @@ class DocumentReaders:
             columns=list(options.columns),
             target=options.target,
             has_all=options.has_all,
+            attributes=options.attributes,
             max_chunk_texts=_MAX_CHUNK_TEXTS,
             max_chunk_characters=min(_MAX_CHUNK_CHARACTERS, self._max_characters),
             max_characters=self._max_characters,

@@ -36,6 +36,9 @@ class FileFields(BaseModel):
         [], description="Of a table: names of the columns to translate; may be repeated."
     )
     retranslate: bool = Field(False, description="Of .po and .xliff: also entries that have a translation.")
+    attributes: bool = Field(
+        False, description="Of HTML: also what attributes show, such as alt and title; lang becomes the target."
+    )
     model: Name = Field("", description=messages.about("model"))
     model_version: Name = Field("", description=messages.about("model_version"))
     options: Annotated[Json[messages.DecodingOptions], BeforeValidator(_not_long)] | None = Field(
@@ -69,7 +72,12 @@ class Files:
         file, parts = form_with_file(request)
         fields: FileFields = checked(_values(parts), FileFields)
         asked = _request_from(fields)
-        options = DocumentOptions(tuple(fields.columns), fields.target_language_code, fields.retranslate)
+        options = DocumentOptions(
+            tuple(fields.columns),
+            fields.target_language_code,
+            fields.retranslate,
+            attributes=fields.attributes,
+        )
         return file_answer(await self._documents.translate(upload_of(file, options=options), asked))
 
 
@@ -84,6 +92,6 @@ def _values(parts: list[FormPart]) -> dict[str, Any]:
 
 
 def _request_from(fields: FileFields) -> TranslationRequest:
-    given = fields.model_dump(exclude={_COLUMNS, "retranslate", "options"}, exclude_unset=True)
+    given = fields.model_dump(exclude={_COLUMNS, "retranslate", "attributes", "options"}, exclude_unset=True)
     body = messages.TranslateRequest(**given, options=fields.options)
     return messages.request_from(body, (), DOCUMENT_SECONDS)
