@@ -94,7 +94,7 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     if _covers(protected, text):
         return
     group_within_words(root, text, protected)
-    count_needs(root)
+    count_needs(root, text)
     yield Block(
         text,
         protected,
@@ -170,6 +170,9 @@ def _trim(root: Node, text: str) -> None:
             is_padded = node.start < node.end and text[node.end - 1] == " "
             node.end -= is_padded
             node.is_padded_after = is_padded and not node.is_spaced
+        for child in node.children:
+            child.start = min(max(child.start, node.start), node.end)
+            child.end = min(max(child.end, child.start), node.end)
         pending += node.children
 
 

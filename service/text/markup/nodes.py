@@ -1,5 +1,6 @@
 """The tree of the elements in a text of HTML."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from service.text.spans import Span
@@ -26,6 +27,8 @@ class Node:
     is_padded_after: bool = False
     is_group: bool = False  # no element: a word, whose `children` are around parts of it
     need: int = 0  # number of words needed for each element with text in it to have one
+    need_with_letters: int = 0  # the same for elements that have more than punctuation, and words that are
+    need_of_letters: int = 0  # the same if letters count as words
 
     @property
     def has_text(self) -> bool:
@@ -33,11 +36,16 @@ class Node:
         return self.start < self.end
 
 
-def count_needs(root: Node) -> None:
-    """Set `need` of all nodes under `root`, itself included."""
+def count_needs(root: Node, text: str) -> None:
+    """Set the needs of all nodes under `root`, itself included."""
     nodes = [root]
     for node in nodes:
         nodes += node.children
+    letters = [place for place, character in enumerate(text) if character.isalnum()] if len(nodes) > 1 else []
     for node in reversed(nodes):
-        needs = 0 if node.is_group else sum(child.need for child in node.children)
-        node.need = max(int(node.has_text), needs)
+        following = bisect_left(letters, node.start)
+        has_letters = following < len(letters) and letters[following] < node.end
+        node.need_of_letters = max(int(has_letters), sum(child.need_of_letters for child in node.children))
+        children = () if node.is_group else node.children
+        node.need = max(int(node.has_text), sum(child.need for child in children))
+        node.need_with_letters = max(int(has_letters), sum(child.need_with_letters for child in children))

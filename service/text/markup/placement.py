@@ -19,13 +19,14 @@ Elements deeper than `_MAX_DEPTH` are placed by relative position, which makes t
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
 from service.text.markup.nodes import Node
 from service.text.markup.within_words import placed_within
 from service.text.markup.word_links import is_punctuation, names_and_numbers, points, words
-from service.text.markup.word_spans import best_span, fitted, longest_ordered
+from service.text.markup.word_spans import best_span, fitted, longest_ordered, with_letters
 from service.text.spans import Span
 
 _MAX_DEPTH = 32
@@ -46,7 +47,7 @@ def insertions(
     placed within those. `root` is not an element: it stands for the whole source. Spans of `alignment` may overlap, be
     unsorted or be out of range.
     """
-    placer = _Placer(source, translation, alignment, kept, root.need)
+    placer = _Placer(source, translation, alignment, kept, root.need_with_letters)
     words = placer.words
     done = 0
     pending: list[tuple[Node, int, int, bool, int]] = [(root, 0, len(words), False, 0)]
@@ -102,8 +103,10 @@ class _Placer:
         """Split the translation into words; into letters if there are fewer than `num_words`."""
         places = sorted(target for _, target in kept)
         self.words = words(translation, places)
-        if len(self.words) < num_words:
+        self._are_letters = sum(not word.is_punctuation for word in self.words) < num_words
+        if self._are_letters:
             self.words = words(translation, places, are_letters=True)
+        self._num_before = [0, *accumulate(not word.is_punctuation for word in self.words)]
         target_starts = [word.start for word in self.words]
         self._source = source
         self._source_words = words(source, sorted(part for part, _ in kept))
@@ -140,18 +143,17 @@ class _Placer:
         A child without words is placed before the word `low`, or, if the third value is true, after the previous word.
         """
         elements = [child for child in parent.children if child.has_text]
-        needs = [element.need for element in elements]
         if len(elements) == 1 and (elements[0].start, elements[0].end) == (parent.start, parent.end):
             spans = [(low, high)]
         elif depth < _MAX_DEPTH:
-            spans = fitted(needs, self._aligned(elements, low, high), low, high)
+            spans = self._fitted(elements, self._aligned(elements, low, high), low, high)
         else:
             scale = (high - low) / max(1, parent.end - parent.start)
             relative = [
                 (low + int((e.start - parent.start) * scale), low + int((e.end - parent.start) * scale))
                 for e in elements
             ]
-            spans = fitted(needs, relative, low, high)
+            spans = fitted([element.need for element in elements], relative, low, high)
         regions: list[tuple[int, int, bool]] = []
         earliest, is_after_element = low, False
         following = iter([*spans, (high, high)])
@@ -170,6 +172,16 @@ class _Placer:
             regions.append((border, border, is_after))
             earliest = border
         return regions
+
+    def _fitted(
+        self, elements: Sequence[Node], wanted: Sequence[tuple[int, int]], low: int, high: int
+    ) -> list[tuple[int, int]]:
+        """Return the spans of siblings, in order, with the words that each needs."""
+        if self._are_letters:
+            needs = [element.need_of_letters for element in elements]
+            return with_letters(needs, fitted(needs, wanted, low, high), low, high, self._num_before)
+        spans = fitted([element.need for element in elements], wanted, low, high)
+        return with_letters([element.need_with_letters for element in elements], spans, low, high, self._num_before)
 
     def _border(self, position: int, parent: Node, low: int, high: int) -> tuple[int, bool]:
         """Return the word before which a tag at `position` belongs; if the second value is true, after the previous

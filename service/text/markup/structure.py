@@ -138,6 +138,8 @@ def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int,
     role = _role_of_token(token)
     if token.kind is TokenKind.TEMPLATE and has_tag(html[token.start : token.end]):
         return Role.BOUNDARY, index + 1
+    if token.kind is TokenKind.START and token.name == "input" and _is_control(html[token.start : token.end]):
+        return Role.LINE_BREAK, index + 1
     if token.kind is not TokenKind.START or token.name in VOID:
         return role, index + 1
     if token.name in READINGS:
@@ -189,6 +191,11 @@ def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[
             return False
         index += 1
     return names == [tokens[start].name]
+
+
+def _is_control(tag: str) -> bool:
+    """Return whether the text on each side of an input is for another one, as that is for a box or a button."""
+    return attributes(tag).get("type", "").strip().lower() in ("button", "checkbox", "radio", "reset", "submit")
 
 
 def _unclosed_reading(tokens: Sequence[Token], start: int) -> tuple[Role, int]:

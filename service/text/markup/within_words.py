@@ -6,7 +6,9 @@ many letters from its beginning as they were, or from its end if that is nearer.
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from service.text.markup.nodes import Node
 from service.text.markup.word_links import words
@@ -77,7 +79,7 @@ def _cut_end(node: Node, word: Span, text: str) -> list[Node]:
     """Let an element end before a word; return its end tag as a node, if nothing that it contains is in the word."""
     if any(child.end > word.start for child in node.children):
         return []
-    tag = Node(node.end, node.end, node.closing)
+    tag = Node(word.start, node.end, closing=node.closing)
     node.closing, node.end = "", word.start
     node.end -= node.start < node.end and text[node.end - 1] == " "
     return [tag]
@@ -87,7 +89,7 @@ def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
     """Let an element begin behind a word; return its start tag as a node, as `_cut_end` its end tag."""
     if any(child.start < word.end for child in node.children):
         return []
-    tag = Node(node.start, node.start, node.opening)
+    tag = Node(node.start, word.end, node.opening)
     node.opening, node.start = "", word.end
     node.start += node.start < node.end and text[node.start] == " "
     return [tag]
@@ -96,23 +98,27 @@ def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
 def placed_within(group: Node, source: str, translation: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
     """Yield the tags within a word, in order, as `placement.insertions` does; its translation is `start` to `end`."""
     tags: list[tuple[int, str]] = []
+    changes: Counter[int] = Counter()  # how many more elements are around what follows an offset
     pending = [(node, False) for node in reversed(group.children)]
     while pending:
         node, is_closed = pending.pop()
         tags.append((node.end, node.closing) if is_closed else (node.start, node.opening))
         if not is_closed:
+            changes.update({node.start: 1})
+            changes.subtract({node.end: 1})
             pending.append((node, True))
             pending += [(child, False) for child in reversed(node.children)]
-    offsets = sorted({group.start, group.end, *(offset for offset, _ in tags)})
-    wanted = _wanted(
-        source[group.start : group.end], [offset - group.start for offset in offsets], translation[start:end]
-    )
+    offsets = sorted({group.start, group.end, *changes})
+    inner = [offset - group.start for offset in offsets]
+    wanted = _wanted(source[group.start : group.end], inner, translation[start:end])
+    is_within = [depth > 0 for depth in accumulate(changes[offset] for offset in offsets)]
+    num_within = sum(is_within)  # parts of the word from here on that are in elements: each needs a letter
     places = {group.start: start}
     last = start
-    for number, offset in enumerate(offsets[1:], 2):
-        high = max(last, end - (len(offsets) - number))  # each of the others needs a letter, too
-        last = min(max(start + wanted[number - 1], last + 1), high)
-        while last < high and is_mark(translation[last]):
+    for number, offset in enumerate(offsets[1:]):
+        num_within -= is_within[number]
+        last = max(last, min(max(start + wanted[number + 1], last + 1), end - num_within))
+        while last < end - num_within and is_mark(translation[last]):
             last += 1
         places[offset] = last
     for offset, tag in tags:

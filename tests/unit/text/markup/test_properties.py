@@ -110,3 +110,70 @@ def test_a_reader_sees_the_translation_and_nothing_else(seed: int) -> None:
         # White space at an end of protected text is seen beside its new neighbour.
         kept = [html[start:end] for start, end in block._kept]
         assert _characters(seen, kept) == _characters(expected, kept)
+
+
+_SOME_WORDS = ("The", "door", "is", "open.", "42", "don't", "B", "un", ",")
+
+
+def _texts_of_elements(html: str) -> list[str]:
+    """Return the visible text of each inline element, in the order of their start tags."""
+    texts: list[str] = []
+    path: list[int] = []
+    for token in tokens(html):
+        if token.kind is TokenKind.START and token.name != "img":
+            path.append(len(texts))
+            texts.append("")
+        elif token.kind is TokenKind.END:
+            path.pop()
+        elif token.kind is TokenKind.TEXT:
+            for index in path:
+                texts[index] += html[token.start : token.end]
+    return texts
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def check_elements_keep_text(seed: int) -> None:
+    """Check elements of a sentence, and of a menu, against a translator that drops, adds and moves words."""
+    chance = random.Random(seed)
+    html = _sentence(chance, depth=3)
+    document = parse(html)
+    translations = []
+    for block in document.blocks:
+        words = block.text.split()
+        chance.shuffle(words)
+        words = words[: chance.randint(1, len(words))] + chance.choices(("neu", "!", "-"), k=chance.randint(0, 2))
+        translation = chance.choice((" ", " ", "")).join(words)
+        letters = sum(map(str.isalnum, translation))
+        translation += "x" * max(0, html.count("<") - letters)  # a letter for each element, so that none needs be empty
+        translations.append(BlockTranslation(translation, random_translation(chance, block).alignment))
+    rendered = document.render(translations)
+    before, after = _texts_of_elements(html), _texts_of_elements(rendered)
+    for text, translated in zip(before, after, strict=True):
+        assert _has_letters(translated) or not _has_letters(text), (html, rendered)
+
+
+def _sentence(chance: random.Random, depth: int) -> str:
+    pieces = []
+    for _ in range(chance.randint(1, 4)):
+        text = " ".join(chance.choices(_SOME_WORDS, k=chance.randint(0, 3)))
+        if depth and chance.random() < 0.7:
+            name = chance.choice(("b", "i", "span", "em", "u"))
+            text = f"<{name}>{_sentence(chance, depth - 1)}</{name}>"
+        pieces.append(text + chance.choice((" ", " ", ", ", " | ", " <img> ", "<!-- c --> ")))
+    return "".join(pieces)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(SEEDS)
+def test_no_element_with_text_comes_back_empty(seed: int) -> None:
+    check_elements_keep_text(seed)
+
+
+@pytest.mark.full
+@settings(max_examples=10_000, derandomize=True, deadline=None)
+@given(SEEDS)
+def test_no_element_of_10000_sentences_comes_back_empty(seed: int) -> None:
+    check_elements_keep_text(seed)
