@@ -22,7 +22,7 @@ _BLANK = re.compile(f"(?:[{_WHITE_SPACE}]|{'|'.join(_BLANK_REFERENCES)})++")
 
 def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     """Return the block of the parts between two boundaries, if it contains anything to translate."""
-    if not any(part.role is Role.TEXT for part in run):
+    if not any(part.role is Role.TEXT and not html[part.start : part.end].isspace() for part in run):
         return
     run = _framed(html, glued(html, run))
     if not any(part.role is Role.TEXT for part in run):
@@ -110,6 +110,8 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
 
 def _framed(html: str, run: Sequence[Part]) -> list[Part]:
     """Return a run without what never moves: white space, marks and tags before and after all of its text."""
+    if len(run) == 1:
+        return [run[0]._replace(start=start, end=end) for start, end in (_visible(html, run[0]),) if start < end]
     ends = partners(run)
     texts = [_visible(html, part) for part in paced(run)]
     num_texts = [0, *accumulate(start < end for start, end in texts)]
@@ -150,11 +152,12 @@ def _visible(html: str, part: Part) -> Span:
     if match := _BLANK.match(html, start, end):
         start = match.end()
     while start < end:
-        stripped = start + len(html[start:end].rstrip(_WHITE_SPACE))
-        reference = next((each for each in _BLANK_REFERENCES if html.endswith(each, start, stripped)), "")
-        if stripped == end and not reference:
+        if html[end - 1] in _WHITE_SPACE:
+            end -= 1
+        elif reference := next((each for each in _BLANK_REFERENCES if html.endswith(each, start, end)), ""):
+            end -= len(reference)
+        else:
             break
-        end = stripped - len(reference)
     return Span(start, max(start, end))
 
 

@@ -49,6 +49,8 @@ class _Side(NamedTuple):
 def glued(html: str, run: Sequence[Part]) -> list[Part]:
     """Return the parts of a text with such signs as marks, or as one that is kept, with the word around them."""
     parts = list(run)
+    if not any(part.role is Role.OPEN for part in parts):
+        return parts
     ends = partners(parts)
     result: list[Part] = []
     index = 0
@@ -95,6 +97,8 @@ def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int])
     while parts[index].role is Role.OPEN and all(part.role is Role.CLOSE for part in parts[ends[index] : last + 1]):
         is_raised |= element_name(html, parts[index]) in _RAISED
         index += 1
+    if not is_raised and not _DIGITS.fullmatch(text) and not _NOTE.fullmatch(text):
+        return None
     return _Sign(text, is_raised, "a" in names)
 
 
@@ -107,8 +111,6 @@ def _role(sign: _Sign, left: str, right: str, before: str) -> Role | None:
     is_note = _NOTE.fullmatch(sign.text) is not None
     if is_note or (sign.is_raised and sign.is_link and len(sign.text) <= 4):
         return Role.MARK if before or sign.is_raised else None
-    if not sign.is_raised and not is_number:
-        return None
     if not left and not right:
         return Role.MARK if sign.is_raised and (is_number or len(sign.text) <= 2) else None
     if all(_is_word(text) for text in (left, right) if text):
