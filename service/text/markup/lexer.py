@@ -30,7 +30,7 @@ _TAG = re.compile(
     re.VERBOSE,
 )
 _NUMBERED = re.compile(r"<(/?)([0-9]{1,4})[ ]*+(/?)>")
-_LINK = re.compile(r"!?\[(?=[^\[\]<>{\n]{1,500}(\]\([^()\s<>]{1,1000}+(?:[ ]\"[^\"<>\n]{0,300}+\")?\)))")
+_LINK = re.compile(r"!?\[(?=[^\[\]]{0,500}(\]\([^()\s<>]{1,1000}+(?:[ ]\"[^\"<>\n]{0,300}+\")?\)))")
 _SIGN = re.compile(r"[<{]|!?\[|[$#]\{")  # with which something may begin that is no text
 _ATTRIBUTE = re.compile(
     rf"""([^\t\n\f\r />][^\t\n\f\r />=]*+)
@@ -93,6 +93,8 @@ def tokens(html: str) -> Iterator[Token]:
                 token = _template(templates, match.end() - 1)
             if token is None and match[0] == "<" and title_end <= position:
                 token = _markup(html, position, num_foreign > 0)
+            if token is not None and link_end is not None and token.end > link_end.start:
+                link_end = None  # it is part of the code of that
         if token is None:  # just a sign
             position = match.end()
             continue

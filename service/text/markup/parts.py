@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
-from service.text.markup.lexer import TokenKind, tokens
+from service.text.markup.lexer import Token, TokenKind, tokens
+from service.text.markup.templates import TemplateKind
 
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
 _NAME = re.compile(r"<([^\t\n\f\r />]+)")
@@ -60,12 +61,16 @@ def shown(html: str, role: Role) -> str:
         return decoded(html)
     if role is not Role.KEPT:
         return ""
-    return "".join(
-        decoded(html[token.start : token.end])
-        if token.kind is TokenKind.TEXT
-        else html[token.start : token.end] * (token.kind is TokenKind.TEMPLATE) + " " * (token.name == "br")
-        for token in tokens(html)
-    )
+    return "".join(_shown(token, html[token.start : token.end]) for token in tokens(html))
+
+
+def _shown(token: Token, raw: str) -> str:
+    match token.kind:
+        case TokenKind.TEXT:
+            return decoded(raw)
+        case TokenKind.TEMPLATE if token.name != TemplateKind.COMMENT.value:
+            return raw
+    return " " * (token.name == "br")
 
 
 def decoded(raw: str) -> str:

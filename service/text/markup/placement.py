@@ -19,13 +19,13 @@ Elements deeper than `_MAX_DEPTH` are placed by relative position, which makes t
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
 from service.text.markup.nodes import Node
 from service.text.markup.within_words import placed_within
-from service.text.markup.word_links import is_punctuation, names_and_numbers, points, words
+from service.text.markup.word_links import Word, is_punctuation, names_and_numbers, points, words
 from service.text.markup.word_spans import best_span, fitted, longest_ordered, with_letters
 from service.text.spans import Span
 
@@ -70,7 +70,8 @@ def insertions(
         start = max(start, done)
         if node.is_group:
             end = max(start, words[high - 1].end) if low < high else start
-            yield from placed_within(node, source, translation, start, end)
+            word = _longest_changeable(words[low:high])
+            yield from placed_within(node, source, translation, word or Span(start, end), is_whole=word is None)
             done = end
             continue
         if node is not root:
@@ -87,6 +88,12 @@ def insertions(
         pending += [
             (child, *region, depth + 1) for child, region in reversed(list(zip(node.children, regions, strict=True)))
         ]
+
+
+def _longest_changeable(found: Sequence[Word]) -> Span | None:
+    """Return where the most words in a row are that are not kept, in which alone tags may be."""
+    runs = [list(run) for is_kept, run in groupby(found, key=lambda word: word.is_kept) if not is_kept]
+    return max((Span(run[0].start, run[-1].end) for run in runs), key=lambda run: run.end - run.start, default=None)
 
 
 class _Placer:

@@ -1,5 +1,6 @@
 """Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from service.domain.checkpoint import checkpoint, paced
@@ -35,6 +36,8 @@ UNNESTABLE = frozenset({"a", "nobr"})
 
 OPAQUE_BLOCKS = frozenset({"listing", "noscript", "pre", "template"})
 """Elements between sentences whose content is left alone."""
+
+_TRANSLATED = re.compile(r"translate\s*=\s*[\"']?yes", re.IGNORECASE)
 
 BLOCKS = (
     OPAQUE_BLOCKS
@@ -75,6 +78,7 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     open_entries: list[tuple[int, str]] = []  # parts that are start tags without their end tags so far, and their names
     names_open: dict[str, int] = {}
     starts = {end: start for start, end in partners.items()}
+    resumed: list[tuple[int, int]] = []  # where untranslated regions go on, and end
     lasting_links: set[int] = set()  # start tags of links that extend beyond their paragraph
 
     def forget_open() -> None:
@@ -90,7 +94,16 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         if index % _PACE == 0:
             checkpoint()
         token = tokens[index]
-        role, following = _role(html, tokens, index, partners)
+        while resumed and index >= resumed[-1][1]:
+            resumed.pop()
+        if resumed and index >= resumed[-1][0]:
+            role, following = Role.BOUNDARY, resumed.pop()[1]
+        else:
+            role, following = _role(html, tokens, index, partners)
+        translated = _translated_again(html, tokens, index, following, partners)
+        if translated is not None:
+            resumed += [(partners[translated] + 1, following)] * (partners[translated] + 1 < following)
+            role, following = Role.BOUNDARY, translated
         if (role is Role.KEPT or token.name in READINGS) and any(
             each.kind is TokenKind.START
             and each.name in UNNESTABLE
@@ -191,6 +204,23 @@ def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[
             return False
         index += 1
     return names == [tokens[start].name]
+
+
+def _translated_again(
+    html: str, tokens: Sequence[Token], start: int, end: int, partners: Mapping[int, int]
+) -> int | None:
+    """Return the first element that is to be translated within an untranslated part, if there is one."""
+    if end - start < 3 or tokens[start].name in OPAQUE_MARKS | OPAQUE_BLOCKS:
+        return None
+    if not _TRANSLATED.search(html, tokens[start].end, tokens[end - 1].start):
+        return None
+    for index in range(start + 1, end):
+        if tokens[index].kind is not TokenKind.START or partners.get(index, end) >= end:
+            continue
+        found = attributes(html[tokens[index].start : tokens[index].end]).get("translate", "no").strip().lower()
+        if found in ("", "yes"):
+            return index
+    return None
 
 
 def _is_control(tag: str) -> bool:

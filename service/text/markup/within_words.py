@@ -95,8 +95,13 @@ def _cut_start(node: Node, word: Span, text: str) -> list[Node]:
     return [tag]
 
 
-def placed_within(group: Node, source: str, translation: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the tags within a word, in order, as `placement.insertions` does; its translation is `start` to `end`."""
+def placed_within(
+    group: Node, source: str, translation: str, place: Span, *, is_whole: bool
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the tags within a word, in order, as `placement.insertions` does; `place` is where its translation is.
+
+    If that `is_whole`, no tag may be within it.
+    """
     tags: list[tuple[int, str]] = []
     changes: Counter[int] = Counter()  # how many more elements are around what follows an offset
     pending = [(node, False) for node in reversed(group.children)]
@@ -110,6 +115,7 @@ def placed_within(group: Node, source: str, translation: str, start: int, end: i
             pending += [(child, False) for child in reversed(node.children)]
     offsets = sorted({group.start, group.end, *changes})
     inner = [offset - group.start for offset in offsets]
+    start, end = place
     wanted = _wanted(source[group.start : group.end], inner, translation[start:end])
     is_within = [depth > 0 for depth in accumulate(changes[offset] for offset in offsets)]
     num_within = sum(is_within)  # parts of the word from here on that are in elements: each needs a letter
@@ -118,6 +124,7 @@ def placed_within(group: Node, source: str, translation: str, start: int, end: i
     for number, offset in enumerate(offsets[1:]):
         num_within -= is_within[number]
         last = max(last, min(max(start + wanted[number + 1], last + 1), end - num_within))
+        last = end if is_whole else last
         while last < end - num_within and is_mark(translation[last]):
             last += 1
         places[offset] = last

@@ -32,6 +32,7 @@ class Word:
     start: int
     end: int
     is_punctuation: bool
+    is_kept: bool = False
 
 
 def words(text: str, kept: Sequence[Span], *, are_letters: bool = False) -> list[Word]:
@@ -42,7 +43,7 @@ def words(text: str, kept: Sequence[Span], *, are_letters: bool = False) -> list
     for start, end in (*kept, Span(len(text), len(text))):
         found += (Word(*match.span(), match.lastgroup is None) for match in paced(pattern.finditer(text, done, start)))
         if start < end:
-            found.append(Word(start, end, is_punctuation=False))
+            found.append(Word(start, end, is_punctuation=False, is_kept=True))
         done = end
     return found
 

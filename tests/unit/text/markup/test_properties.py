@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.text.markup import BlockTranslation, parse
+from service.text.markup import Block, BlockTranslation, parse
 from service.text.markup.lexer import TokenKind, tokens
 from tests.unit.text.markup.oracle import plain_text, tree, visible_text
 from tests.unit.text.markup.random_documents import random_document, random_inline, random_translation
@@ -28,16 +28,27 @@ def check(html: str, rendered: str, translations: Sequence[BlockTranslation]) ->
     assert _markup(rendered_rest) == _markup(rest)
     expected, done = "", 0
     for block, translation in zip(blocks, translations, strict=True):
-        expected += plain_text(html[done : block._start]) + translation.text
+        expected += plain_text(html, done, block._start) + translation.text
         done = block._end
-    expected += plain_text(html[done:])
-    assert _characters(plain_text(rendered), kept) == _characters(expected, kept)
+    expected += plain_text(html, done)
+    signs = "".join(map(_signs, blocks))
+    assert _characters(plain_text(rendered), kept, signs) == _characters(expected + signs, kept, signs)
 
 
-def _characters(text: str, kept: Sequence[str]) -> list[str]:
-    """Return all but white space, sorted if there are kept links: one may be moved beside a link that enclosed it."""
+def _signs(block: Block) -> str:
+    """Return the text of a block's marks, such as notes, which are no part of its text."""
+    nodes = [block._root]
+    for node in nodes:
+        nodes += node.children
+    return "".join(plain_text(node.opening) for node in nodes if not node.has_text)
+
+
+def _characters(text: str, kept: Sequence[str], signs: str = "") -> list[str]:
+    """Return all but white space; sorted if there are kept links, as one may be moved beside a link that enclosed it,
+    or notes.
+    """
     characters = [character for character in text if not character.isspace()]
-    return sorted(characters) if any("<a" in element or "<nobr" in element for element in kept) else characters
+    return sorted(characters) if signs or any("<a" in each or "<nobr" in each for each in kept) else characters
 
 
 def _markup(html: str) -> list[str]:
