@@ -16,7 +16,7 @@ from service.text.words import UNSPACED
 _RAISED = frozenset({"sub", "sup"})
 _LONGEST = 24  # characters of such a sign, and of what it belongs to on each side
 _MOST_PARTS = 24  # of these
-_DIGITS = re.compile(r"[+\-−–]?\d[\d.,]*")
+_DIGITS = re.compile(r"[+\-−–]?\d[\d.,\-−–]*")
 _NOTE = re.compile(r"\[\w{1,6}\]|\(\d{1,4}\)|[*†‡§¶#®™©℠]{1,4}|(?:TM|SM)")
 _CHARGE = re.compile(r"\d*[+\-−–]|[+\-−–]\d+")
 _WORD = rf"(?:[^\W_{UNSPACED}]|(?<=\d)[.,](?=\d)|&(?!nbsp|\w*sp;)[A-Za-z]{{2,8}};){{1,{_LONGEST}}}+"
@@ -112,7 +112,8 @@ def _role(sign: _Sign, left: str, right: str, before: str) -> Role | None:
     if is_note or (sign.is_raised and sign.is_link and len(sign.text) <= 4):
         return Role.MARK if before or sign.is_raised else None
     if not left and not right:
-        return Role.MARK if sign.is_raised and (is_number or len(sign.text) <= 2) else None
+        is_short = len(sign.text) <= 2 or not any(map(str.isalpha, sign.text))
+        return Role.MARK if sign.is_raised and is_short else None
     if all(_is_word(text) for text in (left, right) if text):
         if _CHARGE.fullmatch(sign.text) and len(left) <= 3:
             return Role.KEPT

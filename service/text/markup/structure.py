@@ -1,7 +1,7 @@
 """Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from service.domain.checkpoint import checkpoint, paced
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
@@ -37,6 +37,7 @@ UNNESTABLE = frozenset({"a", "nobr"})
 OPAQUE_BLOCKS = frozenset({"listing", "noscript", "pre", "template"})
 """Elements between sentences whose content is left alone."""
 
+_EMPTY_LINE = re.compile(r"\r?\n(?:[ \t]*+\r?\n)++|\r?\n(?=[ \t]*+(?:[-*+•]|\d{1,3}[.)])[ \t])")
 _TRANSLATED = re.compile(r"translate\s*=\s*[\"']?yes", re.IGNORECASE)
 
 BLOCKS = (
@@ -138,11 +139,29 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         ends.append(following)
         index = following
     forget_open()
-    found = (
+    found: Iterable[Part] = (
         Part(role, tokens[first].start, tokens[end - 1].end)
         for role, first, end in zip(roles, firsts, ends, strict=True)
     )
+    if not any(token.name in BLOCKS for token in tokens):
+        found = _lines(html, found)
     return separated(html, list(paced(found)))
+
+
+def _lines(html: str, found: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts with empty lines, and those before an item of a list, as line breaks: for texts of a program.
+
+    A page has elements for that, and lines that end anywhere.
+    """
+    for part in found:
+        start = part.start
+        for match in _EMPTY_LINE.finditer(html, part.start, part.end) if part.role is Role.TEXT else ():
+            if start < match.start():
+                yield Part(Role.TEXT, start, match.start())
+            yield Part(Role.LINE_BREAK, *match.span())
+            start = match.end()
+        if start < part.end:
+            yield part._replace(start=start)
 
 
 def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int, int]) -> tuple[Role, int]:

@@ -33,6 +33,7 @@ class _Delimiters(NamedTuple):
 
 _LONGEST = 1_000
 _SHORT = 200
+_MOST_BRACES = 8  # within an expression
 _ANY_LENGTH = 1 << 62  # what begins like that is never text
 _DELIMITERS = (  # the longest opening first
     _Delimiters("{{!--", "--}}", TemplateKind.COMMENT, _ANY_LENGTH),
@@ -118,11 +119,22 @@ class Templates:
             return Template(TemplateKind.CONTROL, len(html))
         if end >= len(html) or end - inner > longest:
             return None
-        while closing == "}}" and html.startswith("}", end + len(closing)):  # {{ {a: {b: 1}} }} ends with the last
-            end += 1
+        if closing == "}}":
+            end = self._balanced(inner, end)
         if kind is TemplateKind.OUTPUT and _controls(html[inner : min(end, inner + _LONGEST)], opening):
             kind = TemplateKind.CONTROL
         return Template(kind, end + len(closing))
+
+    def _balanced(self, inner: int, end: int) -> int:
+        """Return the end of an expression in braces that has braces itself, such as {{ {a: {b: 1}} }}."""
+        found = end
+        for _ in range(_MOST_BRACES):
+            if found < 0:
+                break
+            if self._html.count("{", inner, found) <= self._html.count("}", inner, found):
+                return found
+            found = self._html.find("}}", found + 1, inner + _LONGEST)
+        return end
 
     def _closing(self, closing: str, start: int) -> int:
         """Return where the next closing delimiter is; the length of the text if there is none."""
