@@ -31,6 +31,7 @@ from service.text.spans import Span
 
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4
+_NEARBY = 6  # words
 _END = 4  # characters, such as the signs at the end of a sentence
 
 
@@ -205,7 +206,11 @@ class _Placer:
             return before, touches_previous
         if after is not None:
             return after + 1, True
-        return low + int((position - parent.start) / (parent.end - parent.start) * (high - low)), False
+        guess = low + int((position - parent.start) / (parent.end - parent.start) * (high - low))
+        if touches_previous:  # what it touches may be an abbreviation's point, which has no place of its own
+            nearby = (self._last.get(word) for word in range(following - 2, max(-1, following - _NEARBY), -1))
+            return next((place + 1 for place in nearby if place is not None), guess), True
+        return guess, False
 
     def _aligned(self, elements: Sequence[Node], low: int, high: int) -> list[tuple[int, int]]:
         """Return the spans of siblings, sorted and disjoint, but perhaps with fewer words than they need."""
