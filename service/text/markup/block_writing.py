@@ -10,7 +10,7 @@ from service.text.markup.placement import insertions
 from service.text.spans import Span
 from service.text.words import is_unspaced
 
-_UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `structure.UNNESTABLE`
+_UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elements.UNNESTABLE`
 _UNNESTABLE_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
 _MAX_SEARCHES = 1000  # of texts whose positions no link gives
 

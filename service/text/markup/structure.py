@@ -4,6 +4,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from service.domain.checkpoint import checkpoint, paced
+from service.text.markup.elements import (
+    BLOCKS,
+    OPAQUE_BLOCKS,
+    OPAQUE_MARKS,
+    PROTECTED,
+    READINGS,
+    UNNESTABLE,
+    VOID,
+)
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
 from service.text.markup.neighbours import separated
 from service.text.markup.parts import Part, Role
@@ -11,51 +20,8 @@ from service.text.markup.templates import TemplateKind, has_tag
 
 _PACE = 64  # tokens between checkpoints
 
-VOID = frozenset(
-    {
-        *("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen"),
-        *("link", "meta", "param", "source", "track", "wbr"),
-    }
-)
-"""Elements without content and end tag."""
-
-MARKS = frozenset({"area", "embed", "img", "input", "wbr"})
-"""Elements without text that may stand within a sentence."""
-
-OPAQUE_MARKS = frozenset({"audio", "canvas", "iframe", "math", "object", "picture", "svg", "video"})
-"""Elements that may stand within a sentence and whose content is left alone."""
-
-PROTECTED = frozenset({"code", "kbd", "notranslate", "samp", "var"})
-"""Elements whose text is part of a sentence and must come back as it is."""
-
-READINGS = frozenset({"rp", "rt", "rtc"})
-"""Elements beside a word of which they tell the pronunciation; they are no part of the sentence."""
-
-UNNESTABLE = frozenset({"a", "nobr"})
-"""Inline elements that end where another of their kind starts."""
-
-OPAQUE_BLOCKS = frozenset({"listing", "noscript", "pre", "template"})
-"""Elements between sentences whose content is left alone."""
-
 _EMPTY_LINE = re.compile(r"\r?\n(?:[ \t]*+\r?\n)++|\r?\n(?=[ \t]*+(?:[-*+•]|\d{1,3}[.)])[ \t])")
 _TRANSLATED = re.compile(r"translate\s*=\s*[\"']?yes", re.IGNORECASE)
-
-BLOCKS = (
-    OPAQUE_BLOCKS
-    | (VOID - MARKS - {"br"})
-    | {
-        *("address", "applet", "article", "aside", "blockquote", "body", "button", "caption", "center", "colgroup"),
-        *("datalist", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure"),
-        *("footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "html"),
-        *("image", "isindex", "legend", "li", "main", "marquee", "menu", "menuitem", "nav", "noembed", "noframes"),
-        *("ol", "optgroup", "option", "p", "plaintext", "script", "search", "section"),
-        *("select", "style", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "title", "tr"),
-        *("ul", "xmp"),
-    }
-)
-"""Elements at whose tags a sentence ends. All that are in none of these sets are inline, as in browsers."""
-
-
 _ROLES_OF_TEMPLATES = {
     TemplateKind.OUTPUT.value: Role.KEPT,
     TemplateKind.CONTROL.value: Role.LINE_BREAK,
