@@ -30,9 +30,14 @@ _DOCUMENT_FORMATS = {
 }
 _FORMATS = (*_LINE_FORMATS, *_DOCUMENT_FORMATS)
 _FORMAT_OF_ENDING = {".jsonl": "jsonl", ".ndjson": "jsonl", **{ending: each.name for ending, each in FORMATS.items()}}
-_HAS_TARGETS = ("po", "xliff")
-_WITH_ENCODING = ("text", "tsv", "csv", "md", "srt", "vtt")
-_AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "text": ".txt", "tsv": ".tsv"}
+_AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "html": ".html", "text": ".txt", "tsv": ".tsv"}
+_OPTIONS_OF_FORMATS = {
+    "attributes": ("html",),
+    "encoding": ("text", "tsv", "csv", "md", "srt", "vtt"),
+    "front_matter": ("md", "mdx"),
+    "header": ("tsv", "csv"),
+    "retranslate": ("po", "xliff"),
+}
 
 
 @click.command()
@@ -86,6 +91,7 @@ _AS_DOCUMENTS = {**_DOCUMENT_FORMATS, "text": ".txt", "tsv": ".tsv"}
     metavar="KEY,...",
     help="For md and mdx: keys of its front matter to translate, such as title,description.",
 )
+@click.option("--attributes", is_flag=True, help="For html: translate also alt, title and the like, and set lang.")
 @click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
 @click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
 @click.option(
@@ -115,6 +121,7 @@ def translate(
     encoding: str | None,
     retranslate: bool,
     front_matter: str,
+    attributes: bool,
     append: bool,
     field: str | None,
     target_field: str | None,
@@ -133,7 +140,12 @@ def translate(
     with named columns, are read and written as a whole.
     """
     name = format_name or _format_name(input_file)
-    is_document = name in _DOCUMENT_FORMATS or (name == "tsv" and header) or encoding is not None
+    is_document = (
+        name in _DOCUMENT_FORMATS
+        or (name == "tsv" and header)
+        or (name == "html" and attributes)
+        or encoding is not None
+    )
     options = request_fields["options"]
     is_ranked = options is not None and options.num_hypotheses is not None
     if texts and input_file:
@@ -150,7 +162,14 @@ def translate(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
-    _check_options(name, header=header, retranslate=retranslate, encoding=encoding, front_matter=front_matter)
+    _check_options(
+        name,
+        header=header,
+        encoding=encoding,
+        retranslate=retranslate,
+        front_matter=front_matter,
+        attributes=attributes,
+    )
     if texts:
         form = Documents()  # each may have several lines
     if name == "html":
@@ -165,7 +184,15 @@ def translate(
             from service.documents import DocumentOptions
 
             keys = tuple(key.strip() for key in front_matter.split(",") if key.strip())
-            choices = DocumentOptions(columns, target, retranslate, header, encoding or "", front_matter=keys)
+            choices = DocumentOptions(
+                columns,
+                target,
+                has_all=retranslate,
+                has_header=header,
+                encoding=encoding or "",
+                front_matter=keys,
+                attributes=attributes,
+            )
             document = read(input_stream, input_file, _AS_DOCUMENTS[name], choices)
         source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
@@ -262,25 +289,22 @@ def _number(columns: tuple[str, ...]) -> int:
     return int(columns[0][:9])
 
 
-def _check_options(name: str, *, header: bool, retranslate: bool, encoding: str | None, front_matter: str) -> None:
+def _check_options(name: str, **given: object) -> None:
     """Check the options that are for some formats only.
 
     Raises:
-        UsageError: one is for another format.
+        UsageError: one is for another format, or there is no such encoding.
     """
-    if header and name not in ("tsv", "csv"):
-        raise click.UsageError(f"--header is for --format tsv and csv, and this is {name}.")
-    if encoding is not None:
-        if name not in _WITH_ENCODING:
-            raise click.UsageError(f"--encoding is for --format {', '.join(_WITH_ENCODING)}, and this is {name}.")
+    for option, value in given.items():
+        formats = _OPTIONS_OF_FORMATS[option]
+        if value and name not in formats:
+            flag, known = option.replace("_", "-"), (" and " if len(formats) == 2 else ", ").join(formats)
+            raise click.UsageError(f"--{flag} is for --format {known}, and this is {name}.")
+    if encoding := given["encoding"]:
         try:
-            "".encode(encoding)
+            "".encode(str(encoding))
         except LookupError:
             raise click.BadParameter(f"{encoding!r} is not the name of an encoding, such as windows-1252.") from None
-    if retranslate and name not in _HAS_TARGETS:
-        raise click.UsageError(f"--retranslate is for --format po and xliff, and this is {name}.")
-    if front_matter and name not in ("md", "mdx"):
-        raise click.UsageError(f"--front-matter is for --format md and mdx, and this is {name}.")
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:

@@ -35,6 +35,8 @@ class DocumentOptions:
     what the file declares, or UTF-8. `target` is the language code of the translations,
     for formats that name it. With `has_all`, entries of PO and XLIFF that have a translation are translated again.
     `front_matter` are the keys of front matter in Markdown whose values are translated.
+    With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language becomes
+    `target`.
     """
 
     columns: tuple[str, ...] = ()
@@ -43,6 +45,7 @@ class DocumentOptions:
     has_header: bool = False
     encoding: str = ""
     front_matter: tuple[str, ...] = ()
+    attributes: bool = False
 
 
 class Document(Protocol):

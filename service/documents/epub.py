@@ -21,8 +21,8 @@ from service.documents.places import Lines
 from service.documents.values import value_slot
 from service.documents.xml_source import Element, XmlSource, as_raw
 from service.text.languages import canonical
+from service.text.markup.elements import BLOCKS, VOID
 from service.text.markup.lexer import RAW_TEXT
-from service.text.markup.structure import BLOCKS, VOID
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _CHAPTERS = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")

@@ -1,34 +1,118 @@
-"""HTML: each stretch between block-level tags is a text, with its inline tags."""
+"""HTML: each stretch between block-level tags is a text, with its inline tags; and values of attributes, if wanted."""
 
-from collections.abc import Iterator
+import functools
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
+from service.documents.attributes import Value, language_edits, shown_values
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
-from service.text.markup.lexer import tokens
-from service.text.markup.structure import Part, Role, parts
+from service.text.markup.lexer import Token, TokenKind, tokens
+from service.text.markup.parts import Part, Role
+from service.text.markup.structure import parts
 
 
-def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a page or a fragment; attributes, scripts, styles and what is marked as untranslated stay as they are."""
+def read(data: bytes, options: DocumentOptions) -> Document:
+    """Read a page or a fragment; scripts, styles and what is marked as untranslated stay as they are."""
     source, encode = decoded(data)
-    return Spliced(source, slots(source), encode)
+    if not options.attributes:
+        return Spliced(source, slots(source), encode)
+    edits = language_edits(source, list(tokens(source)), options.target)
+    return Spliced(source, slots(source, has_attributes=True), encode, edits=edits)
 
 
-def slots(html: str, start: int = 0, first_line: int = 1) -> Iterator[Slot]:
-    """Yield the texts of `html`, which is at `start` and `first_line` of its document."""
+def slots(html: str, start: int = 0, first_line: int = 1, *, has_attributes: bool = False) -> Iterator[Slot]:
+    """Yield the texts of `html`, which is at `start` and `first_line` of its document; with values of attributes."""
+    found = list(tokens(html))
+    found_parts = parts(html, found)
+    values = _values(html, found, found_parts) if has_attributes else []
+    line, counted, following = first_line, 0, 0
+    for begin, end in _texts(html, found_parts):
+        inner = bisect_left(values, (begin,))
+        after = bisect_left(values, (end,))
+        for value in values[following:inner]:
+            line += html.count("\n", counted, value.start)
+            counted = value.start
+            yield _of_value(value, start, line)
+        line += html.count("\n", counted, begin)
+        counted = begin
+        yield from _of_text(html, begin, end, values[inner:after], start, line)
+        following = after
+    for value in values[following:]:
+        line += html.count("\n", counted, value.start)
+        counted = value.start
+        yield _of_value(value, start, line)
+
+
+def _texts(html: str, found: Sequence[Part]) -> Iterator[tuple[int, int]]:
+    """Yield where each text starts and ends."""
     run: list[Part] = []
-    line, counted = first_line, 0
-    for part in (*parts(html, list(tokens(html))), None):
+    for part in (*found, None):
         if part is not None and part.role is not Role.BOUNDARY:
             run.append(part)
             continue
         if any(each.role is Role.TEXT and has_words(html[each.start : each.end]) for each in run):
-            begin, end = run[0].start, run[-1].end
-            line += html.count("\n", counted, begin)
-            counted = begin
-            text = DocumentText(html[begin:end], MimeType.HTML, f"line {line}")
-            yield Slot(start + begin, start + end, text, _unchanged)
+            yield run[0].start, run[-1].end
         run = []
+
+
+def _values(html: str, found: Sequence[Token], found_parts: Sequence[Part]) -> list[Value]:
+    """Return the values of attributes to translate, in order; there are none in what is not translated."""
+    values: list[Value] = []
+    index = 0
+    for part in found_parts:
+        first = index
+        while index < len(found) and found[index].start < part.end:
+            index += 1
+        if index - first > 1 and part.role in (Role.BOUNDARY, Role.KEPT):
+            continue
+        for token in found[first:index]:
+            if token.kind is TokenKind.START:
+                values += shown_values(html, token)
+    return values
+
+
+def _of_value(value: Value, start: int, line: int) -> Slot:
+    text = DocumentText(value.raw, MimeType.HTML, f"line {line}")
+    return Slot(start + value.start, start + value.end, text, value.written)
+
+
+def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: int, line: int) -> Iterator[Slot]:
+    """Yield the slot of a text, and before it those of the values of attributes in its tags, of no length.
+
+    A tag may go to another place. So the text has a sign in the place of each value, and the value replaces the sign.
+    """
+    sign = _sign(html[begin:end])
+    written: dict[str, str] = {}
+
+    def keep(key: str, value: Value, translation: str) -> str:
+        written[key] = value.written(translation)
+        return ""
+
+    pieces: list[str] = []
+    done = begin
+    for number, value in enumerate(values):
+        key = f"{sign}{number}-"
+        text = DocumentText(value.raw, MimeType.HTML, f"line {line}")
+        yield Slot(start + begin, start + begin, text, functools.partial(keep, key, value), is_target=True)
+        pieces += (html[done : value.start], key)
+        done = value.end
+    text = DocumentText("".join((*pieces, html[done:end])), MimeType.HTML, f"line {line}")
+    if not values:
+        yield Slot(start + begin, start + end, text, _unchanged)
+        return
+    signs = re.compile(rf"{sign}\d+-")
+    with_values = functools.partial(signs.sub, lambda match: written.get(match[0], ""))
+    yield Slot(start + begin, start + end, text, with_values, is_target=True)
+
+
+def _sign(html: str) -> str:
+    """Return a text that `html` does not have."""
+    number = 0
+    while (sign := f"dragoman-{number}-") in html:
+        number += 1
+    return sign
 
 
 def _unchanged(translation: str) -> str:

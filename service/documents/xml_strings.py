@@ -18,7 +18,7 @@ from service.documents.inline import InlineText, Kind, Piece
 from service.documents.values import value_slot
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
 from service.text.languages import canonical
-from service.text.markup.structure import BLOCKS, VOID
+from service.text.markup.elements import BLOCKS, VOID
 
 _XLIFF = "urn:oasis:names:tc:xliff:document:1.2"
 _LOCALE = re.compile(r"""(?<=\s)tools:locale\s*=\s*(?:"[^"]*"|'[^']*')""")

@@ -10,6 +10,7 @@ from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
+from service.text.no_break import with_no_breaks
 from service.text.protected import bounds, has_letters_beside
 from service.text.protection import replace_aligned
 from service.text.spans import Span
@@ -115,6 +116,7 @@ class Restorer:
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
             alignment = _clipped(alignment, len(text))
+        text = with_no_breaks(segment.text, text)
         self.size.add(len(text), len(alignment))
         if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)

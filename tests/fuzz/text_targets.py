@@ -38,6 +38,7 @@ from tests.fuzz.spans import are_apart, covers
 
 _LANGUAGES = ("en", "de", "zh-Hant", "ja", "hi", "xx", "sr_Latn")
 _CODES = ("en", "eng_Latn", "zh", "zho_Hant", "cmn", "pt-BR", "pt", "sr", "sr-Latn", "no", "nb", "he", "hbo", "x-own")
+_NO_TEMPLATES = str.maketrans("", "", "{}[]()%?!")  # which a translation could begin and a tag then be part of
 _MAX_SEGMENTS, _MAX_ANSWER = 4096, 2**24
 _SYMBOLS = tuple(map(chr, range(0xE000, 0xE010)))
 
@@ -56,10 +57,8 @@ def markup(data: bytes) -> None:
         assert block.text.strip(" ") == block.text != "" and "  " not in block.text
         assert are_apart(block.protected, len(block.text))
     assert document.render([BlockTranslation(block.text) for block in document.blocks]) == html
-    translations = [
-        BlockTranslation("& ".join([f"<{word}>" for word in block.text.split()[::-1]][: num_words or None]), alignment)
-        for block in document.blocks
-    ]
+    backwards = [block.text.translate(_NO_TEMPLATES).split()[::-1][: num_words or None] for block in document.blocks]
+    translations = [BlockTranslation("& ".join(f"<{word}>" for word in words), alignment) for words in backwards]
     rendered = document.render(translations)
     tags, rendered_tags = _tags(html, found), _tags(rendered, list(tokens(rendered)))
     if any(block.protected for block in document.blocks):  # these take their tags along

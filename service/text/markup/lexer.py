@@ -1,9 +1,13 @@
 """An HTML lexer whose tokens cover the input exactly; linear time, never fails.
 
 This is the tokenizer of the HTML standard (https://html.spec.whatwg.org/multipage/parsing.html#tokenization) as far as
-it decides where tokens end. The standard library's `html.parser` won't do: in Python 3.11.7 it raises on "<![x", takes
-quadratic time for tags without an end, and its notion of a tag, a comment or a script's end differs from that of
-browsers and between Python's patch releases.
+it decides where tokens end. Beyond it, the expressions of template languages are tokens (`templates`), and what callers
+send as HTML though it is none comes in pairs like tags: `<0>` and `</0>` of react-i18next, and a link of Markdown, the
+tags of which are `[` and `](address)`.
+
+The standard library's `html.parser` won't do: in Python 3.11.7 it raises on "<![x", takes quadratic time for tags
+without an end, and its notion of a tag, a comment or a script's end differs from that of browsers and between Python's
+patch releases.
 """
 
 import enum
@@ -11,14 +15,23 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from service.text.markup.templates import Templates
+
 _SPACE = r"[\t\n\f\r ]"
+# Code in a tag may have the signs that would end it.
+_CODE = r"(?:<\?[^?<]{0,400}+(?:\?(?!>)[^?<]{0,400}+){0,9}+\?>|<%[^%<]{0,400}+%>)"
+_EXPRESSION = rf"(?:{_CODE}|\{{\{{[^{{}}<\"]{{0,400}}+\}}\}})"
 _TAG = re.compile(
     rf"""<(/?)([A-Za-z][^\t\n\f\r />]*+)
-    (?:{_SPACE}++|/|[^\t\n\f\r />][^\t\n\f\r />=]*+
-      (?:{_SPACE}*+={_SPACE}*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\t\n\f\r >"'][^\t\n\f\r >]*+|(?=>)))?+
+    (?:{_SPACE}++|/|{_EXPRESSION}|[^\t\n\f\r />][^\t\n\f\r />=]*+
+      (?:{_SPACE}*+={_SPACE}*+(?:"(?:[^"<]++|{_CODE}|<)*+(?:"|\Z)|'(?:[^'<]++|{_CODE}|<)*+(?:'|\Z)
+        |(?:{_EXPRESSION})++|[^\t\n\f\r >"'][^\t\n\f\r >]*+|(?=>)))?+
     )*+>""",
     re.VERBOSE,
 )
+_NUMBERED = re.compile(r"<(/?)([0-9]{1,4})[ ]*+(/?)>")
+_LINK = re.compile(r"!?\[(?=[^\[\]]{0,500}(\]\([^()\s<>]{1,1000}+(?:[ ]\"[^\"<>\n]{0,300}+\")?\)))")
+_SIGN = re.compile(r"[<{]|!?\[|[$#]\{")  # with which something may begin that is no text
 _ATTRIBUTE = re.compile(
     rf"""([^\t\n\f\r />][^\t\n\f\r />=]*+)
     (?:{_SPACE}*+={_SPACE}*+(?:"([^"]*+)"|'([^']*+)'|([^\t\n\f\r >"'][^\t\n\f\r >]*+)|(?=>)))?+""",
@@ -29,6 +42,8 @@ _COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))", re.DOTALL)
 _CDATA = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)", re.DOTALL)
 _BOGUS_COMMENT = re.compile(r"<(?:[!?]|/(?![A-Za-z]))[^>]*+(?:>|\Z)")
 _SCRIPT_EVENT = re.compile(rf"<!(?=--)|-->|<(/?)script(?={_SPACE}|[/>])", re.IGNORECASE)
+
+_LINK_NAME = "["
 
 RAW_TEXT = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "textarea"})
 """Elements whose content is no markup and not to be translated."""
@@ -44,6 +59,7 @@ class TokenKind(enum.Enum):
     START = "start"
     END = "end"
     OTHER = "other"  # a comment, a doctype, a processing instruction, CDATA
+    TEMPLATE = "template"  # an expression of a template language; its name is that of its `TemplateKind`
     RAW = "raw"  # the content of an element in RAW_TEXT, or a tag or comment that is cut off by the end of the input
 
 
@@ -58,15 +74,32 @@ class Token(NamedTuple):
 
 def tokens(html: str) -> Iterator[Token]:
     """Split `html` into tokens: each starts where the previous one ends."""
+    templates = Templates(html)
     done = position = 0
     num_foreign = 0
-    while (position := html.find("<", position)) >= 0:
-        token = _markup(html, position, num_foreign > 0)
-        if token is None:  # a less-than sign
-            position += 1
+    title_end = 0  # before it there are no tags
+    link_end: Token | None = None
+    while match := _SIGN.search(html, position):
+        position = match.start()
+        if link_end is not None and link_end.start <= position:
+            token: Token | None = link_end
+            link_end = None
+        elif match[0][-1] == "[" and title_end <= position and (link := _LINK.match(html, position)):
+            token = Token(TokenKind.START, position, link.end(), _LINK_NAME)
+            link_end = Token(TokenKind.END, *link.span(1), _LINK_NAME)
+        else:
+            token = _template(templates, position)
+            if token is None and match.end() > position + 1:
+                token = _template(templates, match.end() - 1)
+            if token is None and match[0] == "<" and title_end <= position:
+                token = _markup(html, position, num_foreign > 0)
+            if token is not None and link_end is not None and token.end > link_end.start:
+                link_end = None  # it is part of the code of that
+        if token is None:  # just a sign
+            position = match.end()
             continue
-        if done < position:
-            yield Token(TokenKind.TEXT, done, position)
+        if done < token.start:
+            yield Token(TokenKind.TEXT, done, token.start)
         yield token
         done = position = token.end
         name, is_closed = token.name, html.endswith("/>", token.start, token.end)
@@ -78,12 +111,17 @@ def tokens(html: str) -> Iterator[Token]:
         if name == "plaintext":
             position = len(html)
         elif name == "title":
-            position = _end_of_raw_text(html, done, name)
+            title_end = _end_of_raw_text(html, done, name)
         elif name in RAW_TEXT:
             position = _end_of_script(html, done) if name == "script" else _end_of_raw_text(html, done, name)
         if done < position:
-            yield Token(TokenKind.TEXT if name == "title" else TokenKind.RAW, done, position)
+            yield Token(TokenKind.RAW, done, position)
             done = position
+    if link_end is not None:
+        if done < link_end.start:
+            yield Token(TokenKind.TEXT, done, link_end.start)
+        yield link_end
+        done = link_end.end
     if done < len(html):
         yield Token(TokenKind.TEXT, done, len(html))
 
@@ -94,13 +132,28 @@ def attributes(tag: str) -> dict[str, str]:
     Character references are not decoded.
     """
     found: dict[str, str] = {}
-    name = re.match(r"<[^\t\n\f\r />]*", tag)
-    for match in _ATTRIBUTE.finditer(tag, name.end() if name else 0):
-        found.setdefault(match[1].lower(), match[2] or match[3] or match[4] or "")
+    for name, start, end in attribute_values(tag):
+        found.setdefault(name, tag[start:end])
     return found
 
 
+def attribute_values(tag: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the name, in lower case, of each attribute of a start tag, and where in the tag its value is."""
+    name = re.match(r"<[^\t\n\f\r />]*", tag)
+    for match in _ATTRIBUTE.finditer(tag, name.end() if name else 0):
+        group = match.lastindex or 1
+        yield match[1].lower(), *(match.span(group) if group > 1 else (match.end(), match.end()))
+
+
+def _template(templates: Templates, start: int) -> Token | None:
+    found = templates.at(start)
+    return found and Token(TokenKind.TEMPLATE, start, found.end, found.kind.value)
+
+
 def _markup(html: str, start: int, is_foreign: bool) -> Token | None:
+    if match := _NUMBERED.match(html, start):
+        kind = TokenKind.OTHER if match[3] else TokenKind.END if match[1] else TokenKind.START
+        return Token(kind, start, match.end(), match[2] * (not match[3]))
     if _TAG_OPEN.match(html, start):
         match = _TAG.match(html, start)
         if match is None:  # the input ends within the tag; HTML then drops the attribute

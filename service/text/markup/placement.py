@@ -10,58 +10,29 @@ span of its parent's words:
 3. The element gets the span of these words with the best balance: words that point into it count for it, words that
    point elsewhere against it (maximum subarray, O(n)). Punctuation at its border is included only if the source has
        any.
-4. An element with text that got no word takes one between its neighbours.
+4. An element with text that got no word takes one between its neighbours. If there are too few words for all, letters
+    count as words: a word in two elements reads as before, and no element with text is ever empty.
+5. Elements within a word are around the same part of the word in its place (`within_words`).
 
 Elements deeper than `_MAX_DEPTH` are placed by relative position, which makes the total time linear.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import accumulate, groupby
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
-from service.text.markup.word_links import is_punctuation, names_and_numbers, points, words
-from service.text.markup.word_spans import best_span, fitted, longest_ordered
+from service.text.markup.nodes import Node
+from service.text.markup.within_words import placed_within
+from service.text.markup.word_links import Word, is_punctuation, names_and_numbers, points, words
+from service.text.markup.word_spans import best_span, fitted, longest_ordered, with_letters
 from service.text.spans import Span
 
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """An element, or a mark without text, over the source's code points from `start` to before `end`.
-
-    `opening` and `closing` are its tags as written, empty where a line break splits the element. `html` is its position
-    in the document, from tag to tag. A node with text that `is_kept` is removed from the tree: the position of its text
-    is its position.
-    """
-
-    start: int
-    end: int
-    opening: str = ""
-    closing: str = ""
-    children: "list[Node]" = field(default_factory=list)
-    html: Span = field(default=Span(0, 0))
-    is_kept: bool = False
-    is_mark: bool = False
-    is_spaced: bool = False  # a mark with white space before and after it
-    need: int = 0  # number of words needed for each element with text in it to have one
-
-    @property
-    def has_text(self) -> bool:
-        """Return whether the node contains anything but tags."""
-        return self.start < self.end
-
-
-def count_needs(root: Node) -> None:
-    """Set `need` of all nodes under `root`, itself included."""
-    nodes = [root]
-    for node in nodes:
-        nodes += node.children
-    for node in reversed(nodes):
-        node.need = max(int(node.has_text), sum(child.need for child in node.children))
+_NEARBY = 6  # words
+_END = 4  # characters, such as the signs at the end of a sentence
 
 
 def insertions(
@@ -77,7 +48,7 @@ def insertions(
     placed within those. `root` is not an element: it stands for the whole source. Spans of `alignment` may overlap, be
     unsorted or be out of range.
     """
-    placer = _Placer(source, translation, alignment, kept)
+    placer = _Placer(source, translation, alignment, kept, root.need_with_letters)
     words = placer.words
     done = 0
     pending: list[tuple[Node, int, int, bool, int]] = [(root, 0, len(words), False, 0)]
@@ -86,7 +57,10 @@ def insertions(
         node, low, high, is_after, depth = pending.pop()
         if depth < 0:  # everything in it has been placed
             done = max(done, words[high - 1].end) if low < high else done
-            yield done, done, node.closing
+            done += node.is_padded_after and translation[done : done + 1] == " "
+            # A mark between two words has its own space; within a word a space would split it.
+            has_room = done in (0, len(translation)) or any(map(str.isspace, translation[done - 1 : done + 1]))
+            yield done, done, node.closing + " " * (node.is_spaced and not node.has_text and has_room)
             continue
         if low < high:
             start = words[low].start
@@ -94,11 +68,21 @@ def insertions(
             start = words[low - 1].end
         else:
             start = words[low].start if low < len(words) else len(translation)
+        start = max(start, done)
+        if node.is_group:
+            end = max(start, words[high - 1].end) if low < high else start
+            word = _longest_changeable(words[low:high])
+            yield from placed_within(node, source, translation, word or Span(start, end), is_whole=word is None)
+            done = end
+            continue
         if node is not root:
-            start = max(start, done)
-            # A mark between two words has its own space; within a word a space would split it.
-            has_room = start in (0, len(translation)) or any(map(str.isspace, translation[start - 1 : start + 1]))
-            yield start, start, node.opening + " " * (node.is_spaced and has_room)
+            start -= node.is_padded_before and done < start and translation[start - 1] == " "
+            space = ""
+            if not node.has_text and start and source[max(0, node.start - 1) : node.start] == " ":
+                start += translation[start : start + 1] == " "
+                is_at_end = len(source) - node.start < _END and translation[start:] == source[node.start :]
+                space = " " * (is_at_end and not translation[start - 1].isspace())
+            yield start, start, space + node.opening
             done = start
             pending.append((node, low, high, is_after, -1))
         regions = placer.regions(node, low, high, depth)
@@ -107,13 +91,30 @@ def insertions(
         ]
 
 
+def _longest_changeable(found: Sequence[Word]) -> Span | None:
+    """Return where the most words in a row are that are not kept, in which alone tags may be."""
+    runs = [list(run) for is_kept, run in groupby(found, key=lambda word: word.is_kept) if not is_kept]
+    return max((Span(run[0].start, run[-1].end) for run in runs), key=lambda run: run.end - run.start, default=None)
+
+
 class _Placer:
     """A translation's words and, for each, the position in the source that it points at."""
 
     def __init__(
-        self, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]]
+        self,
+        source: str,
+        translation: str,
+        alignment: Sequence[AlignedSpan],
+        kept: Sequence[tuple[Span, Span]],
+        num_words: int,
     ) -> None:
-        self.words = words(translation, sorted(target for _, target in kept))
+        """Split the translation into words; into letters if there are fewer than `num_words`."""
+        places = sorted(target for _, target in kept)
+        self.words = words(translation, places)
+        self._are_letters = sum(not word.is_punctuation for word in self.words) < num_words
+        if self._are_letters:
+            self.words = words(translation, places, are_letters=True)
+        self._num_before = [0, *accumulate(not word.is_punctuation for word in self.words)]
         target_starts = [word.start for word in self.words]
         self._source = source
         self._source_words = words(source, sorted(part for part, _ in kept))
@@ -150,18 +151,17 @@ class _Placer:
         A child without words is placed before the word `low`, or, if the third value is true, after the previous word.
         """
         elements = [child for child in parent.children if child.has_text]
-        needs = [element.need for element in elements]
         if len(elements) == 1 and (elements[0].start, elements[0].end) == (parent.start, parent.end):
             spans = [(low, high)]
         elif depth < _MAX_DEPTH:
-            spans = fitted(needs, self._aligned(elements, low, high), low, high)
+            spans = self._fitted(elements, self._aligned(elements, low, high), low, high)
         else:
             scale = (high - low) / max(1, parent.end - parent.start)
             relative = [
                 (low + int((e.start - parent.start) * scale), low + int((e.end - parent.start) * scale))
                 for e in elements
             ]
-            spans = fitted(needs, relative, low, high)
+            spans = fitted([element.need for element in elements], relative, low, high)
         regions: list[tuple[int, int, bool]] = []
         earliest, is_after_element = low, False
         following = iter([*spans, (high, high)])
@@ -181,6 +181,16 @@ class _Placer:
             earliest = border
         return regions
 
+    def _fitted(
+        self, elements: Sequence[Node], wanted: Sequence[tuple[int, int]], low: int, high: int
+    ) -> list[tuple[int, int]]:
+        """Return the spans of siblings, in order, with the words that each needs."""
+        if self._are_letters:
+            needs = [element.need_of_letters for element in elements]
+            return with_letters(needs, fitted(needs, wanted, low, high), low, high, self._num_before)
+        spans = fitted([element.need for element in elements], wanted, low, high)
+        return with_letters([element.need_with_letters for element in elements], spans, low, high, self._num_before)
+
     def _border(self, position: int, parent: Node, low: int, high: int) -> tuple[int, bool]:
         """Return the word before which a tag at `position` belongs; if the second value is true, after the previous
         word.
@@ -193,10 +203,14 @@ class _Placer:
         touches_previous = self._source[position - 1] != " "
         before, after = self._first.get(following), self._last.get(following - 1)
         if before is not None and (after is None or not touches_previous):
-            return before, False
+            return before, touches_previous
         if after is not None:
             return after + 1, True
-        return low + int((position - parent.start) / (parent.end - parent.start) * (high - low)), False
+        guess = low + int((position - parent.start) / (parent.end - parent.start) * (high - low))
+        if touches_previous:  # what it touches may be an abbreviation's point, which has no place of its own
+            nearby = (self._last.get(word) for word in range(following - 2, max(-1, following - _NEARBY), -1))
+            return next((place + 1 for place in nearby if place is not None), guess), True
+        return guess, False
 
     def _aligned(self, elements: Sequence[Node], low: int, high: int) -> list[tuple[int, int]]:
         """Return the spans of siblings, sorted and disjoint, but perhaps with fewer words than they need."""

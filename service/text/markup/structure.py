@@ -1,72 +1,32 @@
 """Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
 
-import enum
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from service.domain.checkpoint import checkpoint, paced
+from service.text.markup.elements import (
+    BLOCKS,
+    OPAQUE_BLOCKS,
+    OPAQUE_MARKS,
+    PROTECTED,
+    READINGS,
+    UNNESTABLE,
+    VOID,
+)
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
+from service.text.markup.neighbours import separated
+from service.text.markup.parts import Part, Role
+from service.text.markup.templates import TemplateKind, has_tag
 
 _PACE = 64  # tokens between checkpoints
 
-VOID = frozenset(
-    {
-        *("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen"),
-        *("link", "meta", "param", "source", "track", "wbr"),
-    }
-)
-"""Elements without content and end tag."""
-
-MARKS = frozenset({"area", "embed", "img", "input", "wbr"})
-"""Elements without text that may stand within a sentence."""
-
-OPAQUE_MARKS = frozenset({"audio", "canvas", "iframe", "math", "object", "picture", "svg", "video"})
-"""Elements that may stand within a sentence and whose content is left alone."""
-
-PROTECTED = frozenset({"code", "kbd", "samp", "var"})
-"""Elements whose text is part of a sentence and must come back as it is."""
-
-UNNESTABLE = frozenset({"a", "nobr"})
-"""Inline elements that end where another of their kind starts."""
-
-OPAQUE_BLOCKS = frozenset({"listing", "noscript", "pre", "template"})
-"""Elements between sentences whose content is left alone."""
-
-BLOCKS = (
-    OPAQUE_BLOCKS
-    | (VOID - MARKS - {"br"})
-    | {
-        *("address", "applet", "article", "aside", "blockquote", "body", "button", "caption", "center", "colgroup"),
-        *("datalist", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure"),
-        *("footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "html"),
-        *("image", "isindex", "legend", "li", "main", "marquee", "menu", "menuitem", "nav", "noembed", "noframes"),
-        *("ol", "optgroup", "option", "p", "plaintext", "rb", "rp", "rt", "rtc", "script", "search", "section"),
-        *("select", "style", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "title", "tr"),
-        *("ul", "xmp"),
-    }
-)
-"""Elements at whose tags a sentence ends. All that are in none of these sets are inline, as in browsers."""
-
-
-class Role(enum.Enum):
-    """The role of a part of a document in the translation of its text."""
-
-    TEXT = "text"
-    OPEN = "open"  # an inline element's start tag whose end tag is in the same paragraph
-    CLOSE = "close"  # that end tag
-    KEPT = "kept"  # an inline element that is copied unchanged, with its tags
-    MARK = "mark"  # something without text within a sentence: an image, a comment
-    LINE_BREAK = "line break"  # <br>: texts end here, inline elements continue
-    BOUNDARY = "boundary"  # never moves: texts and inline elements end here
-
-
-class Part(NamedTuple):
-    """A stretch of HTML, from `start` to before `end`."""
-
-    role: Role
-    start: int
-    end: int
-    is_comment: bool = False
+_EMPTY_LINE = re.compile(r"\r?\n(?:[ \t]*+\r?\n)++|\r?\n(?=[ \t]*+(?:[-*+•]|\d{1,3}[.)])[ \t])")
+_TRANSLATED = re.compile(r"translate\s*=\s*[\"']?yes", re.IGNORECASE)
+_ROLES_OF_TEMPLATES = {
+    TemplateKind.OUTPUT.value: Role.KEPT,
+    TemplateKind.CONTROL.value: Role.LINE_BREAK,
+    TemplateKind.COMMENT.value: Role.MARK,
+}
 
 
 def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
@@ -75,7 +35,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     Inline elements from which a browser would build another tree than is written (unclosed, stray or crossing tags, a
     link in a link) become boundaries, as do all elements around them: so text moves only where every tag has a partner,
     and a browser builds the same tree whatever the text. Links after one that is still open become boundaries too: a
-    browser ends the open link there, but continues it if text comes first.
+    browser ends the open link there, but continues it if text comes first. So do those that are all of a paragraph
+    together (`neighbours`).
     """
     partners = _partners(html, tokens)
     roles: list[Role] = []  # one for each part,
@@ -84,6 +45,7 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     open_entries: list[tuple[int, str]] = []  # parts that are start tags without their end tags so far, and their names
     names_open: dict[str, int] = {}
     starts = {end: start for start, end in partners.items()}
+    resumed: list[tuple[int, int]] = []  # where untranslated regions go on, and end
     lasting_links: set[int] = set()  # start tags of links that extend beyond their paragraph
 
     def forget_open() -> None:
@@ -99,8 +61,17 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         if index % _PACE == 0:
             checkpoint()
         token = tokens[index]
-        role, following = _role(html, tokens, index, partners)
-        if role is Role.KEPT and any(
+        while resumed and index >= resumed[-1][1]:
+            resumed.pop()
+        if resumed and index >= resumed[-1][0]:
+            role, following = Role.BOUNDARY, resumed.pop()[1]
+        else:
+            role, following = _role(html, tokens, index, partners)
+        translated = _translated_again(html, tokens, index, following, partners)
+        if translated is not None:
+            resumed += [(partners[translated] + 1, following)] * (partners[translated] + 1 < following)
+            role, following = Role.BOUNDARY, translated
+        if (role is Role.KEPT or token.name in READINGS) and any(
             each.kind is TokenKind.START
             and each.name in UNNESTABLE
             and (names_open.get(each.name) or (lasting_links and each.name == "a"))
@@ -134,18 +105,49 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         ends.append(following)
         index = following
     forget_open()
-    return [
-        Part(role, tokens[first].start, tokens[end - 1].end, tokens[first].kind is TokenKind.OTHER)
-        for role, first, end in paced(zip(roles, firsts, ends, strict=True))
-    ]
+    found: Iterable[Part] = (
+        Part(role, tokens[first].start, tokens[end - 1].end)
+        for role, first, end in zip(roles, firsts, ends, strict=True)
+    )
+    if not any(token.name in BLOCKS for token in tokens):
+        found = _lines(html, found)
+    return separated(html, list(paced(found)))
+
+
+def _lines(html: str, found: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts with empty lines, and those before an item of a list, as line breaks: for texts of a program.
+
+    A page has elements for that, and lines that end anywhere.
+    """
+    for part in found:
+        start = part.start
+        for match in _EMPTY_LINE.finditer(html, part.start, part.end) if part.role is Role.TEXT else ():
+            if start < match.start():
+                yield Part(Role.TEXT, start, match.start())
+            yield Part(Role.LINE_BREAK, *match.span())
+            start = match.end()
+        if start < part.end:
+            yield part._replace(start=start)
 
 
 def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int, int]) -> tuple[Role, int]:
     """Return the role of the part that starts at a token, and the index of the token after that part."""
     token, partner = tokens[index], partners.get(index)
     role = _role_of_token(token)
+    if token.kind is TokenKind.TEMPLATE and has_tag(html[token.start : token.end]):
+        return Role.BOUNDARY, index + 1
+    if token.kind is TokenKind.START and token.name == "input" and _is_control(html[token.start : token.end]):
+        return Role.LINE_BREAK, index + 1
     if token.kind is not TokenKind.START or token.name in VOID:
         return role, index + 1
+    if token.name in READINGS:
+        if partner is None:
+            return _unclosed_reading(tokens, index)
+        if _is_whole(html, tokens, index, partners):
+            return Role.MARK, partner + 1
+        return Role.BOUNDARY, index + 1
+    if token.name == "rb" and partner is None:
+        return Role.MARK, index + 1
     if token.name in FOREIGN and html.endswith("/>", token.start, token.end):
         return Role.MARK, index + 1
     if token.name in OPAQUE_MARKS and partner is not None:
@@ -183,14 +185,47 @@ def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[
             if names.pop() != token.name or not names:
                 return False
             unnestable -= {token.name}
-        elif role is Role.BOUNDARY:
+        elif role is Role.BOUNDARY or (role is Role.KEPT and has_tag(html[token.start : token.end])):
             return False
         index += 1
     return names == [tokens[start].name]
 
 
+def _translated_again(
+    html: str, tokens: Sequence[Token], start: int, end: int, partners: Mapping[int, int]
+) -> int | None:
+    """Return the first element that is to be translated within an untranslated part, if there is one."""
+    if end - start < 3 or tokens[start].name in OPAQUE_MARKS | OPAQUE_BLOCKS:
+        return None
+    if not _TRANSLATED.search(html, tokens[start].end, tokens[end - 1].start):
+        return None
+    for index in range(start + 1, end):
+        if tokens[index].kind is not TokenKind.START or partners.get(index, end) >= end:
+            continue
+        found = attributes(html[tokens[index].start : tokens[index].end]).get("translate", "no").strip().lower()
+        if found in ("", "yes"):
+            return index
+    return None
+
+
+def _is_control(tag: str) -> bool:
+    """Return whether the text on each side of an input is for another one, as that is for a box or a button."""
+    return attributes(tag).get("type", "").strip().lower() in ("button", "checkbox", "radio", "reset", "submit")
+
+
+def _unclosed_reading(tokens: Sequence[Token], start: int) -> tuple[Role, int]:
+    """Return the role of a reading without an end tag, and the index of the token that ends it."""
+    index = start + 1
+    while index < len(tokens) and tokens[index].kind is TokenKind.TEXT:
+        index += 1
+    ends = index < len(tokens) and tokens[index].name in READINGS | {"rb", "ruby"}
+    return (Role.MARK, index) if ends else (Role.BOUNDARY, start + 1)
+
+
 def _role_of_token(token: Token) -> Role:
     match token.kind:
+        case TokenKind.TEMPLATE:
+            return _ROLES_OF_TEMPLATES[token.name]
         case TokenKind.TEXT:
             return Role.TEXT
         case TokenKind.OTHER:
@@ -225,6 +260,8 @@ def _end_of_region(tokens: Sequence[Token], start: int, partner: int | None) -> 
     """Return the index after an untranslated element; an unclosed one ends with its paragraph."""
     if partner is not None:
         return partner + 1
+    if tokens[start].name in ("body", "html"):
+        return len(tokens)
     for index in range(start + 1, len(tokens)):
         if tokens[index].kind in (TokenKind.START, TokenKind.END) and tokens[index].name in BLOCKS:
             return index

@@ -18,9 +18,11 @@ _PUNCTUATION = (
 )
 _LETTERS = rf"[^\s{_PUNCTUATION}{UNSPACED}]"
 _WORD = re.compile(
-    rf"(?P<word>{_LETTERS}++(?:[!-/:-@\[-`{{-~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
+    rf"(?P<word>{_LETTERS}++(?:[!-%'-*,-.:;?@\[-`{{}}~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
     rf"|(?![{_PUNCTUATION}])[{UNSPACED}][{MARKS}]*+)|\S"  # in scripts without spaces, each letter is a word
 )
+
+_LETTER = re.compile(rf"(?P<word>(?![{_PUNCTUATION}])\S[{MARKS}]*+)|\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +32,18 @@ class Word:
     start: int
     end: int
     is_punctuation: bool
+    is_kept: bool = False
 
 
-def words(text: str, kept: Sequence[Span]) -> list[Word]:
-    """Split a text into words; each kept part, in order, is one word."""
+def words(text: str, kept: Sequence[Span], *, are_letters: bool = False) -> list[Word]:
+    """Split a text into words, or into letters with their marks; each kept part, in order, is one word."""
+    pattern = _LETTER if are_letters else _WORD
     found: list[Word] = []
     done = 0
     for start, end in (*kept, Span(len(text), len(text))):
-        found += (Word(*match.span(), match.lastgroup is None) for match in paced(_WORD.finditer(text, done, start)))
+        found += (Word(*match.span(), match.lastgroup is None) for match in paced(pattern.finditer(text, done, start)))
         if start < end:
-            found.append(Word(start, end, is_punctuation=False))
+            found.append(Word(start, end, is_punctuation=False, is_kept=True))
         done = end
     return found
 

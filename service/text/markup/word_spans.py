@@ -68,3 +68,29 @@ def fitted(wanted_needs: Sequence[int], spans: Sequence[tuple[int, int]], low: i
         result.append((start, end))
         low = end
     return result
+
+
+def with_letters(
+    needs: Sequence[int], spans: Sequence[tuple[int, int]], low: int, high: int, num_before: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Move `spans`, which are sorted and disjoint, as `fitted` does, so that they have words that are no punctuation.
+
+    `needs` has the number of these that each needs, and `num_before` for each word, and behind the last one, how many
+    of these are before it. If there are too few in all, the spans stay as they are.
+    """
+    found = [(num_before[start], num_before[end]) for start, end in spans]
+    if all(end - start >= need for (start, end), need in zip(found, needs, strict=True)):
+        return list(spans)
+    first, last = num_before[low], num_before[high]
+    if last - first < sum(needs):
+        return list(spans)
+    places = [*(index for index in range(low, high) if num_before[index] < num_before[index + 1]), high]
+    result: list[tuple[int, int]] = []
+    for span, before, (start, end) in zip(spans, found, fitted(needs, found, first, last), strict=True):
+        if (start, end) == before:
+            result.append(span)
+        elif start == end:
+            result.append((places[start - first], places[start - first]))
+        else:
+            result.append((places[start - first], places[end - first - 1] + 1))
+    return fitted([0] * len(result), result, low, high)

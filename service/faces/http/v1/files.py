@@ -39,6 +39,9 @@ class FileFields(BaseModel):
     front_matter: Name = Field(
         "", description="Of Markdown: keys of its front matter to translate, such as title,description."
     )
+    attributes: bool = Field(
+        False, description="Of HTML: also what attributes show, such as alt and title; lang becomes the target."
+    )
     model: Name = Field("", description=messages.about("model"))
     model_version: Name = Field("", description=messages.about("model_version"))
     options: Annotated[Json[messages.DecodingOptions], BeforeValidator(_not_long)] | None = Field(
@@ -77,6 +80,7 @@ class Files:
             fields.target_language_code,
             fields.retranslate,
             front_matter=tuple(key.strip() for key in fields.front_matter.split(",") if key.strip()),
+            attributes=fields.attributes,
         )
         return file_answer(await self._documents.translate(upload_of(file, options=options), asked))
 
@@ -92,6 +96,7 @@ def _values(parts: list[FormPart]) -> dict[str, Any]:
 
 
 def _request_from(fields: FileFields) -> TranslationRequest:
-    given = fields.model_dump(exclude={_COLUMNS, "retranslate", "front_matter", "options"}, exclude_unset=True)
+    options = {_COLUMNS, "retranslate", "front_matter", "attributes", "options"}  # for the document, or given below
+    given = fields.model_dump(exclude=options, exclude_unset=True)
     body = messages.TranslateRequest(**given, options=fields.options)
     return messages.request_from(body, (), DOCUMENT_SECONDS)

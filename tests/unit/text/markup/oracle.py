@@ -36,6 +36,17 @@ def visible_text(html: str) -> str:
     return " ".join("".join(texts).split())
 
 
-def plain_text(html: str) -> str:
-    """Return the decoded text between tags, without that of scripts and the like."""
-    return "".join(unescape(html[t.start : t.end]).replace("\0", "") for t in tokens(html) if t.kind is TokenKind.TEXT)
+def plain_text(html: str, start: int = 0, end: int | None = None) -> str:
+    """Return the decoded text between tags, and expressions of templates, without scripts, comments and the like.
+
+    With `start` and `end`, only that of this part.
+    """
+    end = len(html) if end is None else end
+    found = []
+    for token in tokens(html):
+        raw = html[max(token.start, start) : min(token.end, end)]
+        if token.kind is TokenKind.TEXT:
+            found.append(unescape(raw).replace("\0", ""))
+        elif token.kind is TokenKind.TEMPLATE and token.name != "comment":
+            found.append(raw)
+    return "".join(found)

@@ -12,6 +12,18 @@ _WORDS = (
     *("one", "Two", "42", "Bob", "a<b", "&amp;", "&lt;b&gt;", "&eacute;", "AT&T", "&foo;", "&#x110000;", "don't", "x."),
     *("(y)", "漢字", "1,000", "&nbsp;", "&copy", "e\u0301", "-", "<", "< b", "!", "&#99999999999;", "&#0;", "\0", "&"),
 )
+_TEMPLATES = (
+    *("{{ x }}", "{{ a && b }}", "{% if a < b %}", "{% end %}", "<%= x %>", "<?= $a->b ?>", "${a < b}", "{{#if x}}"),
+    *("{{/if}}", "[[ x ]]", "{# c #}", "{{ <b> }}", "<0>one</0>", "<1>", "</2>", "[one](x)", "{a && b}"),
+    *(
+        "H<sub>2</sub>O",
+        "m<sup>2</sup>",
+        "one<sup>1</sup>",
+        "two<sup><a href=x>[1]</a></sup>",
+        "<b>O</b>ne",
+        "on<wbr>e",
+    ),
+)
 _SPACES = ("", " ", " ", "\n  ", "\t")
 _ATTRIBUTES = (
     *("", "", "", "", ' class="x"', " ID=a", ' href="x?a=1&amp;b=2"', " title='a>b'", ' translate="no"', " data-x"),
@@ -96,7 +108,9 @@ def _content(chance: random.Random, depth: int, is_inline: bool, marks: Sequence
     pieces = []
     for _ in range(chance.randint(0, 4)):
         what = chance.random()
-        if what < 0.5 or depth == 0:
+        if what < 0.1 and marks is _MARKS:
+            pieces.append(chance.choice(_TEMPLATES))
+        elif what < 0.5 or depth == 0:
             pieces.append(_text(chance))
         elif what < 0.6:
             pieces.append(chance.choice(marks))
@@ -113,8 +127,11 @@ def random_translation(chance: random.Random, block: Block) -> BlockTranslation:
 
     Protected text occurs anywhere and in any order; links give its place, with exceptions.
     """
+    ends = [0, *(end for _, end in block.protected)]
+    starts = [*(start for start, _ in block.protected), len(block.text)]
+    own = " ".join(block.text[end:start] for end, start in zip(ends, starts, strict=True)).split()
     words: list[tuple[str, Span | None]] = [
-        (word, None) for word in chance.choices((*_TRANSLATED, *block.text.split()), k=chance.randint(1, 9))
+        (word, None) for word in chance.choices((*_TRANSLATED, *own), k=chance.randint(1, 9))
     ]
     for kept in block.protected:
         words.insert(chance.randint(0, len(words)), (block.text[kept.start : kept.end], kept))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.text.markup import BlockTranslation, parse
+from service.text.markup import Block, BlockTranslation, parse
 from service.text.markup.lexer import TokenKind, tokens
 from tests.unit.text.markup.oracle import plain_text, tree, visible_text
 from tests.unit.text.markup.random_documents import random_document, random_inline, random_translation
@@ -28,16 +28,27 @@ def check(html: str, rendered: str, translations: Sequence[BlockTranslation]) ->
     assert _markup(rendered_rest) == _markup(rest)
     expected, done = "", 0
     for block, translation in zip(blocks, translations, strict=True):
-        expected += plain_text(html[done : block._start]) + translation.text
+        expected += plain_text(html, done, block._start) + translation.text
         done = block._end
-    expected += plain_text(html[done:])
-    assert _characters(plain_text(rendered), kept) == _characters(expected, kept)
+    expected += plain_text(html, done)
+    signs = "".join(map(_signs, blocks))
+    assert _characters(plain_text(rendered), kept, signs) == _characters(expected + signs, kept, signs)
 
 
-def _characters(text: str, kept: Sequence[str]) -> list[str]:
-    """Return all but white space, sorted if there are kept links: one may be moved beside a link that enclosed it."""
+def _signs(block: Block) -> str:
+    """Return the text of a block's marks, such as notes, which are no part of its text."""
+    nodes = [block._root]
+    for node in nodes:
+        nodes += node.children
+    return "".join(plain_text(node.opening) for node in nodes if not node.has_text)
+
+
+def _characters(text: str, kept: Sequence[str], signs: str = "") -> list[str]:
+    """Return all but white space; sorted if there are kept links, as one may be moved beside a link that enclosed it,
+    or notes.
+    """
     characters = [character for character in text if not character.isspace()]
-    return sorted(characters) if any("<a" in element or "<nobr" in element for element in kept) else characters
+    return sorted(characters) if signs or any("<a" in each or "<nobr" in each for each in kept) else characters
 
 
 def _markup(html: str) -> list[str]:
@@ -110,3 +121,70 @@ def test_a_reader_sees_the_translation_and_nothing_else(seed: int) -> None:
         # White space at an end of protected text is seen beside its new neighbour.
         kept = [html[start:end] for start, end in block._kept]
         assert _characters(seen, kept) == _characters(expected, kept)
+
+
+_SOME_WORDS = ("The", "door", "is", "open.", "42", "don't", "B", "un", ",")
+
+
+def _texts_of_elements(html: str) -> list[str]:
+    """Return the visible text of each inline element, in the order of their start tags."""
+    texts: list[str] = []
+    path: list[int] = []
+    for token in tokens(html):
+        if token.kind is TokenKind.START and token.name != "img":
+            path.append(len(texts))
+            texts.append("")
+        elif token.kind is TokenKind.END:
+            path.pop()
+        elif token.kind is TokenKind.TEXT:
+            for index in path:
+                texts[index] += html[token.start : token.end]
+    return texts
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def check_elements_keep_text(seed: int) -> None:
+    """Check elements of a sentence, and of a menu, against a translator that drops, adds and moves words."""
+    chance = random.Random(seed)
+    html = _sentence(chance, depth=3)
+    document = parse(html)
+    translations = []
+    for block in document.blocks:
+        words = block.text.split()
+        chance.shuffle(words)
+        words = words[: chance.randint(1, len(words))] + chance.choices(("neu", "!", "-"), k=chance.randint(0, 2))
+        translation = chance.choice((" ", " ", "")).join(words)
+        letters = sum(map(str.isalnum, translation))
+        translation += "x" * max(0, html.count("<") - letters)  # a letter for each element, so that none needs be empty
+        translations.append(BlockTranslation(translation, random_translation(chance, block).alignment))
+    rendered = document.render(translations)
+    before, after = _texts_of_elements(html), _texts_of_elements(rendered)
+    for text, translated in zip(before, after, strict=True):
+        assert _has_letters(translated) or not _has_letters(text), (html, rendered)
+
+
+def _sentence(chance: random.Random, depth: int) -> str:
+    pieces = []
+    for _ in range(chance.randint(1, 4)):
+        text = " ".join(chance.choices(_SOME_WORDS, k=chance.randint(0, 3)))
+        if depth and chance.random() < 0.7:
+            name = chance.choice(("b", "i", "span", "em", "u"))
+            text = f"<{name}>{_sentence(chance, depth - 1)}</{name}>"
+        pieces.append(text + chance.choice((" ", " ", ", ", " | ", " <img> ", "<!-- c --> ")))
+    return "".join(pieces)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(SEEDS)
+def test_no_element_with_text_comes_back_empty(seed: int) -> None:
+    check_elements_keep_text(seed)
+
+
+@pytest.mark.full
+@settings(max_examples=10_000, derandomize=True, deadline=None)
+@given(SEEDS)
+def test_no_element_of_10000_sentences_comes_back_empty(seed: int) -> None:
+    check_elements_keep_text(seed)

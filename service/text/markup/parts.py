@@ -1,0 +1,80 @@
+"""Parts of a document: stretches of HTML by their role in the translation of its text."""
+
+import enum
+import html as html_standard
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from service.domain.checkpoint import paced
+from service.text.markup.lexer import Token, TokenKind, tokens
+from service.text.markup.templates import TemplateKind
+
+_LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
+_NAME = re.compile(r"<([^\t\n\f\r />]+)")
+
+
+class Role(enum.Enum):
+    """The role of a part of a document in the translation of its text."""
+
+    TEXT = "text"
+    OPEN = "open"  # an inline element's start tag whose end tag is in the same paragraph
+    CLOSE = "close"  # that end tag
+    KEPT = "kept"  # an inline element that is copied unchanged, with its tags
+    MARK = "mark"  # something without text within a sentence: an image, a comment
+    LINE_BREAK = "line break"  # <br>, a template's condition: texts end here, inline elements continue
+    BOUNDARY = "boundary"  # never moves: texts and inline elements end here
+
+
+class Part(NamedTuple):
+    """A stretch of HTML, from `start` to before `end`."""
+
+    role: Role
+    start: int
+    end: int
+
+
+def partners(parts: Sequence[Part]) -> dict[int, int]:
+    """Map the index of each start tag of inline elements to that of its end tag, and back, as far as both are there."""
+    found: dict[int, int] = {}
+    path: list[int] = []
+    for index, part in paced(enumerate(parts)):
+        if part.role is Role.BOUNDARY:
+            path.clear()
+        elif part.role is Role.OPEN:
+            path.append(index)
+        elif part.role is Role.CLOSE and path:
+            start = path.pop()
+            found[start], found[index] = index, start
+    return found
+
+
+def element_name(html: str, part: Part) -> str:
+    """Return the name of the element whose start tag a part is, or begins with, in lower case; else an empty text."""
+    match = _NAME.match(html, part.start, part.end)
+    return match[1].lower() if match else ""
+
+
+def shown(html: str, role: Role) -> str:
+    """Return what a reader sees of a part, given as HTML: of text and of an element that is copied, the text."""
+    if role is Role.TEXT:
+        return decoded(html)
+    if role is not Role.KEPT:
+        return ""
+    return "".join(_shown(token, html[token.start : token.end]) for token in tokens(html))
+
+
+def _shown(token: Token, raw: str) -> str:
+    match token.kind:
+        case TokenKind.TEXT:
+            return decoded(raw)
+        case TokenKind.TEMPLATE if token.name != TemplateKind.COMMENT.value:
+            return raw
+    return " " * (token.name == "br")
+
+
+def decoded(raw: str) -> str:
+    """Return the text that character references stand for."""
+    if "&" in raw:
+        raw = html_standard.unescape(_LONG_NUMBER.sub("&#1114112", raw))  # int() refuses thousands of digits
+    return raw.replace("\0", "")
