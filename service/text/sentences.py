@@ -57,8 +57,9 @@ def is_simple_sentence(text: str) -> bool:
 
 
 def line_ends(text: str) -> list[Span]:
-    """Return the positions of a text's line ends, those with only white space between them as one."""
-    return [Span(*found.span()) for found in paced(_EMPTY_LINES.finditer(text))]
+    """Return the positions of the line ends within a text, those with only white space between them as one."""
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
+    return [Span(*found.span()) for found in paced(_EMPTY_LINES.finditer(text, first, last))]
 
 
 def cut(
