@@ -10,7 +10,7 @@ from dragoman_client.async_client import AsyncClient
 from dragoman_client.client import Client
 from dragoman_client.connection import DEFAULT_SERVER, Tls
 from dragoman_client.errors import ClientError, NoServer, NotSecure, TlsAdvice
-from dragoman_client.options import MimeType, Options, Priority, SplitSentences, Term
+from dragoman_client.options import MimeType, Options, Placeholder, Priority, SplitSentences, Term
 from dragoman_client.request import RequestFields
 from dragoman_client.targets import Target, target_of
 from dragoman_client.translation import (
@@ -42,6 +42,7 @@ __all__ = [
     "NoServer",
     "NotSecure",
     "Options",
+    "Placeholder",
     "Priority",
     "RequestFields",
     "Segment",

@@ -5,7 +5,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from dragoman_client.options import Options, Term
+from dragoman_client.options import Options, Placeholder, Term
 from dragoman_client.pb import translation_pb2 as pb
 from dragoman_client.request import check_fields, listed
 from dragoman_client.translation import (
@@ -115,11 +115,16 @@ def _term_to_pb(term: Term) -> pb.Term:
     return pb.Term(source=term.source, target=term.target, case_sensitive=term.case_sensitive)
 
 
+def _placeholder_to_pb(placeholder: Placeholder) -> pb.Placeholder:
+    return pb.Placeholder(pattern=placeholder.pattern, start=placeholder.start, end=placeholder.end)
+
+
 _TO_PB: dict[str, Callable[[Any], Any]] = {
     "options": _options_to_pb,
     "priority": lambda priority: f"PRIORITY_{priority.name}",
     "mime_type": lambda mime_type: mime_type.value,
     "split_sentences": lambda split: f"SPLIT_SENTENCES_{split.name}",
+    "placeholders": lambda placeholders: [_placeholder_to_pb(each) for each in placeholders],
     "terms": lambda terms: [_term_to_pb(term) for term in terms],
 }
 

@@ -36,6 +36,15 @@ class Term:
     case_sensitive: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A kind of placeholder that stays as it is: a regular expression of RE2, or the marks at its start and end."""
+
+    pattern: str = ""
+    start: str = ""
+    end: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How to decode; `None` uses the model's default. The fields are those of the message `DecodingOptions`.

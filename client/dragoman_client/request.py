@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypedDict, TypeVar
 
-from dragoman_client.options import MimeType, Options, Priority, SplitSentences, Term
+from dragoman_client.options import MimeType, Options, Placeholder, Priority, SplitSentences, Term
 
 _MAX_QUOTED = 60
 
@@ -29,6 +29,7 @@ class RequestFields(TypedDict, total=False):
     target_prefixes: Sequence[str]
     glossary: str
     terms: Sequence[Term]
+    placeholders: Sequence[Placeholder]
     return_alignments: bool
     strict: bool
     labels: Mapping[str, str]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import click
 
 import dragoman_client
-from dragoman_client import Options, RequestFields, Term
+from dragoman_client import Options, Placeholder, RequestFields, Term
 from service.domain.options import OPTIONS, Option
 from service.domain.translation import REQUEST_OPTIONS, RequestOption
 
@@ -49,6 +49,15 @@ _TERM = click.option(
 )
 
 
+_PLACEHOLDER = click.option(
+    "--placeholder",
+    "placeholders",
+    multiple=True,
+    metavar="PATTERN",
+    help="Keep what this regular expression (RE2's) matches unchanged. May be given several times.",
+)
+
+
 def _request_flag(option: RequestOption) -> Callable[[Command], Command]:
     """Return the flag of a request option: a switch, a choice with hyphens for underscores, or a string."""
     flag = f"--{option.name.replace('_', '-')}"
@@ -75,17 +84,18 @@ def request_options(command: Command) -> Command:
     """
 
     @functools.wraps(command)
-    def with_fields(*, term: tuple[Term, ...], **others: Any) -> Any:
+    def with_fields(*, term: tuple[Term, ...], placeholders: tuple[str, ...], **others: Any) -> Any:
         asked = {name: _value(REQUEST_OPTIONS[name], others.pop(name)) for name in _REQUEST}
         if asked["model_version"] and not asked["model"]:
             raise click.UsageError("--model-version needs --model.")
         decoding = {option: others.pop(option) for option in _DECODING}
         is_ranked = decoding["num_hypotheses"] is not None
         options = Options(**decoding, return_scores=is_ranked or None)
-        request_fields = cast(RequestFields, {**asked, "options": options, "terms": term})
+        own = tuple(map(Placeholder, placeholders))
+        request_fields = cast(RequestFields, {**asked, "options": options, "terms": term, "placeholders": own})
         return command(request_fields=request_fields, **others)
 
-    for option in reversed((*_REQUEST.values(), _TERM, *_DECODING.values())):
+    for option in reversed((*_REQUEST.values(), _TERM, _PLACEHOLDER, *_DECODING.values())):
         with_fields = option(with_fields)
     return with_fields  # type: ignore[return-value]
 

@@ -82,7 +82,7 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
     """
     from service.engine.runtime.session import DeviceUnavailable
     from service.process import event_loop
-    from service.server.optional_parts import TracingUnavailable
+    from service.server.optional_parts import TracingUnavailable, WrongPlaceholder
     from service.server.server import Server
     from service.text.glossary import GlossaryError
 
@@ -94,7 +94,7 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         return event_loop.run(serve())
-    except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable) as error:
+    except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable, WrongPlaceholder) as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
 
 

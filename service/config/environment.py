@@ -11,9 +11,7 @@ from service.config.server_config import SETTINGS, ServerConfig
 
 
 class _Environment(BaseSettings):
-    """Converts text to the types of settings. Empty variables count as unset; `load_model` is names separated by
-    spaces.
-    """
+    """Converts text to the types of settings. Empty variables count as unset; lists have spaces between entries."""
 
     model_config = SettingsConfigDict(
         alias_generator=lambda name: SETTINGS[name].variable,
@@ -23,7 +21,7 @@ class _Environment(BaseSettings):
         extra="forbid",
     )
 
-    @field_validator("load_model", mode="before", check_fields=False)
+    @field_validator("load_model", "placeholder", mode="before", check_fields=False)
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.split()) if isinstance(value, str) else value

@@ -58,6 +58,9 @@ class ServerConfig:
     load_model: tuple[str, ...] = Field(
         default=(), strict=False, description="With explicit control: a model to load at startup, or * for all."
     )
+    placeholder: tuple[str, ...] = Field(
+        default=(), strict=False, description="A regular expression of RE2: what it matches in texts stays as it is."
+    )
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for all interfaces.")
     port: int = Field(default=50051, ge=0, le=_MAX_PORT, description="Port for gRPC; 0 for any free one.")
     http_host: str = Field(default="127.0.0.1", description="Address for calls over HTTP; elsewhere it needs api_keys.")

@@ -54,7 +54,7 @@ class Flag(enum.Enum):
 
     __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
 
-    PLACEHOLDER = "placeholder"  # a placeholder's position was guessed: the model dropped or repeated it
+    PLACEHOLDER = "placeholder"  # a placeholder's position was guessed, or those taken in order changed it
     TERM = "term"  # the same for a glossary's term
     UNKNOWN = "unknown"  # the same for characters that the model has no pieces for
     EMPTY = "empty"  # the model produced no letter and no number for a source with letters
@@ -67,6 +67,15 @@ class Term:
     source: str
     target: str | None = None
     is_case_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlaceholder:
+    """A caller's own kind of placeholder: a regular expression of RE2, or what begins and what ends one."""
+
+    pattern: str = ""
+    start: str = ""
+    end: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +126,8 @@ class TranslationRequest:
     `source_language_code`, each text's language is detected. `deadline_seconds` is on the clock of `time.monotonic()`.
 
     `target_prefixes`, one for each text or none at all, are the required beginnings of the translations. `glossary`
-    names one of the server's; `terms` take precedence over it. A segment that is too long for the model is split at the
-    best position, or rejected if the request `is_strict`.
+    names one of the server's; `terms` take precedence over it. `placeholders` are kept besides those of common kinds. A
+    segment that is too long for the model is split at the best position, or rejected if the request `is_strict`.
     """
 
     texts: tuple[str, ...]
@@ -153,6 +162,7 @@ class TranslationRequest:
     target_prefixes: tuple[str, ...] = ()
     glossary: str = field(default="", metadata=_option("Glossary on the server to use.", metavar="NAME"))
     terms: tuple[Term, ...] = ()
+    placeholders: tuple[OwnPlaceholder, ...] = ()
     return_alignments: bool = False
     is_strict: bool = field(
         default=False,

@@ -4,6 +4,7 @@ from service.domain.errors import Path, TooMany
 
 MAX_TERMS = 1024  # in a request; a glossary on the server may have more
 MAX_LABELS = 64
+MAX_OWN_PLACEHOLDERS = 32
 SEVERAL_CALLS = "send several calls"
 
 

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING
 import service
 from service.calls.gate import Gate
 from service.config.server_config import ServerConfig
+from service.domain.errors import InvalidRequest
+from service.domain.translation import OwnPlaceholder
 from service.observe.metrics import Metrics
 from service.text.glossary import NoGlossaries
 from service.text.glossary_folder import GlossaryFolder
+from service.text.placeholders import own_placeholders
 
 if TYPE_CHECKING:
     from service.observe.tracing import Tracing
+
+
+class WrongPlaceholder(Exception):
+    """A pattern of placeholders can't be used."""
 
 
 class TracingUnavailable(Exception):
@@ -58,6 +65,20 @@ def glossaries_of(config: ServerConfig) -> GlossaryFolder | NoGlossaries:
     if config.glossaries is None:
         return NoGlossaries()
     return GlossaryFolder(config.glossaries, is_changed_by_callers=config.caller_glossaries)
+
+
+def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:
+    """Return the placeholders of all calls besides those of common kinds.
+
+    Raises:
+        WrongPlaceholder: one is no regular expression.
+    """
+    own = tuple(map(OwnPlaceholder, config.placeholder))
+    try:
+        own_placeholders(own)
+    except InvalidRequest as error:
+        raise WrongPlaceholder(f"the setting placeholder can't be used: {error}") from error
+    return own
 
 
 def onnxruntime_version() -> str:

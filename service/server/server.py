@@ -37,7 +37,7 @@ from service.process.memory import map_large_blocks
 from service.process.temporary_folder import remove_leftovers
 from service.server.call_ports import CallPorts
 from service.server.model_loading import FleetBridge, ModelLoader
-from service.server.optional_parts import gate_of, glossaries_of, onnxruntime_version, tracing_of
+from service.server.optional_parts import gate_of, glossaries_of, onnxruntime_version, placeholders_of, tracing_of
 from service.server.reloading import Reloader, follow_files
 from service.server.worker import Worker
 from service.translation.cache import TranslationCache
@@ -64,6 +64,7 @@ class Server:
         Raises:
             FileProblem: a file of TLS or API keys can't be used.
             TracingUnavailable: there is an `otlp_endpoint`, but OpenTelemetry is not installed.
+            WrongPlaceholder: one of the setting `placeholder` is no regular expression.
         """
         self.config = config
         self._worker = worker
@@ -77,7 +78,7 @@ class Server:
         self._metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
         glossaries = glossaries_of(config)
         limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
-        self._translator = Translator(self._metrics, cache, glossaries, limits)
+        self._translator = Translator(self._metrics, cache, glossaries, limits, placeholders_of(config))
         self._tls = tls_of(config)
         self._gate = gate_of(config, self._metrics)
         self._following_files: asyncio.Task[None] | None = None

@@ -1,24 +1,33 @@
 """Finds the parts of a source that the model must not change: placeholders, terms, and what is kept as it is."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
 from service.domain.translation import Flag
-from service.text.placeholders import find_placeholders
+from service.text.placeholders import OwnPlaceholders, Placeholder, search_placeholders
 from service.text.spans import Span
 from service.text.terms import TermIndex, find_terms
 
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """A part of a source, its required translation, and the flag to set if its position was guessed."""
+    """A part of a source, its required translation, and the flag to set if its position was guessed.
+
+    One that `is_apart` is between segments.
+    """
 
     start: int
     end: int
     target: str
     flag: Flag
+    is_apart: bool = False
+
+    @property
+    def may_touch_words(self) -> bool:
+        """Return whether it may be adjacent to words that are apart from it: unknown characters and line ends may."""
+        return self.flag is Flag.UNKNOWN or self.target.isspace()
 
 
 def beside_protected(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
@@ -44,16 +53,36 @@ def _unknown(text: str, start: int, end: int) -> list[Protected]:
     return [Protected(start, end, text[start:end], Flag.UNKNOWN)] if text[start:end].strip() else []
 
 
-def find_protected(text: str, *indexes: TermIndex, kept: Sequence[Span] = ()) -> list[Protected]:
-    """Find a source's placeholders and terms, sorted and disjoint; a term within a placeholder does not count.
+def find_protected(
+    text: str, *indexes: TermIndex, kept: Sequence[Span] = (), own: OwnPlaceholders | None = None
+) -> list[Protected]:
+    """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
-    `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
+    A term within a placeholder does not count. `kept` are parts that are kept unchanged in any case, sorted and
+    disjoint: no match may overlap one of them.
     """
-    found = _verbatim(text, find_placeholders(text))
+    found = [
+        Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
+        for start, end, is_apart in paced(_joined(search_placeholders(text, own)))
+    ]
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
         found = _beside(found, terms)
     return _beside(_verbatim(text, kept), found) if kept else found
+
+
+def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:
+    """Join placeholders without anything between them: a translation has them beside each other, too."""
+    last: Placeholder | None = None
+    for each in found:
+        if last is not None and last.end == each.start and not (last.is_apart or each.is_apart):
+            last = Placeholder(last.start, each.end)
+            continue
+        if last is not None:
+            yield last
+        last = each
+    if last is not None:
+        yield last
 
 
 def _verbatim(text: str, spans: Iterable[Span]) -> list[Protected]:

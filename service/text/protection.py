@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.domain.translation import AlignedSpan, Flag
+from service.text.placeholder_order import keep_order
 from service.text.placeholders import find_placeholders
 from service.text.protected import Protected
 from service.text.spans import Edit, Offsets, Span
@@ -49,6 +50,8 @@ class ProtectedText:
         for index in missing[len(spare) :]:
             read = self.source.edits[index]
             places[index] = guesses.place(read.old_start, read.old_end)
+        if keep_order(self.spans, places):
+            flags.add(Flag.PLACEHOLDER)
         return write_targets(self.text, translated, self.spans, places, flags, self.symbols, self.source)
 
 
@@ -56,8 +59,8 @@ def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> Pr
     """Replace only the `spans`, which are sorted and disjoint, by the model's reserved `symbols`.
 
     Each span gets a symbol of its own. White space is unchanged, as in training pairs, where a symbol replaces one
-    word. Only unknown characters, which unlike placeholders may be adjacent to words, are separated from them by
-    spaces. Returns `None` if there are too few symbols, or the text contains one itself.
+    word. Only unknown characters and line ends, which unlike placeholders may be adjacent to words, are separated from
+    them by spaces. Returns `None` if there are too few symbols, or the text contains one itself.
     """
     if len(spans) > len(symbols) or any(symbol in text for symbol in symbols):
         return None
@@ -66,9 +69,10 @@ def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> Pr
     end = length = 0
     for span, symbol in zip(spans, symbols, strict=False):
         read = symbol
-        if span.flag is Flag.UNKNOWN:
+        if span.may_touch_words:
             before, after = text[max(end, span.start - 1) : span.start], text[span.end : span.end + 1]
-            read = " " * _is_word(before) + symbol + " " * _is_word(after)
+            is_apart = str.strip if span.target.isspace() else _is_word
+            read = " " * bool(is_apart(before)) + symbol + " " * bool(is_apart(after))
         parts += [text[end : span.start], read]
         length += span.start - end
         edits.append(Edit(length, length + len(read), span.start, span.end))
@@ -119,6 +123,8 @@ def replace_aligned(
         if index not in places:
             places[index] = guesses.place(span.start, span.end)
             flags.add(span.flag)
+    if keep_order(spans, places):
+        flags.add(Flag.PLACEHOLDER)
     source = Offsets([Edit(span.start, span.end, span.start, span.end) for span in spans])
     return write_targets(text, translated, tuple(spans), places, flags, (), source)
 
@@ -135,7 +141,7 @@ def _any_symbol(symbols: tuple[str, ...]) -> re.Pattern[str]:
 
 def _targets(spans: Sequence[Protected]) -> str:
     """Return a regular expression for the targets, longest first: placeholders in any case and with any white space."""
-    placeholders = {"".join(span.target.split()) for span in spans if span.flag is Flag.PLACEHOLDER}
+    placeholders = {"".join(span.target.split()) for span in spans if span.flag is Flag.PLACEHOLDER} - {""}
     longest_first = sorted(placeholders, key=len, reverse=True)
     loose = "|".join(r"\s*".join(map(re.escape, placeholder)) for placeholder in longest_first) or "(?!)"
     exact = (

@@ -1,19 +1,22 @@
 """Segmentation of documents; segments are translated independently."""
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from service.domain.checkpoint import paced
 from service.domain.translation import SplitSentences
 from service.text.sentence_ends import sentence_ends
-from service.text.spans import inside
+from service.text.spans import Span, inside
 
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))  # line ends within a segment become spaces
 _LINE_END = re.compile(f"\r\n|[{_LINE_ENDS}]")
+_EMPTY_LINES = re.compile(rf"[{_LINE_ENDS}]+(?:[^\S{_LINE_ENDS}]{{1,200}}[{_LINE_ENDS}]+)*+")
 _PARAGRAPH_ENDS = ("\f", "\u2029")
+_TABS = re.compile(f"(?<![\t{_LINE_ENDS}])\t+")  # not those that indent a line
 
 # Markers of list items, headings and quotations. "A. " is not a bullet, as it also begins names.
 _BULLET = re.compile(
@@ -43,30 +46,46 @@ class Piece:
 
 def is_simple_sentence(text: str) -> bool:
     """Return whether a text is surely one segment as a whole, on one line, without placeholders; others may be, too."""
-    return _SIMPLE.fullmatch(text) is not None and _has_letter(text)
+    return _SIMPLE.fullmatch(text) is not None and "__" not in text and _has_letter(text)
+
+
+def line_ends(text: str) -> list[Span]:
+    """Return the positions of the line ends within a text, those with only white space between them as one."""
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
+    return [Span(*found.span()) for found in paced(_EMPTY_LINES.finditer(text, first, last))]
 
 
 def cut(
-    text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]] = ()
+    text: str,
+    language_code: str,
+    mode: SplitSentences,
+    whole: Sequence[tuple[int, int]] = (),
+    apart: Sequence[tuple[int, int]] = (),
 ) -> tuple[Piece, ...]:
     """Split a text into segments and the text between them; joined, the pieces are the text.
 
     A segment contains at least one letter, and no white space at its ends. White space, line ends, bullets and numbers
     of list items, and sentences without letters are not segments. In mode `NO_NEWLINES` segments may contain line ends,
-    but lists and empty lines still end them; in mode `OFF` there is at most one segment.
+    but lists and empty lines still end them; in mode `OFF` there is at most one segment. Tabs separate segments in any
+    mode.
 
     `language_code` determines which abbreviations do not end a sentence; languages without a list use the English one.
-    No cut is within the spans `whole`, from start to before end, sorted and disjoint.
+    No cut is within the spans `whole`, from start to before end, sorted and disjoint. Those `apart`, which are among
+    them, are between segments.
     """
-    return tuple(pieces(text, language_code, mode, whole))
+    return tuple(pieces(text, language_code, mode, whole, apart))
 
 
 def pieces(
-    text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]] = ()
+    text: str,
+    language_code: str,
+    mode: SplitSentences,
+    whole: Sequence[tuple[int, int]] = (),
+    apart: Sequence[tuple[int, int]] = (),
 ) -> Iterator[Piece]:
     """Yield the pieces of `cut` lazily."""
     end = 0
-    for start, stop in _segments(text, language_code, mode, whole):
+    for start, stop in _segments(text, language_code, mode, whole, apart):
         if start > end:
             yield Piece(text[end:start], is_segment=False)
         yield Piece(text[start:stop], is_segment=True)
@@ -76,26 +95,46 @@ def pieces(
 
 
 def _segments(
-    text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]]
+    text: str,
+    language_code: str,
+    mode: SplitSentences,
+    whole: Sequence[tuple[int, int]],
+    apart: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each segment."""
     is_inside = inside(whole)
+    separators = _separators(text, is_inside, apart)
+    starts = [start for start, _ in separators]
     block_start = 0
     for block_end in paced(_block_ends(text, mode), every=16):
         if is_inside(block_end):
             continue
-        bounds = [block_start]
         if mode is not SplitSentences.OFF:
-            if (bullet := _BULLET.match(text, block_start, block_end)) and not is_inside(bullet.end()):
-                bounds[0] = bullet.end()
-            block = text[bounds[0] : block_end]
-            lengths = sentence_ends(block, language_code) if _has_letter(block) else ()
-            bounds += [end for length in lengths if not is_inside(end := bounds[0] + length)]
-        for start, stop in pairwise((*bounds, block_end)):
-            segment = text[start:stop]
-            if _has_letter(segment):
-                yield stop - len(segment.lstrip()), start + len(segment.rstrip())
+            bullet = _BULLET.match(text, block_start, block_end)
+            block_start = bullet.end() if bullet and not is_inside(bullet.end()) else block_start
+        between = separators[bisect_left(starts, block_start) : bisect_left(starts, block_end)]
+        edges = [block_start, *(edge for separator in between for edge in separator), block_end]
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            bounds = [start]
+            if mode is not SplitSentences.OFF:
+                block = text[start:stop]
+                lengths = sentence_ends(block, language_code) if _has_letter(block) else ()
+                bounds += [end for length in lengths if not is_inside(end := start + length)]
+            for begun, done in pairwise((*bounds, stop)):
+                segment = text[begun:done]
+                if _has_letter(segment):
+                    yield done - len(segment.lstrip()), begun + len(segment.rstrip())
         block_start = block_end
+
+
+def _separators(
+    text: str, is_inside: Callable[[int], bool], apart: Sequence[tuple[int, int]]
+) -> Sequence[tuple[int, int]]:
+    """Return what is between segments within lines: tabs, which align or divide, and the spans `apart`."""
+    if "\t" not in text:
+        return apart
+    tabs = [found.span() for found in paced(_TABS.finditer(text)) if not is_inside(found.start())]
+    return sorted([*tabs, *apart])
 
 
 def _has_letter(text: str) -> bool:

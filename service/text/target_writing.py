@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from service.domain.translation import AlignedSpan, Flag
 from service.text.protected import Protected
 from service.text.spans import Edit, Offsets, Span
-from service.text.words import is_unspaced
-
-_OPENING = frozenset("([{<\"'“„‘‚«‹¿¡「『（【/-–—")
+from service.text.target_spaces import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,9 @@ def write_targets(
             whole = _with_added_spaces(text[read.old_start : read.old_end], translated, place)
         whole = Span(max(whole.start, writer.old_end), max(whole.end, writer.old_end))
         is_next_to_another = index > 0 and source.edits[index - 1].old_end == read.old_start
-        is_apart_before = not is_next_to_another and not text[read.old_start - 1 : read.old_start].isalnum()
-        is_apart_after = not text[read.old_end : read.old_end + 1].isalnum()
-        new_places[index] = writer.write(whole, spans[index].target, is_apart_before, is_apart_after)
+        before = Side(text, read.old_start, is_before=True)
+        after = Side(text, read.old_end, is_before=False)
+        new_places[index] = writer.write(whole, spans[index].target, before, after, is_joined=is_next_to_another)
     new_text = writer.finish()
     if writer.left_out & placeholders:
         flags.add(Flag.PLACEHOLDER)
@@ -104,25 +102,31 @@ class _Writer:
         self._length = 0
         self._last = ""
 
-    def write(self, place: Span, target: str, is_apart_before: bool, is_apart_after: bool) -> Span:
+    def write(self, place: Span, target: str, before: Side, after: Side, *, is_joined: bool) -> Span:
         """Copy the text before a place, write the target there, and return its position.
 
-        The target is separated from words by spaces if it was in the source.
+        `before` and `after` are the sides of the protected part in the source; its white space stays where the
+        translation allows it.
         """
-        self._copy(place.start)
-        new_start = self._length
         is_inserted = place.start == place.end
-        before = self._last if is_inserted else self._old[place.start - 1 : place.start]
-        if is_apart_before and _wants_space(before, is_inserted):
-            self._append(" ")
-        start = self._length
+        there = Side(self._old, place.start, is_before=True, first=self.old_end)
+        if is_inserted and not there.space:
+            there.sign = there.sign if place.start > self.old_end else self._last
+        space = before.space_for(target, there, is_inserted=is_inserted, is_joined=is_joined)
+        start = place.start if space is None else place.start - len(there.space)
+        self._copy(start)
+        new_start = self._length
+        self._append(space or "")
+        target_start = self._length
         self._append(target)
-        end = self._length
-        if is_apart_after and _wants_space(self._old[place.end : place.end + 1], is_inserted=False):
-            self._append(" ")
-        self.edits.append(Edit(*place, new_start, self._length))
-        self.old_end = place.end
-        return Span(start, end)
+        target_end = self._length
+        there = Side(self._old, place.end, is_before=False)
+        space = after.space_for(target, there, is_inserted=is_inserted)
+        self._append(space or "")
+        end = place.end if space is None else place.end + len(there.space)
+        self.edits.append(Edit(start, end, new_start, self._length))
+        self.old_end = end
+        return Span(target_start, target_end)
 
     def finish(self) -> str:
         """Copy the rest, and return the new text."""
@@ -163,13 +167,3 @@ class _Writer:
         self._parts.append(text)
         self._length += len(text)
         self._last = text[-1:] or self._last
-
-
-def _wants_space(neighbour: str, is_inserted: bool) -> bool:
-    """Return whether a space belongs between a target and the adjacent character, if there is one.
-
-    Targets at a place that the model chose are separated only from words; inserted ones also from punctuation.
-    """
-    if not neighbour or is_unspaced(neighbour):
-        return False
-    return neighbour.isalnum() or (is_inserted and not neighbour.isspace() and neighbour not in _OPENING)

@@ -120,7 +120,7 @@ def _joined(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Merge sorted spans that are separated only by white space."""
     last: Span | None = None
     for span in spans:
-        if last is not None and (span.start <= last.end or text[last.end : span.start].isspace()):
+        if last is not None and (span.start <= last.end or all(map(_is_invisible, text[last.end : span.start]))):
             last = Span(last.start, max(last.end, span.end))
             continue
         if last is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
 from service.text.markup import BlockTranslation
+from service.text.spans import Span
 from service.translation.answer_size import AnswerSize
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 from service.translation.restoring import Alignment
@@ -93,16 +94,21 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
         start = length + planned.start - done
         length = start + len(chosen.text)
         done = planned.end
-        segments.append(_segment(planned, chosen, start, length))
+        segments.append(_segment(passage.as_written(planned.start, planned.end), planned, chosen, start, length))
         alignment += _moved(chosen.alignment, planned.start, start)
     texts.append(passage.text[done:])
+    if passage.offsets is not None:
+        alignment = [
+            AlignedSpan(*passage.as_written(link.source_start, link.source_end), link.target_start, link.target_end)
+            for link in paced(alignment)
+        ]
     return _Part("".join(texts), tuple(segments), tuple(alignment))
 
 
-def _segment(planned: PlannedSegment, chosen: Hypothesis, start: int, end: int) -> Segment:
+def _segment(source: Span, planned: PlannedSegment, chosen: Hypothesis, start: int, end: int) -> Segment:
     return Segment(
-        source_start=planned.start,
-        source_end=planned.end,
+        source_start=source.start,
+        source_end=source.end,
         target_start=start,
         target_end=end,
         finish_reason=chosen.finish_reason,
@@ -131,7 +137,7 @@ def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment
             for segment in part.segments
         ]
         alignment += _moved(part.alignment, source, target)
-        source += len(passage.text)
+        source += passage.num_characters
         target += len(part.text)
     return tuple(segments), tuple(alignment)
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from service.domain.errors import InvalidRequest, Path, Public, TooLong
 from service.domain.translation import MAX_TEXTS, MimeType, TranslationRequest
+from service.text.placeholders import own_placeholders
 
 MAX_TERM_CHARACTERS = 200
 _MAX_LABEL_CHARACTERS = 63
@@ -49,6 +50,7 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
                 target=len(term.target or ""),
                 allowed=f"1 to {MAX_TERM_CHARACTERS}, not only white space",
             )
+    own_placeholders(request.placeholders)
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
             raise InvalidRequest(

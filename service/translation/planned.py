@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from service.text.markup import HtmlDocument
 from service.text.protected import Protected
 from service.text.protection import ProtectedText
+from service.text.spans import Offsets, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,24 @@ class PlannedSegment:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPassage:
-    """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged."""
+    """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged.
+
+    With `offsets`, it lacks characters of the source, and they map positions in it to those in the source.
+    """
 
     text: str
     segments: tuple[PlannedSegment, ...]
     needs_alignment: bool = False
+    offsets: Offsets | None = None
+
+    @property
+    def num_characters(self) -> int:
+        """Return the length of the source as it was written."""
+        return self.as_written(len(self.text), len(self.text)).start
+
+    def as_written(self, start: int, end: int) -> Span:
+        """Return the position in the source as it was written, of which `text` may lack invisible characters."""
+        return Span(start, end) if self.offsets is None else self.offsets.span(start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,7 @@ class PlannedText:
     @property
     def is_whole(self) -> bool:
         """Return whether it is one segment from its beginning to its end."""
-        if self.html is not None or len(self.passages) != 1:
+        if self.html is not None or len(self.passages) != 1 or self.passages[0].offsets is not None:
             return False
         segments = self.passages[0].segments
         return len(segments) == 1 and len(segments[0].text) == len(self.text)

@@ -10,11 +10,14 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
+from service.text.forms import visible
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
+from service.text.placeholders import own_placeholders
 from service.text.protected import Protected, beside_protected, bounds, find_protected, has_letters_beside, spans_within
 from service.text.protection import ProtectedText, protect
-from service.text.sentences import AS_SPACES, is_simple_sentence, pieces
+from service.text.sentences import AS_SPACES, is_simple_sentence, line_ends, pieces
+from service.text.spans import Span
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
@@ -60,6 +63,7 @@ class Planner:
         self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
         self._documents = documents
         self._unknown = unknown or UnknownCharacters(tokenizer)
+        self._own = own_placeholders(request.placeholders)
 
     def plan(self, index: int) -> PlannedText:
         """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted.
@@ -91,7 +95,8 @@ class Planner:
         segment = self._simple(text)
         if segment is not None:
             return PlannedText(text, (PlannedPassage(text, (self._count(segment),)),))
-        passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
+        mode = request.split_sentences
+        passage = self._passage(text, line_ends(text) if mode is SplitSentences.OFF else (), mode, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
@@ -100,7 +105,8 @@ class Planner:
         """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
         hold."""
         request = self._request
-        if len(text) > MAX_SIMPLE_CHARACTERS or self._terms or request.target_prefixes or not is_simple_sentence(text):
+        is_general = self._terms or request.target_prefixes or request.placeholders
+        if len(text) > MAX_SIMPLE_CHARACTERS or is_general or not is_simple_sentence(text):
             return None
         source_ids = whole_source_ids(text, self._tokenizer, self._unknown, self._manifest, self._pair)
         if source_ids is None:
@@ -112,15 +118,18 @@ class Planner:
         split = self._request.split_sentences
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
         self._size.add(len(block.text))
-        spans = find_protected(block.text, *self._terms, kept=block.protected)
-        return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
+        passage = self._passage(block.text, block.protected, mode, index)
+        return replace(passage, needs_alignment=block.needs_alignment)
 
-    def _passage(self, text: str, spans: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
-        whole = bounds(spans)
+    def _passage(self, written: str, kept: Sequence[Span], mode: SplitSentences, index: int) -> PlannedPassage:
+        """Return the passage of a text as it was written, of which `kept` stays unchanged."""
+        text, kept, offsets = visible(written, kept)
+        spans = find_protected(text, *self._terms, kept=kept, own=self._own)
+        whole, apart = bounds(spans), bounds([span for span in spans if span.is_apart])
         segments: list[PlannedSegment] = []
         start = 0
         self._size.add(sum(len(span.target) - (span.end - span.start) for span in spans))
-        for piece in paced(pieces(text, self._pair.source_language_code, mode, whole), every=8):
+        for piece in paced(pieces(text, self._pair.source_language_code, mode, whole, apart), every=8):
             end = start + len(piece.text)
             inside = spans_within(spans, start, end)
             if piece.is_segment:
@@ -128,7 +137,7 @@ class Planner:
             elif inside:  # protected spans without letters beside them, such as numbers
                 segments.append(_unread(piece.text, start, inside))
             start = end
-        return PlannedPassage(text, tuple(segments))
+        return PlannedPassage(text, tuple(segments), offsets=offsets) if segments else PlannedPassage(written, ())
 
     def _count(self, segment: PlannedSegment) -> PlannedSegment:
         self._num_segments += bool(segment.source_ids)

@@ -118,6 +118,8 @@ class Restorer:
             alignment = _clipped(alignment, len(text))
         text = with_no_breaks(segment.text, text)
         self.size.add(len(text), len(alignment))
+        if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
+            flags = (Flag.PLACEHOLDER, *flags)
         if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)
         score = decoded.score if self.tells_scores else None
@@ -134,6 +136,12 @@ def _is_unclear(segment: PlannedSegment, text: str) -> bool:
         used = segment.protected.symbols[: len(segment.spans)]
         return any(text.count(symbol) != 1 for symbol in used)
     return any(text.count(span.target) != 1 for span in segment.spans)
+
+
+def _are_as_often(segment: PlannedSegment, text: str) -> bool:
+    """Return whether a translation has each placeholder as often as the source."""
+    targets = {span.target for span in segment.spans if span.flag is Flag.PLACEHOLDER}
+    return all(text.count(target) == segment.text.count(target) for target in targets)
 
 
 def _is_empty(text: str, places: Sequence[Span]) -> bool:

@@ -20,6 +20,7 @@ from service.domain.translation import (
 )
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.models.loaded_model import LoadedModel
+from service.text.forms import has_invisible
 from service.text.placeholders import find_placeholders
 from service.text.sentences import is_simple_sentence, pieces
 from service.translation.answer_size import AnswerSize
@@ -41,6 +42,7 @@ def may_be_plain_sentence(request: TranslationRequest) -> bool:
             request.preserve_formatting
             or request.return_alignments
             or request.terms
+            or request.placeholders
             or request.glossary
             or request.target_prefixes
             or request.labels
@@ -52,7 +54,7 @@ def is_plain_sentence(text: str, language_code: str, mode: SplitSentences) -> bo
     """Return whether a short text is one segment as a whole, on one line, with letters and nothing to protect."""
     if is_simple_sentence(text):
         return True
-    if len(text.splitlines()) > 1 or find_placeholders(text):
+    if len(text.splitlines()) > 1 or has_invisible(text) or find_placeholders(text):
         return False
     first = next(pieces(text, language_code, mode))
     return first.is_segment and len(first.text) == len(text)

@@ -61,7 +61,7 @@ class TextStream:
         return not segment.spans and not self._preserves_formatting
 
     def _before(self, segment: PlannedSegment) -> str:
-        return self._planned.text[self._source_end : segment.start]
+        return self._planned.passages[0].text[self._source_end : segment.start]
 
     def _tell(self, part: str) -> str:
         self._num_told += len(part)

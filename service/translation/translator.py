@@ -16,6 +16,7 @@ from service.domain.translation import (
     CallLimits,
     DetectedLanguage,
     MimeType,
+    OwnPlaceholder,
     Priority,
     StreamEvent,
     Translation,
@@ -43,8 +44,16 @@ T = TypeVar("T")
 class Translator:
     """Translation with the models of a catalogue. All methods belong to the event loop's thread."""
 
-    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries, limits: CallLimits) -> None:
-        """Apply `limits` to every call."""
+    def __init__(
+        self,
+        metrics: Metrics,
+        cache: TranslationCache,
+        glossaries: Glossaries,
+        limits: CallLimits,
+        placeholders: tuple[OwnPlaceholder, ...] = (),
+    ) -> None:
+        """Apply `limits` to every call, and keep `placeholders` unchanged in all texts."""
+        self._placeholders = placeholders
         self.glossaries = glossaries
         self._limits = limits
         self._metrics = metrics
@@ -132,6 +141,7 @@ class Translator:
         Raises:
             ServiceError: see `service.domain.errors`; invalid requests are rejected before anything is decoded.
         """
+        request = self._completed(request)
         if may_be_plain_sentence(request) and not self._decoder.keeps:
             result = await self._translate_sentence(request)
             if result is not None:
@@ -162,6 +172,7 @@ class Translator:
         Raises:
             ServiceError: as for `translate`; events yielded before stay valid.
         """
+        request = self._completed(request)
         parts = await self._parts(request)
         if not request.source_language_code:
             in_parts = {index for part in parts for index in part.indices}
@@ -217,6 +228,11 @@ class Translator:
         if num_entries <= MAX_INLINE_ENTRIES:
             return build()
         return await self._computations.run(build, num_entries)
+
+    def _completed(self, request: TranslationRequest) -> TranslationRequest:
+        """Return the request with the placeholders of all calls."""
+        own = self._placeholders
+        return replace(request, placeholders=(*request.placeholders, *own)) if own else request
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """Check a request and split it by source language: the one given by the caller, or the one detected for each

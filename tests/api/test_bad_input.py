@@ -71,6 +71,20 @@ CASES: dict[str, tuple[dict[str, Any], grpc.StatusCode, str, str, list[str]]] = 
     "too many terms": ({"terms": [pb.Term(source="a")] * 1025}, INVALID, "terms", "too_many", ["1025", "1024"]),
     "empty term": ({"terms": [pb.Term(source="a"), pb.Term(source=" ")]}, INVALID, "terms[1]", "invalid", ["terms[1]"]),
     "long term": ({"terms": [pb.Term(source="a" * 201)]}, INVALID, "terms[0]", "invalid", ["201", "1 to 200"]),
+    "too many placeholders": (
+        {"placeholders": [pb.Placeholder(pattern="a")] * 33},
+        INVALID,
+        "placeholders",
+        "too_many",
+        ["33", "32"],
+    ),
+    "no pattern": (
+        {"placeholders": [pb.Placeholder(pattern="a("), pb.Placeholder(start="[")]},
+        INVALID,
+        "placeholders[0]",
+        "invalid",
+        ["'a('", "missing )", "re2/wiki/Syntax"],
+    ),
     "long target": (
         {"terms": [pb.Term(source="a", target="b" * 201)]},
         INVALID,

@@ -75,7 +75,7 @@ def test_what_stands_between_segments_comes_back(stub: Stub, split: str) -> None
     targets = [(segment.target_start, segment.target_end) for segment in translation.segments]
     assert between(translation.text, targets) == between(DOCUMENT, sources)
     for (start, end), source in zip(targets, expected, strict=True):
-        (alone,) = ask(stub, source, split_sentences=pb.SPLIT_SENTENCES_OFF)
+        (alone,) = ask(stub, source, split_sentences=mode)
         assert translation.text[start:end] == alone.text
     assert translation.num_source_tokens == sum(segment.num_source_tokens for segment in translation.segments)
     assert translation.hypotheses[0].num_tokens == sum(segment.num_output_tokens for segment in translation.segments)
@@ -85,7 +85,7 @@ def test_off_makes_one_segment(stub: Stub) -> None:
     text = " Save the file. Find my\nkeys!\n"
     (translation,) = ask(stub, text, split_sentences=pb.SPLIT_SENTENCES_OFF)
     assert parts(text, translation) == [text.strip()]
-    assert (translation.text[0], translation.text[-1]) == (" ", "\n")
+    assert (translation.text[0], translation.text[-1], translation.text.count("\n")) == (" ", "\n", 2)
 
 
 def test_too_long_a_sentence_is_cut_and_strict_refuses_it(stub: Stub) -> None:

@@ -149,6 +149,9 @@ def test_what_a_call_can_ask_for_is_in_the_answer(server: InProcessServer) -> No
     assert html.document["translations"][0]["text"].startswith("<b>")
     kept = translate(server, terms=[{"source": "station", "target": "Hbf"}])
     assert kept.document["translations"][0]["text"] == "Hbf"
+    for own in ({"pattern": "st[a-z]+"}, {"start": "st", "end": "on"}):
+        protected = translate(server, placeholders=[own])
+        assert protected.document["translations"][0]["text"] == "station"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from service.domain.translation import MAX_TEXTS
-from service.faces.counts import MAX_LABELS, MAX_TERMS, SEVERAL_CALLS, check_count
+from service.faces.counts import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS, SEVERAL_CALLS, check_count
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
@@ -22,6 +22,7 @@ MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
         "texts": (MAX_TEXTS, SEVERAL_CALLS),
         "target_prefixes": (MAX_TEXTS, SEVERAL_CALLS),
         "terms": (MAX_TERMS, _GLOSSARY),
+        "placeholders": (MAX_OWN_PLACEHOLDERS, _FEWER),
         "labels": (MAX_LABELS, _FEWER),
     },
     pb.DetectLanguageRequest: {"texts": (MAX_TEXTS, SEVERAL_CALLS)},

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman_client import Client, MimeType, Options, Priority, SplitSentences, Term
+from dragoman_client import Client, MimeType, Options, Placeholder, Priority, SplitSentences, Term
 from dragoman_client.messages import request_to_pb
 from dragoman_client.pb import translation_pb2 as pb
 
@@ -103,6 +103,7 @@ def test_every_keyword_reaches_the_message() -> None:
         target_prefixes=("Wo",),
         glossary="g",
         terms=[Term("file", "Akte", case_sensitive=True), Term("keys")],
+        placeholders=[Placeholder("a+"), Placeholder(start="[", end="]")],
         return_alignments=True,
         strict=True,
         labels={"a": "b"},
@@ -121,6 +122,7 @@ def test_every_keyword_reaches_the_message() -> None:
         target_prefixes=["Wo"],
         glossary="g",
         terms=[pb.Term(source="file", target="Akte", case_sensitive=True), pb.Term(source="keys")],
+        placeholders=[pb.Placeholder(pattern="a+"), pb.Placeholder(start="[", end="]")],
         return_alignments=True,
         strict=True,
         labels={"a": "b"},

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import TooMany
-from service.text import placeholders
-from service.text.placeholders import find_placeholders
+from service.text.placeholders import find_placeholders, search, search_placeholders
 
 
 def found(text: str) -> list[str]:
@@ -65,6 +64,42 @@ def found(text: str) -> list[str]:
         ("Write to jane.doe+test@mail.example.co.uk.", ["jane.doe+test@mail.example.co.uk"]),
         ("mailto:a@b.de, 联系a@b.com吧", ["mailto:a@b.de", "a@b.com"]),
         ("Great :tada: :+1: :white_check_mark:", [":tada:", ":+1:", ":white_check_mark:"]),
+        ("<0>Read</0> <1/> and <12 />", ["<0>", "</0>", "<1/>", "<12 />"]),
+        ("Dear <%= user.name %> <%- total %> <?= $x ?>", ["<%= user.name %>", "<%- total %>", "<?= $x ?>"]),
+        ("%name%, 50%count% of 100% and %SystemRoot%", ["%name%", "%SystemRoot%"]),
+        (":attribute from :min, not 12:30 :D :-)", [":attribute", ":min"]),
+        ("$t(a.b) {{x, number}} {{ f({a: 1}) }}", ["$t(a.b)", "{{x, number}}", "{{ f({a: 1}) }}"]),
+        ("%#@files@ %1$#@folders@", ["%#@files@", "%1$#@folders@"]),
+        ("<@12> <@!3> <#4> <:e:5> <t:6:R> <!here>", ["<@12>", "<@!3>", "<#4>", "<:e:5>", "<t:6:R>", "<!here>"]),
+        ("[b]A[/b] [url=https://a.b/c]d[/url] [sic]", ["[b]", "[/b]", "[url=https://a.b/c]", "[/url]"]),
+        ('<color=#6C4900>a</color> <size=24> <link="x">', ["<color=#6C4900>", "</color>", "<size=24>", '<link="x">']),
+        (r"caf\u00e9 caf&eacute; \x41 \N[1] \(name)", [r"caf\u00e9", "caf&eacute;", r"\x41", r"\N[1]", r"\(name)"]),
+        (
+            "%<n>d %<m>.1f %1!s! %0:s %1% %1$tY %v %'d",
+            ["%<n>d", "%<m>.1f", "%1!s!", "%0:s", "%1%", "%1$tY", "%v", "%'d"],
+        ),
+        ("%1 of %2, %L3, %n", ["%1", "%2", "%L3", "%n"]),
+        ("{1:dd MMM yyyy} {0,-10:N2} {x!r:>10}", ["{1:dd MMM yyyy}", "{0,-10:N2}", "{x!r:>10}"]),
+        (
+            "{ $name } { -brand } {$n :number} { F($x, y: 2) }",
+            ["{ $name }", "{ -brand }", "{$n :number}", "{ F($x, y: 2) }"],
+        ),
+        ("{{ x|upper }} {{> part}} {{ x | date:'short' }}", ["{{ x|upper }}", "{{> part}}", "{{ x | date:'short' }}"]),
+        ("${a.b(c)} $(whoami) $HOME $user->name $NAME$", ["${a.b(c)}", "$(whoami)", "$HOME", "$user->name", "$NAME$"]),
+        ("{0,number,#.##} {day, date, long}", ["{0,number,#.##}", "{day, date, long}"]),
+        ("Fish &amp; chips &#8211; R&D; A&B", ["&amp;", "&#8211;"]),
+        ("§aHello §6you, § 5, §5 BGB", ["§a", "§6"]),
+        ('[gallery id="1"] [_1] [FIRST_NAME] [a b]', ['[gallery id="1"]', "[_1]", "[FIRST_NAME]"]),
+        ("@count %author !link @:key @.lower:key", ["@count", "%author", "!link", "@:key", "@.lower:key"]),
+        (":kbd:`Ctrl+S` ``save --all`` `x`", [":kbd:`Ctrl+S`", "``save --all``", "`x`"]),
+        ("*|NAME|* <<name>> __COUNT__ \x1b[1m", ["*|NAME|*", "<<name>>", "__COUNT__", "\x1b[1m"]),
+        (r"C:\new\my table\x, d:\x y.", [r"C:\new\my table\x", r"d:\x"]),
+        ("{:?} {:>8} {/b} {@html x}", ["{:?}", "{:>8}", "{/b}", "{@html x}"]),
+        ("'{'name'}'", ["'{'", "'}'"]),
+        ("@Model.Name, @(x.y), {!! $x !!}, $env:PATH", ["@Model.Name", "@(x.y)", "{!! $x !!}", "$env:PATH"]),
+        ("[quant,_1,file] [site:name] [a_b] [e.g.] [Fig. 1]", ["[quant,_1,file]", "[site:name]", "[a_b]"]),
+        ("$1 of $2", ["$1", "$2"]),
+        ("{n}|plural(one=a,other=b) ~p, ~5 £a£", ["{n}", "|plural(one=a,other=b)", "~p", "£a£"]),
     ],
 )
 def test_placeholders_are_found(text: str, expected: list[str]) -> None:
@@ -78,27 +113,67 @@ def test_placeholders_are_found(text: str, expected: list[str]) -> None:
         "100%sure and 50%discount",
         "A 50 % discount, 5 % do, 30 %d'intérêts",
         "10% of 20% is 2%.",
-        "What % is it? The %age and %sure",
+        "What % is it?",
         "%50 indirim, %5",
-        "It costs $5 or $name.",
+        "It costs $5, $1,000 or US$ 3.",
         "a < b and c > d",
         "if x<y and z>w then",
         "x < 3 > 2 <3",
         "<- left -> <= >= <> </> < b>",
         "f(x) = {a, b, c}",
-        "{n, plural, one {# item} other {# items}}",
         "{ a sentence in braces }",
         "At 12:30:45: see 3:16",
         "Note: this: that, std::vector::size, a:b:c",
-        "a@b, @user, me@localhost, 5 @ 3.50",
+        "a@b, me@localhost, 5 @ 3.50",
         "example.com and/or TCP/IP, e.g. 1://",
         "{{ } }} {\n}",
+        "[note] [left] (sic) 3 < 4",
+        "100 % of 3 %5 and a|",
+        "{n, plural, one {# item}",
+        "{n, plural, one # item}}",
         "{{a\nb}}",
         "",
     ],
 )
 def test_what_is_none_is_not_found(text: str) -> None:
     assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{n, plural, =0 {no} one {# file} other {# files}}", ["{n, plural, =0 {", "} one {", "} other {", "}}"]),
+        ("{n,plural,offset:1 one{a}other{b}}", ["{n,plural,offset:1 one{", "}other{", "}}"]),
+        (
+            "{g, select, m {{n, plural, one {#} other {b}}} other {c}}",
+            ["{g, select, m {", "{n, plural, one {", "} other {", "}}", "} other {", "}}"],
+        ),
+        ("{0,choice,0#no|1#one|1<{0} more}", ["{0,choice,0#", "|1#", "|1<", "}"]),
+        ("{n, select, a {x '}' y} other {z}}", ["{n, select, a {", "} other {", "}}"]),
+        ("{n, plural, one {# {n, select, a {x} other {y}}", ["{n, select, a {", "} other {", "}}"]),
+        (r"One.\nTwo.\r\n\tThree", [r"\n", r"\r\n\t"]),
+        ("{% if x %}a{% else %}b{% endif %} {% url x %}", ["{% if x %}", "{% else %}", "{% endif %}"]),
+        ("{{#if x}}a{{else}}b{{/if}} {{x}}", ["{{#if x}}", "{{else}}", "{{/if}}"]),
+        ("<% if x %>a<% end %><%= y %>", ["<% if x %>", "<% end %>"]),
+        ("{#if x}a{:else}b{/if} {if $x}a{else}b{/if}", ["{#if x}", "{:else}", "{/if}", "{if $x}", "{else}", "{/if}"]),
+        ("<#if x>a</#if> #if($x)a#else b#end", ["<#if x>", "</#if>", "#if($x)", "#else", "#end"]),
+        ("a<br/>b<p>c</p><b>d</b>", ["<br/>", "<p>", "</p>"]),
+        ("[*]a [quote]b[/quote] [left]", ["[*]", "[quote]", "[/quote]"]),
+        ("no apple | one apple |||| {0}a|[2,*]b", [" | ".strip(), "||||", "|"]),
+    ],
+)
+def test_what_is_apart_separates_texts(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end, is_apart in search_placeholders(text) if is_apart] == expected
+
+
+def test_a_plurals_number_is_kept() -> None:
+    text = "{n, plural, one {# of #5, {x, select, other {# '#'}}} other {#}} #"
+    assert [start for start, end, is_apart in search_placeholders(text) if text[start:end] == "#" and not is_apart] == [
+        text.index("# of"),
+        text.index("#5"),
+        text.index("# '"),
+        text.index("#}}"),
+    ]
 
 
 _PARTS = st.sampled_from(
@@ -147,15 +222,16 @@ def test_spans_are_in_order_and_apart(text: str) -> None:
 def test_windows_make_no_difference(text: str, size: int) -> None:
     whole = found(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placeholders, "_WINDOW", size)
+        patch.setattr(search, "_WINDOW", size)
         assert found(text) == whole
 
 
 def test_there_are_not_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placeholders, "MAX_PLACEHOLDERS", 3)
+    monkeypatch.setattr(search, "MAX_PLACEHOLDERS", 3)
     assert found("{} %s {x}") == ["{}", "%s", "{x}"]
-    with pytest.raises(TooMany, match="more than 3 placeholders"):
-        found("{} %s {x} {}")
+    for text in ("{} %s {x} {}", "{n,select,a{}b{}other{}}"):
+        with pytest.raises(TooMany, match="more than 3 placeholders"):
+            found(text)
 
 
 def test_no_search_goes_on_for_long() -> None:
@@ -194,10 +270,50 @@ def test_no_search_goes_on_for_long() -> None:
         ":a",
         "a-",
         "&",
+        "<%",
+        "<?",
+        "<!--",
+        "<1",
+        "<a=",
+        "{{#",
+        "{#",
+        "{a,",
+        "{a:",
+        "{a(",
+        "${{",
+        "$(",
+        "$a",
+        "@",
+        "@:(",
+        " !a",
+        " :a",
+        ":a:`",
+        "%%a",
+        "%1",
+        "%a-",
+        "%<a",
+        "&#1",
+        "[a ",
+        "[a=",
+        "[left]",
+        "[a b=c ",
+        "\\",
+        "\\a[",
+        "\\(",
+        "a\\u0041",
+        "`a",
+        "§",
+        "*|a",
+        "__A",
+        "C:\\",
+        "{a,plural,one{",
+        "{a,choice,1#",
+        "{a,plural,one{}",
+        "{a,select,b{'{",
     ],
 )
 def test_hostile_texts_take_linear_time(unit: str) -> None:
-    text = unit * (100_000 // len(unit))
+    text = unit * (40_000 // len(unit))
     start = time.process_time()
     find_placeholders(text)
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 2

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from service.domain.translation import AlignedSpan, Flag, Term
 from service.text.protected import Protected, find_protected
 from service.text.protection import ProtectedText, protect, replace_aligned
+from service.text.sentences import line_ends
 from service.text.target_writing import Restored
 from service.text.terms import TermIndex
 
@@ -35,9 +36,10 @@ def test_placeholders_and_terms_become_symbols() -> None:
 
 
 def test_equal_placeholders_get_a_symbol_each() -> None:
-    text = protected("%s%s")
-    assert text.text == A + B
-    assert text.restore(B + A).text == "%s%s"
+    text = protected("%s and %s")
+    assert text.text == f"{A} and {B}"
+    restored = text.restore(f"{B} und {A}")
+    assert (restored.text, restored.flags) == ("%s und %s", PLACEHOLDER), "arguments without numbers swapped places"
 
 
 def test_what_does_not_fit_is_not_protected() -> None:
@@ -72,6 +74,40 @@ def test_placeholders_come_back_once_each(translated: str, expected: str, flags:
     restored = protected("Open %s in {app} now.").restore(translated)
     assert (restored.text, restored.flags) == (expected, flags)
     assert [restored.text[start:end] for start, end in restored.places] == ["%s", "{app}"]
+
+
+@pytest.mark.parametrize(
+    ("source", "translated", "expected", "flags"),
+    [
+        ("<b>Open</b> now", f"{A} Offen {B} jetzt", "<b>Offen</b> jetzt", ()),
+        ("Press <b>A</b>.", f"Drück {A} A {B} .", "Drück <b>A</b>.", ()),
+        ("{a}-{b} x", f"{A} - {B} x", "{a}-{b} x", ()),
+        ("%dpx wide", f"{A} px breit", "%dpx breit", ()),
+        ("{a}'s house is", f"das Haus von {A} ist", "das Haus von {a} ist", ()),
+        ("{a}\u00a0km and  {b}", f"{A} km und {B}", "{a}\u00a0km und  {b}", ()),
+        ("Hello, {a}", f"Hallo,{A}", "Hallo, {a}", ()),
+        ("打开{a}吧", f"Open {A} now", "Open {a} now", ()),
+        ("%s by %d", f"{B} von {A}", "%d von %s", PLACEHOLDER),
+        ("%1$s by %2$d", f"{B} von {A}", "%2$d von %1$s", ()),
+        ("{} of {:>3}", f"{B} von {A}", "{:>3} von {}", PLACEHOLDER),
+        ("a <b>{x}</b> <i>c</i>", f"a {A} {C} c {B}", "a <b>{x}</b> <i>c</i>", PLACEHOLDER),
+        ("[b]a[/b] d", f"{B} a {A} d", "[b]a[/b] d", PLACEHOLDER),
+        ("<img src=x> <b>a</b>", f"{B} a {C} {A}", "<b>a</b> <img src=x>", ()),
+    ],
+)
+def test_white_space_and_order_are_those_of_the_source(
+    source: str, translated: str, expected: str, flags: tuple[Flag, ...]
+) -> None:
+    restored = protected(source).restore(translated)
+    assert (restored.text, restored.flags) == (expected, flags)
+
+
+def test_line_ends_stay_in_a_text_that_is_not_split() -> None:
+    text = "One two.\n \r\nThree."
+    result = protect(text, find_protected(text, kept=line_ends(text)), SYMBOLS)
+    assert result is not None
+    assert result.text == f"One two. {A} Three."
+    assert result.restore(f"Eins zwei. {A} Drei.").text == "Eins zwei.\n \r\nDrei."
 
 
 def test_terms_are_flagged_as_terms() -> None:

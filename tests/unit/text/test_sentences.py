@@ -123,6 +123,27 @@ def test_what_is_no_bullet_is_not_cut_off(text: str) -> None:
     assert segments(text) == [text]
 
 
+@pytest.mark.parametrize("mode", SplitSentences)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Name\tAddress\t\tCity", ["Name", "Address", "City"]),
+        ("\tOne.\tTwo \t ", ["One.", "Two"]),
+        ("One <->two<-> three", ["One", "two", "three"]),
+        ("One<->", ["One"]),
+        ("<->\t<->1<->", []),
+    ],
+)
+def test_what_is_apart_separates_segments(text: str, expected: list[str], mode: SplitSentences) -> None:
+    apart = [found.span() for found in re.finditer("<->", text)]
+    assert [piece.text for piece in cut(text, "en", mode, apart, apart) if piece.is_segment] == expected
+
+
+def test_a_tab_that_belongs_to_a_bullet_or_indents_is_no_separator() -> None:
+    assert segments("a)\tOne.\n-\tTwo.") == ["One.", "Two."]
+    assert segments("One\n\ttwo.", mode=NO_NEWLINES) == ["One\n\ttwo."]
+
+
 def test_lines_are_cut_or_joined() -> None:
     text = "A sentence that\ngoes on here.\r\nNext\r\n\r\nNew paragraph\n- item one\n  goes on\n- item two\u2029End"
     lines = ["A sentence that", "goes on here.", "Next", "New paragraph", "item one", "goes on", "item two", "End"]

@@ -52,6 +52,24 @@ def test_terms_are_found(text: str, terms: list[Term], expected: list[tuple[str,
     assert found(text, *terms) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("The Cafe\u0301 is open", "Café", "Cafe\u0301"),
+        ("The Café is open", "cafe\u0301", "Café"),
+        ("a train \u00a0 station, e\u0301", "train\u00a0station", "train \u00a0 station"),
+        ("The king’s  house", "king's house", "king’s  house"),
+        ("The king's house", "king’s\u3000house", "king's house"),
+        ("The software", "soft\u00adware", "software"),
+        ("train\nstation", "train station", None),
+    ],
+)
+def test_forms_of_a_term_are_found_where_they_are(text: str, source: str, expected: str | None) -> None:
+    found = [text[each.start : each.end] for each in find_terms(text, TermIndex([Term(source, "x")]))]
+    assert found == ([] if expected is None else [expected])
+    assert [each.target for each in find_terms(text, TermIndex([Term(source)]))] == found, "kept as it is written"
+
+
 def test_a_requests_terms_go_before_a_glossarys() -> None:
     glossary = TermIndex([Term("dog", "Hund"), Term("cat", "Katze"), Term("hot dog", "Hotdog")])
     request = TermIndex([Term("dog", "Köter")])

@@ -17,12 +17,15 @@ from service.domain.translation import (
     Flag,
     Hypothesis,
     MimeType,
+    OwnPlaceholder,
     SplitSentences,
     Term,
     Translation,
     TranslationRequest,
 )
 from service.engine.sequence import DecodedHypothesis
+from service.text.forms import visible
+from service.text.sentences import line_ends
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.translation.answer_size import AnswerSize
@@ -212,19 +215,19 @@ def test_a_model_that_repeats_gives_every_text_back(
     planned = plan(asked(text, split_sentences=split), limit, symbols)
     assert all(len(segment.source_ids) <= limit for segment in planned.segments)
     translation = translated(planned)
-    assert even(translation.text) == even(text)
+    assert even(translation.text) == even(visible(text).text if translation.segments else text)
     for segment in translation.segments:
-        assert (
-            even(text)[segment.source_start : segment.source_end]
-            == even(translation.text)[segment.target_start : segment.target_end]
+        assert even(visible(text[segment.source_start : segment.source_end]).text) == even(
+            translation.text[segment.target_start : segment.target_end]
         )
-        assert not segment.flags or "\ue000" in text
+        is_guessed = split is SplitSentences.OFF and not symbols and line_ends(text)
+        assert not segment.flags or "\ue000" in text or is_guessed
 
 
 @given(DOCUMENTS)
 @settings(derandomize=True, max_examples=100, deadline=None)
 def test_so_it_does_with_html(plan: Callable[..., PlannedText], text: str) -> None:
-    plain = CONTROLS.sub(" ", text)  # in HTML white space of all kinds is a space
+    plain = visible(CONTROLS.sub(" ", text)).text  # in HTML white space of all kinds is a space
     html = f"<p>{plain}</p><pre>{text}</pre>"
     planned = plan(asked(html, mime_type=MimeType.HTML))
     assert translated(planned).text == html
@@ -242,6 +245,28 @@ def test_placeholders_never_reach_a_model_with_symbols(plan: Callable[..., Plann
     (segment,) = planned.segments
     assert segment.fed == f"Hello {SYMBOLS[0]}, see {SYMBOLS[1]} now."
     assert translated(planned, str.upper).text == "HELLO {{name}}, SEE https://example.org/x NOW."
+
+
+def test_what_is_apart_is_not_read_and_callers_have_placeholders_of_their_own(plan: Callable[..., PlannedText]) -> None:
+    text = "{n, plural, one {# file} other {# JIRA-1}}\\nOne\t{% if x %}two{% endif %}"
+    planned = plan(asked(text, placeholders=(OwnPlaceholder(r"[A-Z]+-\d+"),)))
+    assert [segment.fed for segment in planned.segments if segment.source_ids] == [f"{SYMBOLS[0]} file", "One", "two"]
+    assert translated(planned, str.upper).text == text.replace("file", "FILE").replace("One", "ONE").replace(
+        "two", "TWO"
+    )
+
+
+def test_positions_are_those_of_the_text_with_what_nobody_sees(plan: Callable[..., PlannedText]) -> None:
+    text = "\ufeffsoft\u00adware. \u200bIt is.\u200e"
+    translation = translated(plan(asked(text)))
+    assert translation.text == "software. It is."
+    parts = [text[segment.source_start : segment.source_end] for segment in translation.segments]
+    assert parts == ["soft\u00adware.", "It is."]
+    for link in translation.alignment:
+        assert (
+            visible(text[link.source_start : link.source_end]).text
+            == translation.text[link.target_start : link.target_end]
+        )
 
 
 def test_what_a_model_loses_is_put_back_and_flagged(plan: Callable[..., PlannedText]) -> None:

@@ -154,7 +154,7 @@ async def begin(translator: Any, asked: Any) -> Any:
 
 
 @given(
-    st.lists(st.text("ab c\n", max_size=20), min_size=1, max_size=30),
+    st.lists(st.text("ab c", max_size=20), min_size=1, max_size=30),
     st.randoms(use_true_random=False),
 )
 @settings(derandomize=True, max_examples=100, deadline=None)

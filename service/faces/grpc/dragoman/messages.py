@@ -12,6 +12,7 @@ from service.domain.translation import (
     FinishReason,
     Flag,
     MimeType,
+    OwnPlaceholder,
     Priority,
     SplitSentences,
     StreamEvent,
@@ -167,6 +168,10 @@ def _terms_from_pb(terms: Iterable[pb.Term]) -> tuple[Term, ...]:
     return tuple(map(_term_from_pb, terms))
 
 
+def _placeholders_from_pb(placeholders: Iterable[pb.Placeholder]) -> tuple[OwnPlaceholder, ...]:
+    return tuple(OwnPlaceholder(each.pattern, each.start, each.end) for each in placeholders)
+
+
 def _labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(labels.items()))
 
@@ -222,6 +227,7 @@ _REQUEST_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
     "split_sentences": ("split_sentences", _split_from_pb),
     "target_prefixes": ("target_prefixes", tuple),
     "terms": ("terms", _terms_from_pb),
+    "placeholders": ("placeholders", _placeholders_from_pb),
     "strict": ("is_strict", None),
     "labels": ("labels", _labels_from_pb),
 }

@@ -18,13 +18,14 @@ from service.domain.translation import (
     REQUEST_OPTIONS,
     AlignedSpan,
     DetectedLanguage,
+    OwnPlaceholder,
     Segment,
     Term,
     Translation,
     TranslationRequest,
     TranslationResult,
 )
-from service.faces.counts import MAX_LABELS, MAX_TERMS
+from service.faces.counts import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS
 from service.faces.http.bounded import AtMost, Name, Text, Texts
 from service.models.loaded_model import LoadedModel
 
@@ -73,6 +74,14 @@ class TermMessage(_Message):
     case_sensitive: bool = Field(False, description="Whether upper and lower case differ.")
 
 
+class PlaceholderMessage(_Message):
+    """A kind of placeholder of yours: a pattern, or the marks at its start and end."""
+
+    pattern: Text = Field("", description="A regular expression of RE2.")
+    start: Text = Field("", description="What it begins with, such as [[.")
+    end: Text = Field("", description="What it ends with, such as ]].")
+
+
 def about(name: str) -> str:
     """Return what an option of a request means."""
     return REQUEST_OPTIONS[name].help
@@ -95,6 +104,9 @@ class TranslateRequest(_Message):
     glossary: Name = Field("", description=about("glossary"))
     terms: Annotated[list[TermMessage], AtMost(MAX_TERMS)] = Field(
         [], description="Terms of this call; they take precedence over the glossary's."
+    )
+    placeholders: Annotated[list[PlaceholderMessage], AtMost(MAX_OWN_PLACEHOLDERS)] = Field(
+        [], description="Kept unchanged, besides placeholders of common kinds."
     )
     target_prefixes: Texts = Field([], description="Beginnings of the translations: one for each text, or none.")
     return_alignments: bool = Field(False, description="Return which parts of source and translation correspond.")
@@ -155,6 +167,7 @@ def request_from(body: TranslateRequest, texts: tuple[str, ...], default_deadlin
         deadline_seconds=deadline(body.deadline, default_deadline_seconds),
         target_prefixes=tuple(body.target_prefixes),
         terms=tuple(Term(each.source, each.target, each.case_sensitive) for each in body.terms),
+        placeholders=tuple(OwnPlaceholder(each.pattern, each.start, each.end) for each in body.placeholders),
         return_alignments=body.return_alignments,
         labels=tuple(sorted(body.labels.items())),
         **given,

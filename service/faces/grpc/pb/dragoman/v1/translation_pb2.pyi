@@ -60,7 +60,7 @@ FLAG_UNKNOWN: Flag
 FLAG_EMPTY: Flag
 
 class TranslateRequest(_message.Message):
-    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "mime_type", "split_sentences", "preserve_formatting", "glossary", "terms", "target_prefixes", "return_alignments", "strict", "labels", "priority", "model_version")
+    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "mime_type", "split_sentences", "preserve_formatting", "glossary", "terms", "target_prefixes", "return_alignments", "strict", "labels", "priority", "model_version", "placeholders")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +84,7 @@ class TranslateRequest(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PLACEHOLDERS_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedScalarFieldContainer[str]
     source_language_code: str
     target_language_code: str
@@ -100,7 +101,18 @@ class TranslateRequest(_message.Message):
     labels: _containers.ScalarMap[str, str]
     priority: Priority
     model_version: str
-    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., mime_type: _Optional[str] = ..., split_sentences: _Optional[_Union[SplitSentences, str]] = ..., preserve_formatting: _Optional[bool] = ..., glossary: _Optional[str] = ..., terms: _Optional[_Iterable[_Union[Term, _Mapping]]] = ..., target_prefixes: _Optional[_Iterable[str]] = ..., return_alignments: _Optional[bool] = ..., strict: _Optional[bool] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., model_version: _Optional[str] = ...) -> None: ...
+    placeholders: _containers.RepeatedCompositeFieldContainer[Placeholder]
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., mime_type: _Optional[str] = ..., split_sentences: _Optional[_Union[SplitSentences, str]] = ..., preserve_formatting: _Optional[bool] = ..., glossary: _Optional[str] = ..., terms: _Optional[_Iterable[_Union[Term, _Mapping]]] = ..., target_prefixes: _Optional[_Iterable[str]] = ..., return_alignments: _Optional[bool] = ..., strict: _Optional[bool] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., model_version: _Optional[str] = ..., placeholders: _Optional[_Iterable[_Union[Placeholder, _Mapping]]] = ...) -> None: ...
+
+class Placeholder(_message.Message):
+    __slots__ = ("pattern", "start", "end")
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    pattern: str
+    start: str
+    end: str
+    def __init__(self, pattern: _Optional[str] = ..., start: _Optional[str] = ..., end: _Optional[str] = ...) -> None: ...
 
 class Term(_message.Message):
     __slots__ = ("source", "target", "case_sensitive")

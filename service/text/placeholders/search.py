@@ -1,0 +1,165 @@
+"""The search for placeholders."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from service.domain.checkpoint import checkpoint, paced
+from service.domain.errors import TooMany
+from service.text.placeholders.kinds import KINDS, LONGEST, WORD_KINDS, WORD_SIGNS, Kind, compiled
+from service.text.placeholders.messages import find_messages
+from service.text.placeholders.own import OwnPlaceholders
+from service.text.spans import Span
+
+MAX_PLACEHOLDERS = 65_536  # in a text: each takes a few hundred bytes during translation
+
+_WINDOW = 8_192  # characters searched at once, which holds the interpreter for that time
+
+_SIGNS = "".join(sorted({sign for kind in KINDS for sign in kind.signs} - {"'"}))
+_SIGN = re.compile(rf"[{re.escape(_SIGNS)}]|'(?=[{{}}])")
+_BY_SIGN: dict[str, tuple[re.Pattern[str], tuple[Kind, ...]]] = {
+    sign: (compiled(kinds), kinds)
+    for sign in (*_SIGNS, "'")
+    if (kinds := tuple(kind for kind in KINDS if sign in kind.signs))
+}
+_WORDS = compiled(WORD_KINDS)
+_WORD_SIGN = re.compile("|".join(map(re.escape, WORD_SIGNS)))
+_ANY = re.compile(f"{_SIGN.pattern}|{_WORD_SIGN.pattern}")
+_BRANCHES = re.compile(r",\s*(?:plural|select|selectordinal|choice)\s*,")
+_NOT_NAME = re.compile(r"[^a-z*].*", re.DOTALL)
+_ALONE = frozenset(("*", "br", "hr", "li", "ul", "ol", "tr", "td", "th"))
+_ENDS = re.compile(r"\[/([a-z]{1,20})\]")
+_NUMBERED = re.compile(r"[%$]\d(?!\d)")
+
+
+class Placeholder(NamedTuple):
+    """A placeholder's position; one that `is_apart` is between texts that are translated by themselves."""
+
+    start: int
+    end: int
+    is_apart: bool = False
+
+
+def find_placeholders(text: str) -> list[Span]:
+    """Return the positions of the placeholders that `search_placeholders` finds."""
+    return [Span(start, end) for start, end, _ in paced(search_placeholders(text))]
+
+
+def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[Placeholder]:
+    """Find placeholders of the kinds in `kinds.py`, and a caller's `own`, in a plain text; sorted and disjoint.
+
+    One that contains others, as an address may, counts as one; the caller's own come first. None of the kinds' spans
+    several lines. `$1` and most percentages are none: they are prices, and Turkish writes "%50". Of ICU's messages, the
+    branches are texts, and the rest is apart from them.
+
+    Raises:
+        TooMany: there are more than `MAX_PLACEHOLDERS`.
+    """
+    taken: Sequence[tuple[int, int, bool]] = list(find_messages(text)) if _BRANCHES.search(text) else ()
+    if own is not None:
+        taken = _beside(own.find(text), taken)
+    if not taken and _ANY.search(text) is None:
+        return []
+    reading = _Reading(text)
+    for start, end, is_apart in paced(taken):
+        reading.keep(Placeholder(start, end, is_apart))
+    reading.read(len(text))
+    return reading.found
+
+
+def _beside(own: Sequence[Span], messages: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+    """Return all of `own`, and the messages' parts that overlap none of them."""
+    if not own:
+        return list(messages)
+    taken: list[tuple[int, int, bool]] = [(*span, False) for span in own]
+    index = 0
+    for part in messages:
+        while index < len(own) and own[index].end <= part[0]:
+            index += 1
+        if index == len(own) or own[index].start >= part[1]:
+            taken.append(part)
+    return sorted(taken)
+
+
+class _Reading:
+    """The search through a text: what was `found` before the position `at`."""
+
+    def __init__(self, text: str) -> None:
+        self.at = 0
+        self.found: list[Placeholder] = []
+        self._text = text
+        self._has_words = _WORD_SIGN.search(text) is not None
+        self._names: frozenset[str] | None = None
+        self._numbered: frozenset[str] | None = None
+
+    def read(self, end: int) -> None:
+        """Find those before `end`, which none crosses.
+
+        Raises:
+            TooMany: there are too many.
+        """
+        while self.at < end:
+            checkpoint()
+            self._read(min(end, self.at + _WINDOW), end)
+            self._check()
+
+    def keep(self, found: Placeholder) -> None:
+        """Add one that is known, which begins at `at` or later.
+
+        Raises:
+            TooMany: there are too many.
+        """
+        self.read(found.start)
+        self.found.append(found)
+        self.at = found.end
+        self._check()
+
+    def _check(self) -> None:
+        if len(self.found) > MAX_PLACEHOLDERS:
+            raise TooMany(
+                "a text has more than {most} placeholders, tags or addresses",
+                "texts",
+                most=MAX_PLACEHOLDERS,
+                advice="send several calls",
+            )
+
+    def _read(self, stop: int, end: int) -> None:
+        """Find those that begin before `stop`; they may extend to `end`."""
+        text, at, found = self._text, self.at, self.found
+        word_start, word_end = (-1 if self._has_words else stop), stop
+        while at < stop:
+            if word_start < at:
+                word = _WORDS.search(text, at, min(end, stop + LONGEST))
+                word_start, word_end = word.span() if word else (stop, stop)
+            sign = _SIGN.search(text, at, stop)
+            place = sign.start() if sign else stop
+            if word_start <= place:
+                at = stop
+                if word_start < stop:
+                    found.append(Placeholder(word_start, word_end))
+                    at = word_end
+            elif sign is None:
+                at = stop
+            else:
+                pattern, kinds = _BY_SIGN[sign[0]]
+                match = pattern.match(text, place, min(end, place + LONGEST))
+                at = place + 1
+                if match is not None:
+                    kind = kinds[(match.lastindex or 0) - 1]
+                    if not kind.is_paired or self._is_paired(match[0]):
+                        at = match.end()
+                        found.append(Placeholder(place, at, kind.is_apart))
+        self.at = at
+
+    def _is_paired(self, found: str) -> bool:
+        """Return whether the text has the other part of a pair."""
+        if found[0] in "%$":
+            if self._numbered is None:
+                self._numbered = frozenset(_NUMBERED.findall(self._text))
+            return "%1" in self._numbered if found[0] == "%" else {"$1", "$2"} <= self._numbered
+        name = _NOT_NAME.sub("", found.strip("[]/"))
+        if name in _ALONE or found[1] == "/" or "=" in found:
+            return True
+        if self._names is None:
+            self._names = frozenset(_ENDS.findall(self._text))
+        return name in self._names
