@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
 from service.domain.translation import Flag
+from service.text.identifiers import find_identifiers
 from service.text.placeholders import find_placeholders
 from service.text.spans import Span
 from service.text.terms import TermIndex, find_terms
@@ -44,23 +45,29 @@ def _unknown(text: str, start: int, end: int) -> list[Protected]:
     return [Protected(start, end, text[start:end], Flag.UNKNOWN)] if text[start:end].strip() else []
 
 
-def find_protected(text: str, *indexes: TermIndex, kept: Sequence[Span] = ()) -> list[Protected]:
+def find_protected(
+    text: str, *indexes: TermIndex, kept: Sequence[Span] = (), with_identifiers: bool = False
+) -> list[Protected]:
     """Find a source's placeholders and terms, sorted and disjoint; a term within a placeholder does not count.
 
-    `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
+    `with_identifiers` finds these, too, outside of the others. `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
     """
     found = _verbatim(text, find_placeholders(text))
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
-        found = _beside(found, terms)
-    return _beside(_verbatim(text, kept), found) if kept else found
+        found = beside(found, terms)
+    if kept:
+        found = beside(_verbatim(text, kept), found)
+    if with_identifiers and (identifiers := find_identifiers(text)):
+        found = beside(found, _verbatim(text, identifiers, Flag.NUMBERS))
+    return found
 
 
-def _verbatim(text: str, spans: Iterable[Span]) -> list[Protected]:
-    return [Protected(*span, text[span.start : span.end], Flag.PLACEHOLDER) for span in paced(spans)]
+def _verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:
+    return [Protected(*span, text[span.start : span.end], flag) for span in paced(spans)]
 
 
-def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
+def beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
     """Return all of `first`, and those of `others` that overlap none of them; both are sorted and disjoint."""
     spans = list(first)
     ends = [span.end for span in first]
@@ -83,7 +90,7 @@ def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Prote
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
 
 
-def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+def has_lettersbeside(text: str, spans: Sequence[Protected]) -> bool:
     """Return whether a text has anything to translate: a letter outside the spans."""
     done = 0
     for span in spans:

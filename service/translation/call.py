@@ -1,5 +1,6 @@
 """One request for one model and language pair, from its texts to its translations. Nothing here blocks."""
 
+import copy
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -8,12 +9,15 @@ from dataclasses import replace
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import current_call
+from service.domain.checkpoint import paced
 from service.domain.options import DecodingOptions
-from service.domain.translation import CallLimits, Translation, TranslationRequest
+from service.domain.translation import CallLimits, Flag, Translation, TranslationRequest
 from service.engine.search.seeds import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel
+from service.text.languages import language_of
 from service.text.markup import HtmlDocument
+from service.text.numbers import Languages, compare, find_numbers
 from service.text.terms import TermIndex
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
@@ -72,6 +76,7 @@ class TranslationCall:
             preserves_formatting=request.preserve_formatting,
             tells_scores=self.options.return_scores,
             size=AnswerSize(limits.max_answer_characters),
+            languages=Languages(language_of(pair.source_language_code), language_of(pair.target_language_code)),
         )
 
     @property
@@ -119,6 +124,7 @@ class TranslationCall:
             terms,
             model.unknown,
             self._documents,
+            checks_numbers=self.options.check_numbers,
         )
 
     def key(self, number: int) -> CacheKey:
@@ -151,6 +157,28 @@ class TranslationCall:
             [self._aligned[number] for number in decoded],
         )
         return dict(zip(decoded, candidates, strict=True))
+
+    def with_numbers(self, candidates: Mapping[int, Candidates]) -> "tuple[TranslationCall, list[int]] | None":
+        """Return a call for the segments whose best candidate has wrong numbers, which are protected in it, and the
+        numbers of these segments here; `None` if there are none.
+        """
+        assert self._planner is not None, "the call has been planned"
+        languages = self._restorer.languages
+        segments: dict[int, PlannedSegment] = {}
+        for number, (best, *_) in paced(candidates.items()):
+            segment = self.segments[number]
+            if segment.has_numbers and Flag.NUMBERS in best.flags:
+                lost = compare(segment.text, best.text, languages).lost or find_numbers(segment.text)
+                changed = self._planner.with_numbers(segment, lost, languages)
+                if changed is not None:
+                    segments[number] = changed
+        if not segments:
+            return None
+        call = copy.copy(self)
+        call.segments = list(segments.values())
+        call._aligned = [self._aligned[number] for number in segments]
+        call._restorer = replace(self._restorer, size=AnswerSize(self._limits.max_answer_characters))
+        return call, list(segments)
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
         """Return the answer to the text of that index; `candidates` are by segment number.

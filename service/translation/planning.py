@@ -9,10 +9,12 @@ from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
-from service.domain.translation import MimeType, SplitSentences, TranslationRequest
+from service.domain.translation import Flag, MimeType, SplitSentences, TranslationRequest
+from service.text.identifiers import find_identifiers, may_carry
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.protected import Protected, beside_protected, bounds, find_protected, has_letters_beside, spans_within
+from service.text.numbers import Languages, Number, has_digits, localized
+from service.text.protected import Protected, beside, beside_protected, bounds, find_protected, has_letters_beside, spans_within
 from service.text.protection import ProtectedText, protect
 from service.text.sentences import AS_SPACES, is_simple_sentence, pieces
 from service.text.terms import TermIndex
@@ -41,12 +43,14 @@ class Planner:
         terms: Sequence[TermIndex] = (),
         unknown: UnknownCharacters | None = None,
         documents: Sequence[HtmlDocument] = (),
+        *,
+        checks_numbers: bool = False,
     ) -> None:
         """Allow at most `max_segments` in all texts; `size` counts the part of the answer that is already known.
 
         `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds the
         characters unknown to the tokenizer; share one between planners. `documents` are the parsed texts, if they have
-        been parsed already.
+        been parsed already. With `checks_numbers`, identifiers are protected and segments with numbers marked.
         """
         self._request = request
         self._manifest = manifest
@@ -59,6 +63,7 @@ class Planner:
         limit = manifest.limits.max_source_tokens
         self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
         self._documents = documents
+        self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
 
     def plan(self, index: int) -> PlannedText:
@@ -91,10 +96,23 @@ class Planner:
         segment = self._simple(text)
         if segment is not None:
             return PlannedText(text, (PlannedPassage(text, (self._count(segment),)),))
-        passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
+        spans = find_protected(text, *self._terms, with_identifiers=self._checks_numbers and may_carry(text))
+        passage = self._passage(text, spans, request.split_sentences, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
+
+    def with_numbers(self, segment: PlannedSegment, numbers: Sequence[Number], languages: Languages) -> PlannedSegment | None:
+        """Return a planned segment with these of its numbers protected, too; `None` if it can't be read in that way."""
+        added = [Protected(each.start, each.end, localized(each.text, languages), Flag.NUMBERS) for each in numbers]
+        spans = beside(segment.spans, added)
+        if not has_letters_beside(segment.text, spans):
+            return None
+        changed = self._segment(segment.text, segment.start, spans)
+        is_readable = 0 < len(changed.source_ids) <= self._manifest.limits.max_source_tokens
+        if not is_readable or (changed.protected is None and segment.protected is not None):
+            return None
+        return replace(changed, output_prefix_ids=segment.output_prefix_ids, has_numbers=True)
 
     def _simple(self, text: str) -> PlannedSegment | None:
         """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
@@ -102,17 +120,21 @@ class Planner:
         request = self._request
         if len(text) > MAX_SIMPLE_CHARACTERS or self._terms or request.target_prefixes or not is_simple_sentence(text):
             return None
+        if self._checks_numbers and may_carry(text) and find_identifiers(text):
+            return None
         source_ids = whole_source_ids(text, self._tokenizer, self._unknown, self._manifest, self._pair)
         if source_ids is None:
             return None
-        return PlannedSegment(0, text, text, source_ids)
+        return PlannedSegment(0, text, text, source_ids, has_numbers=self._has_numbers(text))
 
     def _block(self, block: Block, index: int) -> PlannedPassage:
         """Return the passage of an HTML block, in which a line end counts as a space."""
         split = self._request.split_sentences
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
         self._size.add(len(block.text))
-        spans = find_protected(block.text, *self._terms, kept=block.protected)
+        spans = find_protected(
+            block.text, *self._terms, kept=block.protected, with_identifiers=self._checks_numbers and may_carry(block.text)
+        )
         return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
 
     def _passage(self, text: str, spans: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
@@ -218,12 +240,16 @@ class Planner:
                 protected, fed = self._fed(text, spans)
                 fed = self._unknown.plain(fed)
             pieces = self._tokenizer.encode(fed)
-        return PlannedSegment(start, text, fed, self._source_ids(pieces), tuple(spans), protected)
+        source_ids, has_numbers = self._source_ids(pieces), self._has_numbers(fed)
+        return PlannedSegment(start, text, fed, source_ids, tuple(spans), protected, has_numbers=has_numbers)
 
     def _fed(self, text: str, spans: Sequence[Protected]) -> tuple[ProtectedText | None, str]:
         """Return the text with symbols, if there are enough of them, and what the model reads."""
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
         return protected, (text if protected is None else protected.text).translate(AS_SPACES)
+
+    def _has_numbers(self, fed: str) -> bool:
+        return self._checks_numbers and has_digits(fed)
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """Return the passage with the caller's prefix at the start of its first segment's translation."""

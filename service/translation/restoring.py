@@ -10,12 +10,14 @@ from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
+from service.text.numbers import Languages
 from service.text.protected import bounds, has_letters_beside
 from service.text.protection import replace_aligned
 from service.text.spans import Span
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation.answer_size import AnswerSize
+from service.translation.correcting import correct
 from service.translation.planned import PlannedSegment
 
 Alignment = tuple[AlignedSpan, ...]
@@ -34,6 +36,7 @@ class Restorer:
     preserves_formatting: bool
     tells_scores: bool
     size: AnswerSize
+    languages: Languages
 
     def restore(
         self,
@@ -112,6 +115,10 @@ class Restorer:
                 restored = replace_aligned(segment.text, segment.spans, text, alignment)
             text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
             places = restored.places
+        if segment.has_numbers:
+            text, places, alignment, is_right = correct(segment, text, places, alignment, self.languages)
+            if not is_right and Flag.NUMBERS not in flags:
+                flags = (*flags, Flag.NUMBERS)
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
             alignment = _clipped(alignment, len(text))

@@ -1,0 +1,74 @@
+"""Identifiers in plain texts: names, addresses and codes of machines, which a translation must keep as they are."""
+
+import re
+
+from service.domain.checkpoint import checkpoint
+from service.text.spans import Span
+
+_WINDOW = 8_192  # searched at once, which holds the interpreter for that time
+_LONGEST = 256  # a longer identifier is cut: words that long are no names
+
+_FILES = (
+    "7z|apk|avi|avif|bak|bat|bin|bmp|bz2|c|cc|cfg|class|cmd|conf|cpp|crt|cs|css|csv|dart|db|deb|dll|dmg|docm|docx?|ebook|eml"
+    "|env|epub|exe|flac|gif|go|gz|heic|hpp|html?|ico|img|ini|ipynb|iso|jar|java|jpe?g|js|json|jsonl|jsx|key|kt|lock|log"
+    "|lua|md|mdx|mjs|mkv|mobi|mov|mp3|mp4|mpe?g|msi|odp|ods|odt|ogg|onnx|otf|parquet|patch|pdf|pem|php|pkl|plist|png|po|pot"
+    "|pptx?|properties|ps1|psd|py|rar|rb|rpm|rs|rst|rtf|scss|sh|so|sql|sqlite3?|srt|svg|swift|tar|tex|tgz|tiff?|tmp|toml"
+    "|ts|tsv|tsx|ttf|txt|vtt|vue|war|wasm|wav|webm|webp|whl|xlf|xliff|xlsm|xlsx?|xml|xz|ya?ml|zip|zst"
+)
+_PART = r"[\w.+@~-]{1,100}"  # of a path
+
+# In order of precedence: of several at the same position, the longest come first. All repetitions are bounded, so that
+# any text takes linear time. A match is neither preceded nor followed by a letter, a digit or an underscore.
+_KINDS = (
+    # Addresses of machines and checksums
+    r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}",  # UUID (RFC 9562)
+    r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}",  # MAC
+    r"(?=[0-9A-Fa-f]{0,4}:(?:[0-9A-Fa-f]{0,4}:){1,7})(?=[^ ]{0,30}::|(?:[0-9A-Fa-f]{1,4}:){7})"
+    r"(?:[0-9A-Fa-f]{1,4}|:)[0-9A-Fa-f:]{1,40}[0-9A-Fa-f](?:%\w{1,15})?(?:/\d{1,3})?",  # IPv6 (RFC 4291)
+    r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2}|:\d{1,5})?",  # IPv4, a network, an address with a port
+    r"0x[0-9A-Fa-f]{1,64}",
+    r"(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,128}",  # a checksum, a commit
+    # Paths and files
+    rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_PART}(?:\\{_PART}){{0,20}}\\?)?",  # C:\x, \\server\share
+    rf"(?:~|\.{{1,2}})?/(?:{_PART}/){{0,20}}{_PART}(?<![.-])/?",  # /etc/passwd, ./x, ~/x/
+    rf"(?:{_PART}/){{1,20}}[\w+@~-]{{0,60}}\.[a-z0-9]{{1,5}}",  # src/main.c
+    rf"[\w+-][\w.+-]{{0,99}}\.(?:{_FILES})",
+    # Names of programmers
+    r"[@#]?\w{0,60}[^\W_]_[^\W_]\w{0,60}(?:(?:\.|::|->)\w{1,60}){0,8}(?:\(\))?",  # user_name
+    r"_{1,2}[A-Za-z]\w{1,60}",
+    r"[A-Za-z_]\w{0,60}(?:::[A-Za-z_]\w{0,60}){1,8}(?:\(\))?",  # std::vector
+    r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){0,8}\(\)",  # print()
+    r"[a-z_]\w{1,60}(?:\.[a-z_]\w{1,60}){1,8}",  # os.path, example.com
+    r"[A-Z]\w{1,60}(?:\.[A-Z]\w{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
+    r"[a-z]{2,30}[A-Z][A-Za-z0-9]{0,60}(?:\.\w{1,60}){0,8}(?:\(\))?",  # getElementById; iPhone may be inflected
+    r"--[a-z][\w-]{1,60}",
+    r"[@#](?=\w{0,60}[^\W\d])\w{2,60}",  # handles and hashtags
+    # Codes
+    r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",  # IBAN (ISO 13616)
+    r"[A-Z]{1,10}(?:[-/][A-Z0-9]{1,12}){0,3}[-/](?=[A-Z0-9-]{0,30}\d[A-Z-]{0,8}\d[A-Z-]{0,8}\d)[A-Z0-9]{1,20}(?:-[A-Z0-9]{1,20}){0,4}",
+    r"[A-Z]{1,10}\d{3,20}[A-Z]{0,5}\d{0,10}",  # ISO9001
+)
+_IDENTIFIER = re.compile("|".join(rf"(?<!\w)(?:{kind})(?!\w)" for kind in _KINDS))
+
+# One of these is in every identifier: most sentences have none, and need no further search.
+_SIGN = re.compile(r"[\d_/\\@#]|[a-z](?=[A-Z])|\.(?=[^\W\d_])|::|\(\)|--")
+
+
+def may_carry(text: str) -> bool:
+    """Return whether a text may have digits or an identifier: a check of a microsecond."""
+    return _SIGN.search(text) is not None
+
+
+def find_identifiers(text: str) -> list[Span]:
+    """Find what must be kept as it is; sorted and disjoint, none across several lines, in linear time."""
+    spans: list[Span] = []
+    position = 0
+    while position < len(text):
+        checkpoint()
+        end = position + _WINDOW
+        for found in _IDENTIFIER.finditer(text, position, end + _LONGEST):
+            if found.start() >= end:  # left to the next window, which may see more of it
+                break
+            spans.append(Span(*found.span()))
+        position = max(end, spans[-1].end if spans else 0)
+    return spans

@@ -1,0 +1,67 @@
+"""Correction of numbers that a model changed: those of the source are written where the wrong ones are."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from service.domain.translation import AlignedSpan, Flag, Hypothesis
+from service.text.numbers import Comparison, Languages, compare, in_place_of, masked, substitutes
+from service.text.protected import bounds
+from service.text.spans import Edit, Offsets, Span
+from service.translation.planned import PlannedSegment
+
+
+class Corrected(NamedTuple):
+    """A translation with its numbers corrected as far as possible, and its protected parts and alignment there."""
+
+    text: str
+    places: Sequence[Span]
+    alignment: tuple[AlignedSpan, ...]
+    is_right: bool
+
+
+def correct(
+    segment: PlannedSegment,
+    text: str,
+    places: Sequence[Span],
+    alignment: tuple[AlignedSpan, ...],
+    languages: Languages,
+) -> Corrected:
+    """Write the source's numbers in place of what obviously stands for them; `places` are those of protected parts."""
+    found = differences(segment, text, places, languages)
+    if found == Comparison():
+        return Corrected(text, places, alignment, is_right=True)
+    edits: list[Edit] = []
+    parts: list[str] = []
+    done = length = 0
+    for number, (start, end) in substitutes(found, masked(text, sorted(places))):
+        right = in_place_of(number, text[start:end], languages)
+        parts += (text[done:start], right)
+        length += start - done
+        edits.append(Edit(start, end, length, length + len(right)))
+        length += len(right)
+        done = end
+    corrected = "".join((*parts, text[done:]))
+    moved = Offsets(edits)
+    new_places = [moved.span(*place) for place in places]
+    if not edits or differences(segment, corrected, new_places, languages) != Comparison():
+        return Corrected(text, places, alignment, is_right=False)
+    links = (
+        AlignedSpan(link.source_start, link.source_end, *moved.span(link.target_start, link.target_end))
+        for link in alignment
+    )
+    return Corrected(corrected, new_places, tuple(links), is_right=True)
+
+
+def differences(segment: PlannedSegment, text: str, places: Sequence[Span], languages: Languages) -> Comparison:
+    """Compare the numbers of a segment and its translation outside of protected parts and their `places`."""
+    found = compare(masked(segment.text, bounds(segment.spans)), masked(text, sorted(places)), languages)
+    return found._replace(extra=()) if segment.output_prefix_ids else found  # the caller's prefix may have any
+
+
+def is_better(new: Hypothesis, old: Hypothesis) -> bool:
+    """Return whether a translation with protected numbers is better than one that changed them."""
+    return _shortcomings(new) <= _shortcomings(old)
+
+
+def _shortcomings(hypothesis: Hypothesis) -> tuple[bool, int]:
+    return Flag.NUMBERS in hypothesis.flags, len(hypothesis.flags)
