@@ -90,7 +90,7 @@ def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Prote
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
 
 
-def has_lettersbeside(text: str, spans: Sequence[Protected]) -> bool:
+def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
     """Return whether a text has anything to translate: a letter outside the spans."""
     done = 0
     for span in spans:
