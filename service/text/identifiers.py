@@ -51,12 +51,14 @@ _KINDS = (
     r"[a-z_]\w{1,60}(?:\.[a-z_]\w{1,60}){1,8}",  # os.path, example.com
     r"[A-Z]\w{1,60}(?:\.[A-Z]\w{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
     r"[a-z]{2,30}[A-Z][A-Za-z0-9]{0,60}(?:\.\w{1,60}){0,8}(?:\(\))?",  # getElementById; iPhone may be inflected
+    r"[A-Z]\w{0,60}[a-z][A-Z]\w{0,60}(?:(?:\.\w{1,60}){1,8}(?:\(\))?|\(\))",  # MyClass.method
     r"--[a-z][\w-]{1,60}",
     r"[@#](?=\w{0,60}[^\W\d])\w{2,60}",  # handles and hashtags
     # Codes
     r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",  # IBAN (ISO 13616)
     r"[A-Z]{1,10}(?:[-/][A-Z0-9]{1,12}){0,3}[-/](?=[A-Z0-9-]{0,30}\d[A-Z-]{0,8}\d[A-Z-]{0,8}\d)[A-Z0-9]{1,20}(?:-[A-Z0-9]{1,20}){0,4}",
     r"[A-Z]{1,10}\d{3,20}[A-Z]{0,5}\d{0,10}",  # ISO9001
+    r"[A-Z]{2,10}-\d{1,20}",  # UTF-8
 )
 _IDENTIFIER = re.compile("|".join(rf"(?<!\w)(?:{kind})(?!\w)" for kind in _KINDS))
 

@@ -15,8 +15,13 @@ from service.text.spans import Span
 _SPACES = " \u00a0\u2009\u202f"
 # A number with its separators; thousands may be separated by spaces. Other signs, as in ranges, separate numbers.
 _NUMBER = re.compile(
-    rf"(?<!\d)(?<!\d[.,:/])\d{{1,3}}(?:[{_SPACES}]\d{{3}})++(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/’'٫٬]\d+)*"
+    rf"(?:(?<![^\s(\[{{,;:=\0])(?<!\d[ ,;:])[-−])?"
+    rf"(?:(?<!\d)(?<!\d[.,:/])\d{{1,3}}(?:[{_SPACES}]\d{{3}})++(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/’'٫٬]\d+)*)"
 )
+_MINUS = re.compile(
+    r"(?:[-−–]|(?<!\w)(?:minus|moins|menos?|минус|мінус|eksi|माइनस|ऋणात्मक))\s?\Z|(?:[负負]|零下|マイナス|영하)\s?\Z", re.IGNORECASE
+)
+_BEFORE = 12  # characters in which a word for a minus may be
 _DIGITS = re.compile(r"\d+")
 _MASK = "\0"
 
@@ -44,12 +49,17 @@ _SEPARATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in a text; `parts` are its digits between separators, in ASCII."""
+    """A number in a text, with its minus; `parts` are its digits between separators, in ASCII."""
 
     start: int
     end: int
     text: str
     parts: tuple[str, ...]
+
+    @property
+    def is_negative(self) -> bool:
+        """Return whether it has a minus."""
+        return not self.text[0].isdecimal()
 
 
 class Comparison(NamedTuple):
@@ -91,7 +101,7 @@ def find_numbers(text: str) -> list[Number]:
 def compare(source: str, translation: str, languages: Languages) -> Comparison:
     """Compare the numbers of a source and its translation, in linear time.
 
-    A number survives with any separators, thousands separated or not; a small one also as a word or in Roman numerals,
+    A number survives with its minus and any separators, thousands separated or not; a small one also as a word or in Roman numerals,
     a month by its name, an hour on either clock. Digits are in excess if neither a number nor a word of the source
     explains them.
     """
@@ -101,16 +111,26 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
         for form in _forms(runs[at]):
             by_form[form].append(at)
     is_free = [True] * len(runs)
-    missing = [number for number in find_numbers(source) if not _take(_forms(number), by_form, is_free)]
-    missing = [number for number in missing if not _take(_further_forms(number, source, languages), by_form, is_free)]
-    if not missing and not any(is_free):
+    missing = []
+    unsigned = []  # numbers that have lost their minus, and what is left of them
+    for number in paced(find_numbers(source)):
+        at = _taken(_forms(number), by_form, is_free)
+        if at is None:
+            at = _taken(_further_forms(number, source, languages), by_form, is_free)
+        if at is None:
+            missing.append(number)
+        elif number.is_negative and not _has_minus(translation, runs[at]):
+            unsigned.append((number, Span(runs[at].start, runs[at].end)))
+    if not missing and not unsigned and not any(is_free):
         return Comparison()
     parts = _Parts(run for run, free in zip(runs, is_free, strict=True) if free)
     lost = [number for number in paced(missing) if not parts.take(number, translation, languages.target)]
     extra = [place for place, digits in paced(parts.left()) if not _is_word(digits, source, languages.source)]
     if not lost:
         extra = [each for each in extra if not _is_spelt(translation[each.start : each.end], source, languages.source)]
-    return Comparison(tuple(lost), tuple(extra))
+    return Comparison(
+        (*lost, *(number for number, _ in unsigned)), tuple(sorted([*extra, *(place for _, place in unsigned)]))
+    )
 
 
 def substitutes(comparison: Comparison, translation: str) -> list[tuple[Number, Span]]:
@@ -125,9 +145,9 @@ def substitutes(comparison: Comparison, translation: str) -> list[tuple[Number, 
 
 def in_place_of(number: Number, wrong: str, languages: Languages) -> str:
     """Return how a number is written in place of a wrong one: with the same separators, if there are as many."""
-    digits, separators = _DIGITS.findall(number.text), _DIGITS.split(wrong)[1:-1]
+    sign, digits, separators = number.text[: number.is_negative], number.parts, _DIGITS.split(wrong)[1:-1]
     if 1 < len(digits) == len(separators) + 1 and not any(map(str.isspace, separators)):
-        return "".join(each for pair in zip(digits, (*separators, ""), strict=True) for each in pair)
+        return sign + "".join(each for pair in zip(digits, (*separators, ""), strict=True) for each in pair)
     return localized(number.text, languages)
 
 
@@ -137,7 +157,7 @@ def localized(number: str, languages: Languages) -> str:
     if read is None or wanted is None:
         return number
     groups, fraction = map(re.escape, read)
-    if not re.fullmatch(rf"\d{{1,3}}(?:{groups}\d{{3}})+(?:{fraction}\d+)?", number):
+    if not re.fullmatch(rf"[-−]?\d{{1,3}}(?:{groups}\d{{3}})+(?:{fraction}\d+)?", number):
         return number
     return number.translate(str.maketrans(read, wanted))
 
@@ -176,15 +196,19 @@ def _further_forms(number: Number, source: str, languages: Languages) -> set[_Fo
     return forms
 
 
-def _take(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> bool:
-    """Take the first number that has one of these forms, if there is one."""
+def _has_minus(text: str, number: Number) -> bool:
+    return number.is_negative or _MINUS.search(text, max(0, number.start - _BEFORE), number.start) is not None
+
+
+def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:
+    """Take the first number that has one of these forms, and return its index; `None` if there is none."""
     for form in sorted(accepted, key=len, reverse=True):
         while found := by_form.get(form):
             at = found.pop()
             if is_free[at]:
                 is_free[at] = False
-                return True
-    return False
+                return at
+    return None
 
 
 class _Parts:

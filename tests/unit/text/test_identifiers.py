@@ -26,6 +26,11 @@ FOUND = [
     ("to DE89 3704 0044 0532 0130 00 please", ["DE89 3704 0044 0532 0130 00"]),
     ("@anna likes #berlin", ["@anna", "#berlin"]),
     ("Use --no-cache here", ["--no-cache"]),
+    ("UTF-8 and MyClass.method", ["UTF-8", "MyClass.method"]),
+    ("On 2026-12-24 at 2026-12-24T10:00:00Z", ["2026-12-24", "2026-12-24T10:00:00Z"]),
+    ("version 2.5, v1.2, 12.5.3, 1.2.3-rc1, 0.5.10.", ["2.5", "v1.2", "12.5.3", "1.2.3-rc1", "0.5.10"]),
+    ("Call +49 30 1234567, (030) 123-4567 or 030 1234567.", ["+49 30 1234567", "(030) 123-4567", "030 1234567"]),
+    ("Call 555-1234, +1 (276) 387-8516, 0171/1234567", ["555-1234", "+1 (276) 387-8516", "0171/1234567"]),
 ]
 
 WORDS = [
@@ -33,10 +38,10 @@ WORDS = [
     "e.g. this, i.e. that, U.S.A., z.B. so, at 3 p.m.",
     "It is the end.The next one.Begins.",
     "iPhone, YouTube, McDonald's, GmbH, eBay",
-    "COVID-19, F-16, A4, H2O, B2B, MP3, 4th, 1990s, 500km, 3D",
+    "F-16, A4, H2O, B2B, MP3, 4th, 1990s, 500km, 3D",
     "at 10:30:15 or 10:30, 100 % of #1, C#, C++",
     "well-known -- as ever - words",
-    "About 10,000 or 1.5 or $5 or 2017-18",
+    "About 10,000 or 1.5 or $5 or 2017-18 or 1.234.567 or 24.12.2026 or 10 000",
 ]
 
 
