@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
-from service.text.number_words import is_written, names_month, spells_numbers
+from service.text.number_words import is_written, names_month, spells_numbers, tells_hour
 from service.text.spans import Span
 
 _SPACES = " \u00a0\u2009\u202f"
@@ -19,7 +19,8 @@ _NUMBER = re.compile(
     rf"(?:(?<!\d)(?<!\d[.,:/])\d{{1,3}}(?:[{_SPACES}]\d{{3}})++(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/’'٫٬]\d+)*)"
 )
 _MINUS = re.compile(
-    r"(?:[-−–]|(?<!\w)(?:minus|moins|menos?|минус|мінус|eksi|माइनस|ऋणात्मक))\s?\Z|(?:[负負]|零下|マイナス|영하)\s?\Z", re.IGNORECASE
+    r"(?:[-−–]|(?<!\w)(?:minus|moins|menos?|минус|мінус|eksi|माइनस|ऋणात्मक))\s?\Z|(?:[负負]|零下|マイナス|영하)\s?\Z",
+    re.IGNORECASE,
 )
 _BEFORE = 12  # characters in which a word for a minus may be
 _DIGITS = re.compile(r"\d+")
@@ -27,7 +28,10 @@ _MASK = "\0"
 
 # Words for powers of ten, and the languages that have others: 2.5 million are 25 lakh, 100 million 1亿.
 _SCALE = re.compile(r"\s?(?:[bmt]n\b|hundred|thousand|[bm]illi|trilli|tausend|mrd|mio|lakh|crore)", re.IGNORECASE)
-_OTHER_SCALES = frozenset(("bn", "gu", "hi", "ja", "kn", "ko", "ml", "mr", "my", "ne", "pa", "ta", "te", "th", "ur", "zh"))
+_OTHER_SCALES = frozenset(
+    ["bn", "gu", "hi", "ja", "kn", "ko", "ml", "mr", "my", "ne", "pa", "ta", "te", "th", "ur", "zh"]
+)
+
 _HALF_OF_DAY = re.compile(
     r"\d\s?[ap]\.?m\b|\b(?:o.clock|afternoon|evening|tonight|night|morning|noon)\b", re.IGNORECASE
 )
@@ -101,15 +105,15 @@ def find_numbers(text: str) -> list[Number]:
 def compare(source: str, translation: str, languages: Languages) -> Comparison:
     """Compare the numbers of a source and its translation, in linear time.
 
-    A number survives with its minus and any separators, thousands separated or not; a small one also as a word or in Roman numerals,
-    a month by its name, an hour on either clock. Digits are in excess if neither a number nor a word of the source
-    explains them.
+    A number survives with its minus and any separators, thousands separated or not; a small one also as a word or in
+    Roman numerals, a month by its name, an hour on either clock. Digits are in excess if neither a number nor a word of
+    the source explains them.
     """
     runs = find_numbers(translation)
     by_form: dict[_Form, list[int]] = defaultdict(list)
-    for at in range(len(runs) - 1, -1, -1):  # lists are emptied from their ends: first come, first served
-        for form in _forms(runs[at]):
-            by_form[form].append(at)
+    for index in reversed(range(len(runs))):  # lists are emptied from their ends: first come, first served
+        for form in _forms(runs[index]):
+            by_form[form].append(index)
     is_free = [True] * len(runs)
     missing = []
     unsigned = []  # numbers that have lost their minus, and what is left of them
@@ -223,6 +227,9 @@ class _Parts:
     def take(self, number: Number, translation: str, language: str) -> bool:
         """Take the parts of a number, which may be apart or in words; return false if one is missing."""
         is_whole = len(number.parts) == 1
+        hour = number.parts[0]
+        if ":" in number.text and len(hour) <= 2 and tells_hour(int(hour), translation, language):
+            return True
         if not is_whole and not _is_divisible(number):
             return False
         taken = []
@@ -231,7 +238,9 @@ class _Parts:
             found = next((form for form in forms if self._places.get(form)), None)
             if found is not None:
                 taken.append((found, self._places[found].pop(0)))
-            elif not (_is_word(digits, translation, language) if is_whole else _is_month(digits, translation, language)):
+            elif not (
+                _is_word(digits, translation, language) if is_whole else _is_month(digits, translation, language)
+            ):
                 for form, place in taken:
                     self._places[form].insert(0, place)
                 return False
@@ -249,7 +258,7 @@ def _is_divisible(number: Number) -> bool:
 
 
 def _is_word(digits: str, text: str, language: str) -> bool:
-    return len(digits) <= 2 and is_written(int(digits), text, language) or _is_month(digits, text, language)
+    return (len(digits) <= 2 and is_written(int(digits), text, language)) or _is_month(digits, text, language)
 
 
 def _is_month(digits: str, text: str, language: str) -> bool:

@@ -50,7 +50,8 @@ def find_protected(
 ) -> list[Protected]:
     """Find a source's placeholders and terms, sorted and disjoint; a term within a placeholder does not count.
 
-    `with_identifiers` finds these, too, outside of the others. `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
+    `with_identifiers` finds these, too, outside of the others. `kept` are parts that are kept unchanged in any case,
+    sorted and disjoint: no match may overlap one of them.
     """
     found = _verbatim(text, find_placeholders(text))
     if indexes:

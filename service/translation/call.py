@@ -15,13 +15,13 @@ from service.domain.translation import CallLimits, Flag, Translation, Translatio
 from service.engine.search.seeds import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel
-from service.text.languages import language_of
 from service.text.markup import HtmlDocument
-from service.text.numbers import Languages, compare, find_numbers
+from service.text.numbers import compare, find_numbers
 from service.text.terms import TermIndex
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
 from service.translation.cache import CacheKey, Decoded
+from service.translation.correcting import languages_of
 from service.translation.planned import PlannedSegment, PlannedText
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
@@ -76,7 +76,6 @@ class TranslationCall:
             preserves_formatting=request.preserve_formatting,
             tells_scores=self.options.return_scores,
             size=AnswerSize(limits.max_answer_characters),
-            languages=Languages(language_of(pair.source_language_code), language_of(pair.target_language_code)),
         )
 
     @property
@@ -163,7 +162,7 @@ class TranslationCall:
         numbers of these segments here; `None` if there are none.
         """
         assert self._planner is not None, "the call has been planned"
-        languages = self._restorer.languages
+        languages = languages_of(self._pair)
         segments: dict[int, PlannedSegment] = {}
         for number, (best, *_) in paced(candidates.items()):
             segment = self.segments[number]

@@ -1,9 +1,12 @@
 """Correction of numbers that a model changed: those of the source are written where the wrong ones are."""
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.translation import AlignedSpan, Flag, Hypothesis
+from service.text.languages import language_of
 from service.text.numbers import Comparison, Languages, compare, in_place_of, masked, substitutes
 from service.text.protected import bounds
 from service.text.spans import Edit, Offsets, Span
@@ -17,6 +20,12 @@ class Corrected(NamedTuple):
     places: Sequence[Span]
     alignment: tuple[AlignedSpan, ...]
     is_right: bool
+
+
+@functools.lru_cache(maxsize=256)
+def languages_of(pair: LanguagePair) -> Languages:
+    """Return the languages of a model's pair, whatever codes the model has."""
+    return Languages(language_of(pair.source_language_code), language_of(pair.target_language_code))
 
 
 def correct(

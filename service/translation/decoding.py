@@ -47,7 +47,9 @@ class SegmentDecoder:
         """Handle the terminal updates of one engine turn, and the progress of sequences still running."""
         self._pending.deliver(updates, progress)
 
-    async def decode(self, call: TranslationCall, given: Mapping[int, Decoded] = MappingProxyType({})) -> dict[int, Decoded]:
+    async def decode(
+        self, call: TranslationCall, given: Mapping[int, Decoded] = MappingProxyType({})
+    ) -> dict[int, Decoded]:
         """Return the decoded hypotheses of each of the call's segments, by number; none for those no model reads.
 
         Those of the segments in `given` are known.
@@ -57,7 +59,7 @@ class SegmentDecoder:
         Raises:
             ServiceError: the engine rejected them or failed, or the deadline passed.
         """
-        known = self._known(call) | given
+        known = {**self._known(call), **given}
         groups = _groups(call, known)
         updates = iter(await self._decode(call.model, [sequence for group in groups.values() for sequence in group]))
         fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}

@@ -14,12 +14,21 @@ from service.text.identifiers import find_identifiers, may_carry
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
 from service.text.numbers import Languages, Number, has_digits, localized
-from service.text.protected import Protected, beside, beside_protected, bounds, find_protected, has_letters_beside, spans_within
+from service.text.protected import (
+    Protected,
+    beside,
+    beside_protected,
+    bounds,
+    find_protected,
+    has_letters_beside,
+    spans_within,
+)
 from service.text.protection import ProtectedText, protect
 from service.text.sentences import AS_SPACES, is_simple_sentence, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
+from service.text.words import is_unspaced
 from service.translation.answer_size import AnswerSize
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 
@@ -102,9 +111,11 @@ class Planner:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
 
-    def with_numbers(self, segment: PlannedSegment, numbers: Sequence[Number], languages: Languages) -> PlannedSegment | None:
+    def with_numbers(
+        self, segment: PlannedSegment, numbers: Sequence[Number], languages: Languages
+    ) -> PlannedSegment | None:
         """Return a planned segment with these of its numbers protected, too; `None` if it can't be read in that way."""
-        added = [Protected(each.start, each.end, localized(each.text, languages), Flag.NUMBERS) for each in numbers]
+        added = [_protected(segment.text, each, languages) for each in numbers]
         spans = beside(segment.spans, added)
         if not has_letters_beside(segment.text, spans):
             return None
@@ -133,7 +144,10 @@ class Planner:
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
         self._size.add(len(block.text))
         spans = find_protected(
-            block.text, *self._terms, kept=block.protected, with_identifiers=self._checks_numbers and may_carry(block.text)
+            block.text,
+            *self._terms,
+            kept=block.protected,
+            with_identifiers=self._checks_numbers and may_carry(block.text),
         )
         return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
 
@@ -304,6 +318,18 @@ def whole_source_ids(
         return None
     source_ids = manifest.source_ids(pieces, pair) if pieces else ()
     return source_ids if len(source_ids) <= manifest.limits.max_source_tokens else None
+
+
+def _protected(text: str, number: Number, languages: Languages) -> Protected:
+    """Return a number that is to be kept, with the letters before it: F3."""
+    start, end = number.start, number.end
+    while start and text[start - 1].isalpha() and not is_unspaced(text[start - 1]):
+        start -= 1
+    if start == number.start:
+        return Protected(start, end, localized(number.text, languages), Flag.NUMBERS)
+    while text[end : end + 1].isalnum() and not is_unspaced(text[end]):
+        end += 1
+    return Protected(start, end, text[start:end], Flag.NUMBERS)
 
 
 def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:

@@ -10,14 +10,13 @@ from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
-from service.text.numbers import Languages
 from service.text.protected import bounds, has_letters_beside
 from service.text.protection import replace_aligned
 from service.text.spans import Span
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation.answer_size import AnswerSize
-from service.translation.correcting import correct
+from service.translation.correcting import correct, languages_of
 from service.translation.planned import PlannedSegment
 
 Alignment = tuple[AlignedSpan, ...]
@@ -36,7 +35,6 @@ class Restorer:
     preserves_formatting: bool
     tells_scores: bool
     size: AnswerSize
-    languages: Languages
 
     def restore(
         self,
@@ -116,7 +114,7 @@ class Restorer:
             text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
             places = restored.places
         if segment.has_numbers:
-            text, places, alignment, is_right = correct(segment, text, places, alignment, self.languages)
+            text, places, alignment, is_right = correct(segment, text, places, alignment, languages_of(self.pair))
             if not is_right and Flag.NUMBERS not in flags:
                 flags = (*flags, Flag.NUMBERS)
         if self.preserves_formatting:

@@ -283,7 +283,9 @@ class Translator:
             return candidates
         again, numbers = changed
         same = {
-            at: decoded[number] for at, number in enumerate(numbers) if again.segments[at].fed == call.segments[number].fed
+            at: decoded[number]
+            for at, number in enumerate(numbers)
+            if again.segments[at].fed == call.segments[number].fed
         }
         try:
             fresh = await self._decoder.decode(again, same)

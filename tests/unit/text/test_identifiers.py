@@ -60,7 +60,9 @@ def test_plain_sentences_need_no_search() -> None:
     assert not may_carry("Don't go-there: it's well-known, isn't it? (Yes.)")
 
 
-@pytest.mark.parametrize("part", ["a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"])
+@pytest.mark.parametrize(
+    "part", ["a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"]
+)
 def test_hostile_texts_take_linear_time(part: str) -> None:
     def seconds(length: int) -> float:
         text = (part * length)[:length]

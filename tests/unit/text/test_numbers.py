@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.numbers import Comparison, Languages, compare, find_numbers, in_place_of, localized, masked, substitutes
+from service.text.numbers import (
+    Comparison,
+    Languages,
+    compare,
+    find_numbers,
+    in_place_of,
+    localized,
+    masked,
+    substitutes,
+)
 
 GERMAN = Languages("en", "de")
 
@@ -24,6 +33,7 @@ SURVIVING = [
     ("at 3:30 pm", "um 15.30 Uhr"),
     ("at 3 pm", "um 15 Uhr"),
     ("at 12:05 a.m.", "um 0:05 Uhr"),
+    ("at 2:30 p.m.", "um halb drei"),
     ("at 10:00", "um 10 Uhr"),
     ("at 05:30", "um 5.30 Uhr"),
     ("On Dec 24, 2017", "Am 24.12.2017"),
