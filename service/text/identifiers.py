@@ -5,7 +5,7 @@ import re
 from service.domain.checkpoint import checkpoint
 from service.text.spans import Span
 
-_WINDOW = 8_192  # searched at once, which holds the interpreter for that time
+_WINDOW = 2_048  # searched at once, which holds the interpreter for that time
 _LONGEST = 256  # a longer identifier is cut: words that long are no names
 
 _FILES = (
@@ -60,15 +60,25 @@ _KINDS = (
     r"[A-Z]{1,10}\d{3,20}[A-Z]{0,5}\d{0,10}",  # ISO9001
     r"[A-Z]{2,10}-\d{1,20}",  # UTF-8
 )
-_IDENTIFIER = re.compile("|".join(rf"(?<!\w)(?:{kind})(?!\w)" for kind in _KINDS))
+_IDENTIFIER = re.compile(rf"(?<!\w)(?:{'|'.join(_KINDS)})(?!\w)")
 
 # One of these is in every identifier: most sentences have none, and need no further search.
-_SIGN = re.compile(r"[\d_/\\@#]|[a-z](?=[A-Z])|\.(?=[^\W\d_])|::|\(\)|--")
+_SIGN = re.compile(r"[0-9_/\\@#]")
+_DIGIT = re.compile(r"\d")
+_SIGNS = ("::", "()", "--")
+_DOT = re.compile(r"\.[^\W\d_]")
+_HUMP = re.compile(r"[a-z][A-Z]")
 
 
 def may_carry(text: str) -> bool:
     """Return whether a text may have digits or an identifier: a check of a microsecond."""
-    return _SIGN.search(text) is not None
+    return (
+        _SIGN.search(text) is not None
+        or any([signs in text for signs in _SIGNS])
+        or (not text.isascii() and _DIGIT.search(text) is not None)
+        or ("." in text[:-1] and _DOT.search(text) is not None)
+        or (not text[1:].islower() and _HUMP.search(text) is not None)
+    )
 
 
 def find_identifiers(text: str) -> list[Span]:
