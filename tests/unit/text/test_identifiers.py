@@ -26,6 +26,8 @@ FOUND = [
     ("to DE89 3704 0044 0532 0130 00 please", ["DE89 3704 0044 0532 0130 00"]),
     ("@anna likes #berlin", ["@anna", "#berlin"]),
     ("Use --no-cache here", ["--no-cache"]),
+    ("版本2.3.4发布，打开user_name和/etc/passwd。", ["2.3.4", "user_name", "/etc/passwd"]),
+    ("user_name을 여세요, größe_max, #übung", ["user_name", "größe_max", "#übung"]),
     ("UTF-8 and MyClass.method", ["UTF-8", "MyClass.method"]),
     ("On 2026-12-24 at 2026-12-24T10:00:00Z", ["2026-12-24", "2026-12-24T10:00:00Z"]),
     ("version 2.5, v1.2, 12.5.3, 1.2.3-rc1, 0.5.10.", ["2.5", "v1.2", "12.5.3", "1.2.3-rc1", "0.5.10"]),
