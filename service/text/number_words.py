@@ -102,10 +102,10 @@ _PARTS_OF_ROMAN = ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
 _MOST_ROMAN = 39
 
 
-def is_written(value: int, text: str, language: str) -> bool:
-    """Return whether a text of a language (its primary subtag) may have a number as a word or in Roman numerals."""
+def count_written(value: int, text: str, language: str) -> int:
+    """Return how often a text of a language (its primary subtag) may have a number as a word or in Roman numerals."""
     pattern = _small(value, language)
-    return (pattern is not None and pattern.search(text) is not None) or _has_roman(value, text)
+    return (0 if pattern is None else sum(1 for _ in pattern.finditer(text))) + _num_roman(value, text)
 
 
 def names_month(number: int, text: str, language: str) -> bool:
@@ -119,7 +119,7 @@ def tells_hour(hour: int, text: str, language: str) -> bool:
     words = _HOURS.get(language)
     if words is None or _beginnings(words, language).search(text) is None:
         return False
-    return any(is_written((each - 1) % 12 + 1, text, language) for each in (hour, hour + 1))
+    return any(count_written((each - 1) % 12 + 1, text, language) for each in (hour, hour + 1))
 
 
 def spells_numbers(text: str, language: str) -> bool:
@@ -128,14 +128,14 @@ def spells_numbers(text: str, language: str) -> bool:
     return pattern is None or pattern.search(text) is not None
 
 
-def _has_roman(value: int, text: str) -> bool:
+def _num_roman(value: int, text: str) -> int:
     if not 1 < value <= _MOST_ROMAN:
-        return False
+        return 0
     left, roman = value, ""
     for worth, sign in _PARTS_OF_ROMAN:
         roman += sign * (left // worth)
         left %= worth
-    return re.search(rf"(?<!\w){roman}(?![A-Z])(?=\W|$|[a-zºª])", text) is not None
+    return len(re.findall(rf"(?<!\w){roman}(?![A-Z])(?=\W|$|[a-zºª])", text))
 
 
 @functools.cache

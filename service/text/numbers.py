@@ -2,14 +2,14 @@
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
-from service.text.number_words import is_written, names_month, spells_numbers, tells_hour
+from service.text.number_words import count_written, names_month, spells_numbers, tells_hour
 from service.text.spans import Span
 
 _SPACES = " \u00a0\u2009\u202f"
@@ -38,6 +38,7 @@ _HALF_OF_DAY = re.compile(
 _MOST_APART = 2  # characters between digits that a model tore apart
 _LEAST_LIKENESS = 0.4  # of a number and of the digits that stand for it
 _MOST_PAIRED = 8
+_LONGEST_WORD = 2  # digits of numbers that have words here
 _LONGEST_LIKE = 64  # digits; longer numbers are not compared digit by digit
 
 _Form = tuple[str, ...]
@@ -128,7 +129,8 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     if not missing and not unsigned and not any(is_free):
         return Comparison()
     parts = _Parts(run for run, free in zip(runs, is_free, strict=True) if free)
-    lost = [number for number in paced(missing) if not parts.take(number, translation, languages.target)]
+    words = _Words(source, translation, languages)
+    lost = [number for number in paced(missing) if not parts.take(number, words)]
     extra = [place for place, digits in paced(parts.left()) if not _is_word(digits, source, languages.source)]
     if not lost:
         extra = [each for each in extra if not _is_spelt(translation[each.start : each.end], source, languages.source)]
@@ -224,11 +226,10 @@ class _Parts:
             for found, digits in zip(_DIGITS.finditer(run.text), run.parts, strict=True):
                 self._places[digits].append(Span(run.start + found.start(), run.start + found.end()))
 
-    def take(self, number: Number, translation: str, language: str) -> bool:
+    def take(self, number: Number, words: "_Words") -> bool:
         """Take the parts of a number, which may be apart or in words; return false if one is missing."""
         is_whole = len(number.parts) == 1
-        hour = number.parts[0]
-        if ":" in number.text and len(hour) <= 2 and tells_hour(int(hour), translation, language):
+        if ":" in number.text and words.tell_hour(number.parts[0]):
             return True
         if not is_whole and not _is_divisible(number):
             return False
@@ -238,9 +239,7 @@ class _Parts:
             found = next((form for form in forms if self._places.get(form)), None)
             if found is not None:
                 taken.append((found, self._places[found].pop(0)))
-            elif not (
-                _is_word(digits, translation, language) if is_whole else _is_month(digits, translation, language)
-            ):
+            elif not (words.take(digits) if is_whole else words.name_month(digits)):
                 for form, place in taken:
                     self._places[form].insert(0, place)
                 return False
@@ -251,6 +250,35 @@ class _Parts:
         return sorted((place, digits) for digits, places in self._places.items() for place in places)
 
 
+class _Words:
+    """The numbers that a translation has in words, besides those that the source has so, too."""
+
+    def __init__(self, source: str, translation: str, languages: Languages) -> None:
+        self._source = source
+        self._translation = translation
+        self._languages = languages
+        self._num_taken: Counter[int] = Counter()
+
+    def take(self, digits: str) -> bool:
+        """Take the word for a number; return false if there is none left."""
+        if len(digits) > _LONGEST_WORD:
+            return False
+        value = int(digits)
+        num_known = count_written(value, self._source, self._languages.source) + self._num_taken[value]
+        if count_written(value, self._translation, self._languages.target) <= num_known:
+            return False
+        self._num_taken[value] += 1
+        return True
+
+    def tell_hour(self, digits: str) -> bool:
+        """Return whether a time of this hour is told in words."""
+        return len(digits) <= _LONGEST_WORD and tells_hour(int(digits), self._translation, self._languages.target)
+
+    def name_month(self, digits: str) -> bool:
+        """Return whether a month is named."""
+        return _is_month(digits, self._translation, self._languages.target)
+
+
 def _is_divisible(number: Number) -> bool:
     """Return whether a number's parts have a meaning by themselves: those of times, dates and fractions."""
     is_date = len(number.parts) == 3 and 4 in (len(number.parts[0]), len(number.parts[2]))
@@ -258,11 +286,12 @@ def _is_divisible(number: Number) -> bool:
 
 
 def _is_word(digits: str, text: str, language: str) -> bool:
-    return (len(digits) <= 2 and is_written(int(digits), text, language)) or _is_month(digits, text, language)
+    is_written = len(digits) <= _LONGEST_WORD and count_written(int(digits), text, language) > 0
+    return is_written or _is_month(digits, text, language)
 
 
 def _is_month(digits: str, text: str, language: str) -> bool:
-    return len(digits) <= 2 and names_month(int(digits), text, language)
+    return len(digits) <= _LONGEST_WORD and names_month(int(digits), text, language)
 
 
 def _is_spelt(digits: str, source: str, language: str) -> bool:
