@@ -11,17 +11,16 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import current_call
 from service.domain.checkpoint import paced
 from service.domain.options import DecodingOptions
-from service.domain.translation import CallLimits, Flag, Translation, TranslationRequest
+from service.domain.translation import CallLimits, Translation, TranslationRequest
 from service.engine.search.seeds import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel
 from service.text.markup import HtmlDocument
-from service.text.numbers import compare, find_numbers
+from service.text.protected import Protected
 from service.text.terms import TermIndex
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
 from service.translation.cache import CacheKey, Decoded
-from service.translation.correcting import languages_of
 from service.translation.planned import PlannedSegment, PlannedText
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
@@ -61,7 +60,7 @@ class TranslationCall:
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
         self._call = current_call()
-        self._pair = pair
+        self.pair = pair
         self._terms = terms
         self._planner: Planner | None = None
         self._starts: list[int] = []  # number of each text's first segment, and that of all segments
@@ -116,7 +115,7 @@ class TranslationCall:
         return Planner(
             request,
             model.manifest,
-            self._pair,
+            self.pair,
             model.tokenizer,
             max_segments,
             size,
@@ -129,7 +128,7 @@ class TranslationCall:
     def key(self, number: int) -> CacheKey:
         """Return the cache key of a segment."""
         segment = self.segments[number]
-        return CacheKey(self.model.fingerprint, self._pair, self.options, segment.fed, segment.output_prefix_ids)
+        return CacheKey(self.model.fingerprint, self.pair, self.options, segment.fed, segment.output_prefix_ids)
 
     def sequences(self, number: int, *, wants_progress: bool = False) -> list[Sequence]:
         """Return a segment's sequences: none, one, or one per requested sample, each with its own seed."""
@@ -157,22 +156,16 @@ class TranslationCall:
         )
         return dict(zip(decoded, candidates, strict=True))
 
-    def with_numbers(self, candidates: Mapping[int, Candidates]) -> "tuple[TranslationCall, list[int]] | None":
-        """Return a call for the segments whose best candidate has wrong numbers, which are protected in it, and the
-        numbers of these segments here; `None` if there are none.
+    def protecting(self, spans: Mapping[int, Sequence_[Protected]]) -> "tuple[TranslationCall, list[int]]":
+        """Return a call for those of some segments, by number, that can be read with other protected spans, and the
+        numbers of these segments here.
         """
         assert self._planner is not None, "the call has been planned"
-        languages = languages_of(self._pair)
         segments: dict[int, PlannedSegment] = {}
-        for number, (best, *_) in paced(candidates.items()):
-            segment = self.segments[number]
-            if segment.has_numbers and Flag.NUMBERS in best.flags:
-                lost = compare(segment.text, best.text, languages).lost or find_numbers(segment.text)
-                changed = self._planner.with_numbers(segment, lost, languages)
-                if changed is not None:
-                    segments[number] = changed
-        if not segments:
-            return None
+        for number, protected in paced(spans.items(), every=8):
+            changed = self._planner.protecting(self.segments[number], protected)
+            if changed is not None:
+                segments[number] = changed
         call = copy.copy(self)
         call.segments = list(segments.values())
         call._aligned = [self._aligned[number] for number in segments]
@@ -205,7 +198,7 @@ class TranslationCall:
             source_ids=segment.source_ids,
             options=options,
             arrived_seconds=time.monotonic(),
-            target_prefix_ids=self._pair.target_prefix_ids,
+            target_prefix_ids=self.pair.target_prefix_ids,
             deadline_seconds=request.deadline_seconds,
             priority=request.priority,
             output_prefix_ids=segment.output_prefix_ids,

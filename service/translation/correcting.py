@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from service.bundle.manifest_parts import LanguagePair
-from service.domain.translation import AlignedSpan, Flag, Hypothesis
+from service.domain.translation import AlignedSpan
 from service.text.languages import language_of
-from service.text.numbers import Comparison, Languages, compare, in_place_of, masked, substitutes
+from service.text.number_comparison import Comparison, compare
+from service.text.number_substitutes import substitutes
+from service.text.numbers import Languages, in_place_of, masked
 from service.text.protected import bounds
 from service.text.spans import Edit, Offsets, Span
 from service.translation.planned import PlannedSegment
@@ -65,12 +67,3 @@ def differences(segment: PlannedSegment, text: str, places: Sequence[Span], lang
     """Compare the numbers of a segment and its translation outside of protected parts and their `places`."""
     found = compare(masked(segment.text, bounds(segment.spans)), masked(text, sorted(places)), languages)
     return found._replace(extra=()) if segment.output_prefix_ids else found  # the caller's prefix may have any
-
-
-def is_better(new: Hypothesis, old: Hypothesis) -> bool:
-    """Return whether a translation with protected numbers is better than one that changed them."""
-    return _shortcomings(new) <= _shortcomings(old)
-
-
-def _shortcomings(hypothesis: Hypothesis) -> tuple[bool, int]:
-    return Flag.NUMBERS in hypothesis.flags, len(hypothesis.flags)

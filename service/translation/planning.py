@@ -9,14 +9,13 @@ from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
-from service.domain.translation import Flag, MimeType, SplitSentences, TranslationRequest
+from service.domain.translation import MimeType, SplitSentences, TranslationRequest
 from service.text.identifiers import find_identifiers, may_carry
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.numbers import Languages, Number, has_digits, localized
+from service.text.numbers import has_digits
 from service.text.protected import (
     Protected,
-    beside,
     beside_protected,
     bounds,
     find_protected,
@@ -28,7 +27,6 @@ from service.text.sentences import AS_SPACES, is_simple_sentence, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
-from service.text.words import is_unspaced
 from service.translation.answer_size import AnswerSize
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 
@@ -111,19 +109,15 @@ class Planner:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
 
-    def with_numbers(
-        self, segment: PlannedSegment, numbers: Sequence[Number], languages: Languages
-    ) -> PlannedSegment | None:
-        """Return a planned segment with these of its numbers protected, too; `None` if it can't be read in that way."""
-        added = [_protected(segment.text, each, languages) for each in numbers]
-        spans = beside(segment.spans, added)
+    def protecting(self, segment: PlannedSegment, spans: Sequence[Protected]) -> PlannedSegment | None:
+        """Return a planned segment with other protected spans; `None` if the model can't read it in that way."""
         if not has_letters_beside(segment.text, spans):
             return None
         changed = self._segment(segment.text, segment.start, spans)
         is_readable = 0 < len(changed.source_ids) <= self._manifest.limits.max_source_tokens
         if not is_readable or (changed.protected is None and segment.protected is not None):
             return None
-        return replace(changed, output_prefix_ids=segment.output_prefix_ids, has_numbers=True)
+        return replace(changed, output_prefix_ids=segment.output_prefix_ids, has_numbers=segment.has_numbers)
 
     def _simple(self, text: str) -> PlannedSegment | None:
         """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
@@ -318,18 +312,6 @@ def whole_source_ids(
         return None
     source_ids = manifest.source_ids(pieces, pair) if pieces else ()
     return source_ids if len(source_ids) <= manifest.limits.max_source_tokens else None
-
-
-def _protected(text: str, number: Number, languages: Languages) -> Protected:
-    """Return a number that is to be kept, with the letters before it: F3."""
-    start, end = number.start, number.end
-    while start and text[start - 1].isalpha() and not is_unspaced(text[start - 1]):
-        start -= 1
-    if start == number.start:
-        return Protected(start, end, localized(number.text, languages), Flag.NUMBERS)
-    while text[end : end + 1].isalnum() and not is_unspaced(text[end]):
-        end += 1
-    return Protected(start, end, text[start:end], Flag.NUMBERS)
 
 
 def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:

@@ -4,18 +4,17 @@ import asyncio
 import functools
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import Call, current_call
-from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, TooLate, Unavailable
+from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, Unavailable
 from service.domain.translation import (
     CallLimits,
     DetectedLanguage,
-    Flag,
     MimeType,
     Priority,
     StreamEvent,
@@ -30,12 +29,12 @@ from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries, find_glossary
 from service.text.languages import canonical
 from service.translation.assembling import Candidates
-from service.translation.cache import Decoded, TranslationCache
+from service.translation.cache import TranslationCache
 from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
 from service.translation.computations import MAX_INLINE_ENTRIES, Computations
-from service.translation.correcting import is_better
 from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.repairing import Repairer
 from service.translation.sentence import SentenceTranslator, may_be_plain_sentence
 from service.translation.source_languages import Part, detect_languages, joined, parts_by_detection, undetermined
 
@@ -54,6 +53,7 @@ class Translator:
         self._catalogue = Catalogue()
         self._is_loading = True
         self._computations = Computations(metrics)
+        self._repairer = Repairer(self._decoder, self._computations)
         self._sentences = SentenceTranslator(self._decoder, self._computations, limits)
 
     def serve(self, catalogue: Catalogue) -> None:
@@ -265,36 +265,13 @@ class Translator:
         request = part.request
         with self._model_for(part) as (model, pair):
             call = await self._planned(part, model, pair)
-            candidates = await self._restored(call, await self._decoder.decode(call))
+            candidates = await self._repairer.restore(call, await self._decoder.decode(call))
             translations = await self._computations.assemble(
                 lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
                 call,
             )
             self._count(current_call(), model, request.texts, translations)
             return TranslationResult(model.name, model.version, translations)
-
-    async def _restored(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
-        """Return the candidates of some of a call's segments; those with wrong numbers are decoded once more."""
-        candidates = await self._computations.restore(call, decoded)
-        if not any(Flag.NUMBERS in each[0].flags for each in candidates.values()):
-            return candidates
-        changed = await self._computations.assemble(lambda: call.with_numbers(candidates), call)
-        if changed is None:
-            return candidates
-        again, numbers = changed
-        same = {
-            at: decoded[number]
-            for at, number in enumerate(numbers)
-            if again.segments[at].fed == call.segments[number].fed
-        }
-        try:
-            fresh = await self._decoder.decode(again, same)
-        except (Overloaded, TooLate):  # what there is is an answer
-            return candidates
-        for at, new in (await self._computations.restore(again, fresh)).items():
-            if is_better(new[0], candidates[numbers[at]][0]):
-                candidates[numbers[at]] = new
-        return candidates
 
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
         request = part.request
@@ -322,7 +299,7 @@ class Translator:
                         if delta := streams[index].feed(number, news.token_ids):
                             yield event(index, delta)
                         continue
-                    restored = await self._restored(call, news)
+                    restored = await self._repairer.restore(call, news)
                     candidates.update(restored)
                     for segment, best in restored.items():
                         index, number = call.places[segment]

@@ -6,16 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.numbers import (
-    Comparison,
-    Languages,
-    compare,
-    find_numbers,
-    in_place_of,
-    localized,
-    masked,
-    substitutes,
-)
+from service.text.number_comparison import Comparison, compare
+from service.text.number_substitutes import substitutes
+from service.text.numbers import Languages, find_numbers, in_place_of, localized, masked
 
 GERMAN = Languages("en", "de")
 

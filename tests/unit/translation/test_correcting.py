@@ -124,6 +124,12 @@ def test_a_model_without_symbols_decodes_once(serve: Any) -> None:
     assert len(engine.read) == 1
 
 
+def test_numbers_within_words_are_protected_with_them(serve: Any) -> None:
+    translator, engine = serve(lambda text: text.replace("F3 ", "").replace("B2B2C ", ""))
+    assert translated(translator, "Press F3 in B2B2C now.") == ("Press F3 in B2B2C now.", [])
+    assert engine.read[1:] == [f"Press {A} in {B} now."]
+
+
 @pytest.mark.parametrize("symbols", [SYMBOLS, ()])
 def test_identifiers_are_placeholders(serve: Any, symbols: tuple[str, ...]) -> None:
     translator, engine = serve(str, symbols=symbols)

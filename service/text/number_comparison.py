@@ -1,0 +1,204 @@
+"""Comparison of the numbers of a source and its translation: the same digits, however they are separated or spelt."""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from service.domain.checkpoint import paced
+from service.text.number_words import count_written, names_month, spells_numbers, tells_hour
+from service.text.numbers import DIGITS, Languages, Number, find_numbers
+from service.text.spans import Span
+
+_MINUS = re.compile(
+    r"(?:[-−–]|(?<!\w)(?:minus|moins|menos?|минус|мінус|eksi|माइनस|ऋणात्मक))\s?\Z|(?:[负負]|零下|マイナス|영하)\s?\Z",
+    re.IGNORECASE,
+)
+_BEFORE = 12  # characters in which a word for a minus may be
+# Words for powers of ten, and the languages that have others: 2.5 million are 25 lakh, 100 million 1亿.
+_SCALE = re.compile(r"\s?(?:[bmt]n\b|hundred|thousand|[bm]illi|trilli|tausend|mrd|mio|lakh|crore)", re.IGNORECASE)
+_OTHER_SCALES = frozenset(
+    ["bn", "gu", "hi", "ja", "kn", "ko", "ml", "mr", "my", "ne", "pa", "ta", "te", "th", "ur", "zh"]
+)
+
+_HALF_OF_DAY = re.compile(
+    r"\d\s?[ap]\.?m\b|\b(?:o.clock|afternoon|evening|tonight|night|morning|noon)\b", re.IGNORECASE
+)
+_LONGEST_WORD = 2  # digits of numbers that have words here
+
+_Form = tuple[str, ...]
+
+
+class Comparison(NamedTuple):
+    """Numbers of a source that its translation lacks, and places in the translation of digits that it has in excess."""
+
+    lost: tuple[Number, ...] = ()
+    extra: tuple[Span, ...] = ()
+
+
+def compare(source: str, translation: str, languages: Languages) -> Comparison:
+    """Compare the numbers of a source and its translation, in linear time.
+
+    A number survives with its minus and any separators, thousands separated or not; a small one also as a word or in
+    Roman numerals, a month by its name, an hour on either clock. Digits are in excess if neither a number nor a word of
+    the source explains them.
+    """
+    runs = find_numbers(translation)
+    by_form: dict[_Form, list[int]] = defaultdict(list)
+    for index in reversed(range(len(runs))):  # lists are emptied from their ends: first come, first served
+        for form in _forms(runs[index]):
+            by_form[form].append(index)
+    is_free = [True] * len(runs)
+    missing = []
+    unsigned = []  # numbers that have lost their minus, and what is left of them
+    for number in paced(find_numbers(source)):
+        at = _taken(_forms(number), by_form, is_free)
+        if at is None:
+            at = _taken(_further_forms(number, source, languages), by_form, is_free)
+        if at is None:
+            missing.append(number)
+        elif number.is_negative and not _has_minus(translation, runs[at]):
+            unsigned.append((number, Span(runs[at].start, runs[at].end)))
+    if not missing and not unsigned and not any(is_free):
+        return Comparison()
+    parts = _Parts(run for run, free in zip(runs, is_free, strict=True) if free)
+    words = _Words(source, translation, languages)
+    lost = [number for number in paced(missing) if not parts.take(number, words)]
+    extra = [place for place, digits in paced(parts.left()) if not _is_word(digits, source, languages.source)]
+    if not lost:
+        extra = [each for each in extra if not _is_spelt(translation[each.start : each.end], source, languages.source)]
+    lost = sorted([*lost, *(number for number, _ in unsigned)], key=lambda number: number.start)
+    return Comparison(tuple(lost), tuple(sorted([*extra, *(place for _, place in unsigned)])))
+
+
+def _forms(number: Number) -> set[_Form]:
+    """Return a number's parts, also with thousands not separated, and without a fraction of zeros."""
+    parts = number.parts
+    forms = {parts}
+    if len(parts) == 1:
+        return forms
+    end = 1
+    while end < len(parts) and len(parts[end]) == 3 and len(parts[0]) <= 3:
+        end += 1
+    if ":" not in number.text and "/" not in number.text:
+        forms.add(("".join(parts[:end]), *parts[end:]))
+    return forms | {form[:1] for form in forms if len(form) == 2 and len(form[1]) < 3 and not form[1].strip("0")}
+
+
+def _further_forms(number: Number, source: str, languages: Languages) -> set[_Form]:
+    """Return the forms that are accepted if a translation has none of `_forms`: of scaled numbers, and of times."""
+    forms = set[_Form]()
+    if not _OTHER_SCALES.isdisjoint(languages) and _SCALE.match(source, number.end):
+        significant = "".join(number.parts).rstrip("0")
+        forms |= {(significant + "0" * zeros,) for zeros in range(12)}
+        forms |= {(significant[:at], significant[at:]) for at in range(1, min(len(significant), 12))}
+    hour, *rest = number.parts
+    has_halves = _HALF_OF_DAY.search(source) is not None
+    if len(rest) <= 1 and len(hour) <= 2 and (":" in number.text or has_halves):
+        hours = {int(hour)} | ({int(hour) % 12, int(hour) % 12 + 12} if has_halves and int(hour) <= 12 else set())
+        forms |= {(form, *rest) for each in hours for form in (str(each), f"{each:02}")}
+        forms |= {form[:1] for form in forms if form[1:] == ("00",)}
+    return forms
+
+
+def _has_minus(text: str, number: Number) -> bool:
+    return number.is_negative or _MINUS.search(text, max(0, number.start - _BEFORE), number.start) is not None
+
+
+def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:
+    """Take the first number that has one of these forms, and return its index; `None` if there is none."""
+    for form in sorted(accepted, key=len, reverse=True):
+        while found := by_form.get(form):
+            at = found.pop()
+            if is_free[at]:
+                is_free[at] = False
+                return at
+    return None
+
+
+class _Parts:
+    """The parts of those numbers of a translation that are none of the source."""
+
+    def __init__(self, runs: Iterable[Number]) -> None:
+        self._places: dict[str, list[Span]] = defaultdict(list)
+        for run in runs:
+            for found, digits in zip(DIGITS.finditer(run.text), run.parts, strict=True):
+                self._places[digits].append(Span(run.start + found.start(), run.start + found.end()))
+
+    def take(self, number: Number, words: "_Words") -> bool:
+        """Take the parts of a number, which may be apart or in words; return false if one is missing."""
+        is_whole = len(number.parts) == 1
+        if ":" in number.text and words.tell_hour(number.parts[0]):
+            return True
+        if not is_whole and not _is_divisible(number):
+            return False
+        taken = []
+        for digits in number.parts:
+            forms = {digits} if is_whole else {digits, digits.lstrip("0"), digits.zfill(2)}
+            found = next((form for form in forms if self._places.get(form)), None)
+            if found is not None:
+                taken.append((found, self._places[found].pop(0)))
+            elif not (words.take(digits) if is_whole else words.name_month(digits)):
+                for form, place in taken:
+                    self._places[form].insert(0, place)
+                return False
+        return True
+
+    def left(self) -> list[tuple[Span, str]]:
+        """Return the parts that were not taken, in order."""
+        return sorted((place, digits) for digits, places in self._places.items() for place in places)
+
+
+class _Words:
+    """The numbers that a translation has in words, besides those that the source has so, too."""
+
+    def __init__(self, source: str, translation: str, languages: Languages) -> None:
+        self._source = source
+        self._translation = translation
+        self._languages = languages
+        self._num_taken: Counter[int] = Counter()
+
+    def take(self, digits: str) -> bool:
+        """Take the word for a number; return false if there is none left."""
+        if len(digits) > _LONGEST_WORD:
+            return False
+        value = int(digits)
+        num_known = count_written(value, self._source, self._languages.source) + self._num_taken[value]
+        if count_written(value, self._translation, self._languages.target) <= num_known:
+            return False
+        self._num_taken[value] += 1
+        return True
+
+    def tell_hour(self, digits: str) -> bool:
+        """Return whether a time of this hour is told in words."""
+        return len(digits) <= _LONGEST_WORD and tells_hour(int(digits), self._translation, self._languages.target)
+
+    def name_month(self, digits: str) -> bool:
+        """Return whether a month is named."""
+        return _is_month(digits, self._translation, self._languages.target)
+
+
+def _is_divisible(number: Number) -> bool:
+    """Return whether a number's parts have a meaning by themselves: those of times, dates and fractions."""
+    is_date = len(number.parts) == 3 and 4 in (len(number.parts[0]), len(number.parts[2]))
+    return is_date or ":" in number.text or "/" in number.text
+
+
+def _is_word(digits: str, text: str, language: str) -> bool:
+    is_written = len(digits) <= _LONGEST_WORD and count_written(int(digits), text, language) > 0
+    return is_written or _is_month(digits, text, language)
+
+
+def _is_month(digits: str, text: str, language: str) -> bool:
+    return len(digits) <= _LONGEST_WORD and names_month(int(digits), text, language)
+
+
+def _is_spelt(digits: str, source: str, language: str) -> bool:
+    """Return whether a source may have these digits in words, or as signs: raised, or in fractions."""
+    signs = DIGITS.findall(unicodedata.normalize("NFKC", "".join(filter(_is_sign, source))))
+    return digits in signs or (len(digits) > 1 and spells_numbers(source, language))
+
+
+def _is_sign(character: str) -> bool:
+    return unicodedata.category(character) == "No"
