@@ -1,5 +1,6 @@
 """Comparison of the numbers of a source and its translation: the same digits, however they are separated or spelt."""
 
+import functools
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -37,6 +38,42 @@ class Comparison(NamedTuple):
     extra: tuple[Span, ...] = ()
 
 
+class _Spelling:
+    """What a text has in words instead of digits. Each question about it is answered once: there may be many."""
+
+    def __init__(self, text: str, language: str) -> None:
+        self._text = text
+        self._language = language
+        self.count = functools.cache(self._count)
+        self.names_month = functools.cache(self._names_month)
+        self.tells_hour = functools.cache(self._tells_hour)
+
+    @functools.cached_property
+    def has_halves_of_day(self) -> bool:
+        """Whether it tells hours from 1 to 12."""
+        return _HALF_OF_DAY.search(self._text) is not None
+
+    @functools.cached_property
+    def signs(self) -> frozenset[str]:
+        """The digits that it has as signs: raised, or in fractions."""
+        signs = "".join(each for each in self._text if unicodedata.category(each) == "No")
+        return frozenset(DIGITS.findall(unicodedata.normalize("NFKC", signs)))
+
+    @functools.cached_property
+    def has_large(self) -> bool:
+        """Whether it may have numbers of two digits or more."""
+        return spells_numbers(self._text, self._language)
+
+    def _count(self, digits: str) -> int:
+        return count_written(int(digits), self._text, self._language) if len(digits) <= _LONGEST_WORD else 0
+
+    def _names_month(self, digits: str) -> bool:
+        return len(digits) <= _LONGEST_WORD and names_month(int(digits), self._text, self._language)
+
+    def _tells_hour(self, digits: str) -> bool:
+        return len(digits) <= _LONGEST_WORD and tells_hour(int(digits), self._text, self._language)
+
+
 def compare(source: str, translation: str, languages: Languages) -> Comparison:
     """Compare the numbers of a source and its translation, in linear time.
 
@@ -45,6 +82,7 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     the source explains them.
     """
     runs = find_numbers(translation)
+    spelling = _Spelling(source, languages.source)
     by_form: dict[_Form, list[int]] = defaultdict(list)
     for index in reversed(range(len(runs))):  # lists are emptied from their ends: first come, first served
         for form in _forms(runs[index]):
@@ -55,19 +93,21 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     for number in paced(find_numbers(source)):
         at = _taken(_forms(number), by_form, is_free)
         if at is None:
-            at = _taken(_further_forms(number, source, languages), by_form, is_free)
+            at = _taken(_further_forms(number, source, languages, spelling), by_form, is_free)
         if at is None:
             missing.append(number)
         elif number.is_negative and not _has_minus(translation, runs[at]):
             unsigned.append((number, Span(runs[at].start, runs[at].end)))
     if not missing and not unsigned and not any(is_free):
         return Comparison()
-    parts = _Parts(run for run, free in zip(runs, is_free, strict=True) if free)
-    words = _Words(source, translation, languages)
-    lost = [number for number in paced(missing) if not parts.take(number, words)]
-    extra = [place for place, digits in paced(parts.left()) if not _is_word(digits, source, languages.source)]
-    if not lost:
-        extra = [each for each in extra if not _is_spelt(translation[each.start : each.end], source, languages.source)]
+    free = (run for run, is_left in zip(runs, is_free, strict=True) if is_left)
+    parts = _Parts(free, spelling, _Spelling(translation, languages.target))
+    lost = [number for number in paced(missing) if not parts.take(number)]
+    extra = [
+        place
+        for place, digits in paced(parts.left())
+        if not (spelling.count(digits) or spelling.names_month(digits) or (not lost and _is_spelt(digits, spelling)))
+    ]
     lost = sorted([*lost, *(number for number, _ in unsigned)], key=lambda number: number.start)
     return Comparison(tuple(lost), tuple(sorted([*extra, *(place for _, place in unsigned)])))
 
@@ -86,7 +126,7 @@ def _forms(number: Number) -> set[_Form]:
     return forms | {form[:1] for form in forms if len(form) == 2 and len(form[1]) < 3 and not form[1].strip("0")}
 
 
-def _further_forms(number: Number, source: str, languages: Languages) -> set[_Form]:
+def _further_forms(number: Number, source: str, languages: Languages, spelling: _Spelling) -> set[_Form]:
     """Return the forms that are accepted if a translation has none of `_forms`: of scaled numbers, and of times."""
     forms = set[_Form]()
     if not _OTHER_SCALES.isdisjoint(languages) and _SCALE.match(source, number.end):
@@ -94,7 +134,7 @@ def _further_forms(number: Number, source: str, languages: Languages) -> set[_Fo
         forms |= {(significant + "0" * zeros,) for zeros in range(12)}
         forms |= {(significant[:at], significant[at:]) for at in range(1, min(len(significant), 12))}
     hour, *rest = number.parts
-    has_halves = _HALF_OF_DAY.search(source) is not None
+    has_halves = spelling.has_halves_of_day
     if len(rest) <= 1 and len(hour) <= 2 and (":" in number.text or has_halves):
         hours = {int(hour)} | ({int(hour) % 12, int(hour) % 12 + 12} if has_halves and int(hour) <= 12 else set())
         forms |= {(form, *rest) for each in hours for form in (str(each), f"{each:02}")}
@@ -120,16 +160,19 @@ def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: 
 class _Parts:
     """The parts of those numbers of a translation that are none of the source."""
 
-    def __init__(self, runs: Iterable[Number]) -> None:
+    def __init__(self, runs: Iterable[Number], source: _Spelling, translation: _Spelling) -> None:
+        self._source = source
+        self._translation = translation
+        self._num_words_taken: Counter[str] = Counter()
         self._places: dict[str, list[Span]] = defaultdict(list)
         for run in runs:
             for found, digits in zip(DIGITS.finditer(run.text), run.parts, strict=True):
                 self._places[digits].append(Span(run.start + found.start(), run.start + found.end()))
 
-    def take(self, number: Number, words: "_Words") -> bool:
+    def take(self, number: Number) -> bool:
         """Take the parts of a number, which may be apart or in words; return false if one is missing."""
         is_whole = len(number.parts) == 1
-        if ":" in number.text and words.tell_hour(number.parts[0]):
+        if ":" in number.text and self._translation.tells_hour(number.parts[0]):
             return True
         if not is_whole and not _is_divisible(number):
             return False
@@ -139,44 +182,21 @@ class _Parts:
             found = next((form for form in forms if self._places.get(form)), None)
             if found is not None:
                 taken.append((found, self._places[found].pop(0)))
-            elif not (words.take(digits) if is_whole else words.name_month(digits)):
+            elif not (self._take_word(digits) if is_whole else self._translation.names_month(digits)):
                 for form, place in taken:
                     self._places[form].insert(0, place)
                 return False
         return True
 
+    def _take_word(self, digits: str) -> bool:
+        """Take a word for a number that the source does not have as a word, too."""
+        is_there = self._translation.count(digits) > self._source.count(digits) + self._num_words_taken[digits]
+        self._num_words_taken[digits] += is_there
+        return is_there
+
     def left(self) -> list[tuple[Span, str]]:
         """Return the parts that were not taken, in order."""
         return sorted((place, digits) for digits, places in self._places.items() for place in places)
-
-
-class _Words:
-    """The numbers that a translation has in words, besides those that the source has so, too."""
-
-    def __init__(self, source: str, translation: str, languages: Languages) -> None:
-        self._source = source
-        self._translation = translation
-        self._languages = languages
-        self._num_taken: Counter[int] = Counter()
-
-    def take(self, digits: str) -> bool:
-        """Take the word for a number; return false if there is none left."""
-        if len(digits) > _LONGEST_WORD:
-            return False
-        value = int(digits)
-        num_known = count_written(value, self._source, self._languages.source) + self._num_taken[value]
-        if count_written(value, self._translation, self._languages.target) <= num_known:
-            return False
-        self._num_taken[value] += 1
-        return True
-
-    def tell_hour(self, digits: str) -> bool:
-        """Return whether a time of this hour is told in words."""
-        return len(digits) <= _LONGEST_WORD and tells_hour(int(digits), self._translation, self._languages.target)
-
-    def name_month(self, digits: str) -> bool:
-        """Return whether a month is named."""
-        return _is_month(digits, self._translation, self._languages.target)
 
 
 def _is_divisible(number: Number) -> bool:
@@ -185,20 +205,6 @@ def _is_divisible(number: Number) -> bool:
     return is_date or ":" in number.text or "/" in number.text
 
 
-def _is_word(digits: str, text: str, language: str) -> bool:
-    is_written = len(digits) <= _LONGEST_WORD and count_written(int(digits), text, language) > 0
-    return is_written or _is_month(digits, text, language)
-
-
-def _is_month(digits: str, text: str, language: str) -> bool:
-    return len(digits) <= _LONGEST_WORD and names_month(int(digits), text, language)
-
-
-def _is_spelt(digits: str, source: str, language: str) -> bool:
-    """Return whether a source may have these digits in words, or as signs: raised, or in fractions."""
-    signs = DIGITS.findall(unicodedata.normalize("NFKC", "".join(filter(_is_sign, source))))
-    return digits in signs or (len(digits) > 1 and spells_numbers(source, language))
-
-
-def _is_sign(character: str) -> bool:
-    return unicodedata.category(character) == "No"
+def _is_spelt(digits: str, spelling: _Spelling) -> bool:
+    """Return whether a source may have digits in a way that there is no table of."""
+    return digits in spelling.signs or (len(digits) > 1 and spelling.has_large)
