@@ -18,6 +18,7 @@ _FILES = (
 # Digits, and letters of scripts with spaces: names of machines may stand between others without any.
 _LETTERS = r"0-9A-Za-z_\u00c0-\u0dff\u10a0-\u10ff\u1e00-\u1fff"
 _PART = r"[\w.+@~-]{1,100}"  # of a path
+_FOLDER = rf"{_PART}(?: {_PART}){{0,3}}"
 
 # In order of precedence: of several at the same position, the longest come first. All repetitions are bounded, so that
 # any text takes linear time. "\w" stands for `_LETTERS`, of which none precedes or follows a match.
@@ -43,7 +44,7 @@ _KINDS = (
     r"0x[0-9A-Fa-f]{1,64}",
     r"(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,128}",  # a checksum, a commit
     # Paths and files
-    rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_PART}(?:\\{_PART}){{0,20}}(?<![.-])\\?)?",  # C:\x, \\server\share
+    rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
     rf"(?:~|\.{{1,2}})?/(?:{_PART}/){{0,20}}{_PART}(?<![.-])/?",  # /etc/passwd, ./x, ~/x/
     rf"(?:{_PART}/){{1,20}}[\w+@~-]{{0,60}}\.[a-z0-9]{{1,5}}",  # src/main.c
     rf"(?<!\.)[\w+-][\w.+-]{{0,99}}\.(?:{_FILES})(?!\.[\w])",
@@ -63,6 +64,7 @@ _KINDS = (
     r"[A-Z]{1,10}(?:[-/][A-Z0-9]{1,12}){0,3}[-/](?=[A-Z0-9-]{0,30}\d[A-Z-]{0,8}\d[A-Z-]{0,8}\d)"
     r"[A-Z0-9]{1,20}(?:-[A-Z0-9]{1,20}){0,4}",  # CVE-2021-44228
     r"[A-Z]{1,10}\d{3,20}[A-Z]{0,5}\d{0,10}",  # ISO9001
+    r"[A-Za-z][a-z]{1,40}\d{1,20}",  # python3
     r"[A-Z]{2,10}-\d{1,20}",  # UTF-8
 )
 _IDENTIFIER = re.compile(rf"(?<![\w])(?:{'|'.join(_KINDS)})(?![\w])".replace(r"\w", _LETTERS))

@@ -30,6 +30,9 @@ _LONGEST_WORD = 2  # digits of numbers that have words here
 
 _Form = tuple[str, ...]
 
+# How the parts of a number belong together: not at all, as those of a date or time, as those of a decimal number.
+_ALONE, _LOOSE, _TIGHT = range(3)
+
 
 class Comparison(NamedTuple):
     """Numbers of a source that its translation lacks, and places in the translation of digits that it has in excess."""
@@ -115,9 +118,11 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
 def _forms(number: Number) -> set[_Form]:
     """Return a number's parts, also with thousands not separated, and without a fraction of zeros."""
     parts = number.parts
-    forms = {parts}
     if len(parts) == 1:
-        return forms
+        return {parts}
+    if _is_ratio(number):
+        return {("/", *parts)}
+    forms = {parts}
     end = 1
     while end < len(parts) and len(parts[end]) == 3 and len(parts[0]) <= 3:
         end += 1
@@ -135,7 +140,7 @@ def _further_forms(number: Number, source: str, languages: Languages, spelling: 
         forms |= {(significant[:at], significant[at:]) for at in range(1, min(len(significant), 12))}
     hour, *rest = number.parts
     has_halves = spelling.has_halves_of_day
-    if len(rest) <= 1 and len(hour) <= 2 and (":" in number.text or has_halves):
+    if len(rest) <= 1 and len(hour) <= 2 and not _is_ratio(number) and (":" in number.text or has_halves):
         hours = {int(hour)} | ({int(hour) % 12, int(hour) % 12 + 12} if has_halves and int(hour) <= 12 else set())
         forms |= {(form, *rest) for each in hours for form in (str(each), f"{each:02}")}
         forms |= {form[:1] for form in forms if form[1:] == ("00",)}
@@ -158,33 +163,42 @@ def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: 
 
 
 class _Parts:
-    """The parts of those numbers of a translation that are none of the source."""
+    """The parts of those numbers of a translation that are none of the source, by how much they belong together."""
 
     def __init__(self, runs: Iterable[Number], source: _Spelling, translation: _Spelling) -> None:
         self._source = source
         self._translation = translation
         self._num_words_taken: Counter[str] = Counter()
-        self._places: dict[str, list[Span]] = defaultdict(list)
+        self._places: dict[tuple[int, str], list[Span]] = defaultdict(list)
         for run in runs:
+            bond = self._bond(run)
             for found, digits in zip(DIGITS.finditer(run.text), run.parts, strict=True):
-                self._places[digits].append(Span(run.start + found.start(), run.start + found.end()))
+                self._places[bond, digits].append(Span(run.start + found.start(), run.start + found.end()))
+
+    def _bond(self, run: Number) -> int:
+        if len(run.parts) == 1:
+            return _ALONE
+        is_date = len(run.parts) > 2 or self._source.names_month(run.parts[1])
+        return _LOOSE if is_date or ":" in run.text or "/" in run.text else _TIGHT
 
     def take(self, number: Number) -> bool:
         """Take the parts of a number, which may be apart or in words; return false if one is missing."""
         is_whole = len(number.parts) == 1
         if ":" in number.text and self._translation.tells_hour(number.parts[0]):
             return True
-        if not is_whole and not _is_divisible(number):
+        if not is_whole and not (_is_date(number) or ":" in number.text or "/" in number.text):
             return False
+        most = _ALONE if _is_ratio(number) else _LOOSE if is_whole else _TIGHT
         taken = []
         for digits in number.parts:
             forms = {digits} if is_whole else {digits, digits.lstrip("0"), digits.zfill(2)}
-            found = next((form for form in forms if self._places.get(form)), None)
+            keys = ((bond, form) for bond in range(most + 1) for form in forms)
+            found = next((key for key in keys if self._places.get(key)), None)
             if found is not None:
                 taken.append((found, self._places[found].pop(0)))
             elif not (self._take_word(digits) if is_whole else self._translation.names_month(digits)):
-                for form, place in taken:
-                    self._places[form].insert(0, place)
+                for key, place in taken:
+                    self._places[key].insert(0, place)
                 return False
         return True
 
@@ -196,13 +210,20 @@ class _Parts:
 
     def left(self) -> list[tuple[Span, str]]:
         """Return the parts that were not taken, in order."""
-        return sorted((place, digits) for digits, places in self._places.items() for place in places)
+        return sorted((place, digits) for (_, digits), places in self._places.items() for place in places)
 
 
-def _is_divisible(number: Number) -> bool:
-    """Return whether a number's parts have a meaning by themselves: those of times, dates and fractions."""
-    is_date = len(number.parts) == 3 and 4 in (len(number.parts[0]), len(number.parts[2]))
-    return is_date or ":" in number.text or "/" in number.text
+def _is_date(number: Number) -> bool:
+    first, *_, last = number.parts
+    return len(number.parts) == 3 and 4 in (len(first), len(last))
+
+
+def _is_ratio(number: Number) -> bool:
+    """Return whether a number is a fraction or a ratio, which no other separator may be in: neither time nor date."""
+    first, *rest = number.parts
+    is_time = len(first) <= 2 and all(len(part) == 2 for part in rest)
+    is_years = len(first) == 4
+    return ("/" in number.text and not is_years and not _is_date(number)) or (":" in number.text and not is_time)
 
 
 def _is_spelt(digits: str, spelling: _Spelling) -> bool:

@@ -70,9 +70,9 @@ def find_numbers(text: str) -> list[Number]:
 
 
 def in_place_of(number: Number, wrong: str, languages: Languages) -> str:
-    """Return how a number is written in place of a wrong one: with the same separators, if there are as many."""
+    """Return how a number is written in place of a wrong one: with its points and commas, if there are as many."""
     sign, digits, separators = number.text[: number.is_negative], number.parts, DIGITS.split(wrong)[1:-1]
-    if 1 < len(digits) == len(separators) + 1 and not any(map(str.isspace, separators)):
+    if 1 < len(digits) == len(separators) + 1 and {*separators, *DIGITS.split(number.text)[1:-1]} <= {".", ","}:
         return sign + "".join(each for pair in zip(digits, (*separators, ""), strict=True) for each in pair)
     return localized(number.text, languages)
 

@@ -14,6 +14,7 @@ FOUND = [
     ("Use std::vector, System.Text.Json and userID", ["std::vector", "System.Text.Json", "userID"]),
     ("The file /etc/passwd is open.", ["/etc/passwd"]),
     ("See ~/x/, ./run.sh, (/usr/local/bin).", ["~/x/", "./run.sh", "/usr/local/bin"]),
+    (r"Open C:\Program Files\My App\app.exe now or hunter2", [r"C:\Program Files\My App\app.exe", "hunter2"]),
     (r"Open C:\Users\x\a.txt or \\server\share\x.", [r"C:\Users\x\a.txt", r"\\server\share\x"]),
     ("Open src/main.c, README.md and x.tar.gz.", ["src/main.c", "README.md", "x.tar.gz"]),
     ("See CVE-2021-44228, ISO-8859-1, INV/2024/0012.", ["CVE-2021-44228", "ISO-8859-1", "INV/2024/0012"]),

@@ -36,6 +36,9 @@ SURVIVING = [
     ("the 19th century", "das XIX. Jahrhundert"),
     ("World War II", "der 2. Weltkrieg"),
     ("1914-18", "1914–18"),
+    ("won 2:1", "gewann 2–1"),
+    ("On 3 May 2017", "Am 3.5.2017"),
+    ("On Dec 24", "Am 24.12."),
     ("1914/18", "1914–18"),
     ("½ of it", "1/2 davon"),
     ("twenty-five of 100", "25 von 100"),
@@ -62,6 +65,9 @@ CHANGED = [
     ("5 miles", "8 Kilometer", ["5"], ["8"], None),
     ("2017", "2017 2017", [], ["2017"], None),
     ("33 books", "Bücher", ["33"], [], None),
+    ("3/4 of it", "3.4 davon", ["3/4"], ["3", "4"], "3/4 davon"),
+    ("16:9", "16.9", ["16:9"], ["16", "9"], "16:9"),
+    ("5 of 1", "1,5", ["5", "1"], ["1", "5"], "1,5"),
     ("7 of 8", "acht von acht", ["7"], [], None),
 ]
 
