@@ -185,7 +185,7 @@ WORDS = ["the", "See", "33", "2,339", "10:30", "user_name", "/etc/x", "1.2.3", "
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_nothing_is_changed_without_a_flag(serve: Any, words: list[str], chance: Any) -> None:
     def write(text: str) -> str:
         return " ".join(word for word in text.split(" ") for _ in range(chance.choice([0, 1, 1, 2])))
