@@ -66,3 +66,6 @@ class Options:
     repetition_penalty: float | None = None  # above 0 to 10; above 1, repeated tokens are less likely
     no_repeat_ngram_size: int | None = None  # 0 to 100; no run of so many tokens comes twice; 0: any may
     min_output_tokens: int | None = None  # per segment, without the end; 0 to the model's limit
+    check_numbers: bool | None = (
+        None  # keep identifiers, and correct or flag changed numbers; the server's default: yes
+    )

@@ -28,6 +28,7 @@ class Flag(enum.Enum):
     TERM = "term"  # the same for a glossary's term
     UNKNOWN = "unknown"  # the same for characters that the model has no pieces for
     EMPTY = "empty"  # the model wrote neither letters nor numbers for a source that has letters
+    NUMBERS = "numbers"  # a number was changed, or the position of a number or an identifier was guessed
 
 
 @dataclass(frozen=True, slots=True)

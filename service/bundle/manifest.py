@@ -43,7 +43,7 @@ _MOST = {
     "generation.beam_size": 1_000,
     "generation.num_hypotheses": 1_000,
 }
-_NO_DEFAULTS = frozenset({"max_output_tokens", "return_scores", "seed"})  # the first is in `limits`
+_NO_DEFAULTS = frozenset({"max_output_tokens", "return_scores", "seed", "check_numbers"})  # the first is in `limits`
 _MAX_ID = 10_000_000
 _MAX_PENALTY = 1_000
 _MAX_PAIRS = 10_000

@@ -19,6 +19,12 @@ _MAX_INT32 = 2**31 - 1
 
 def _flag(option: Option) -> Callable[[Command], Command]:
     """Return the flag of a decoding option; the server checks its range, unless the message can't hold the value."""
+    if option.kind is bool:
+        return click.option(
+            f"{option.flag}/--no-{option.flag[2:]}",
+            default=None,
+            help=f"{option.help} Allowed: {option.allowed()}. Default: {option.default_words}.",
+        )
     low, high = option.low, option.high
     kind = click.IntRange(int(low), int(high)) if low is not None and high and high > _MAX_INT32 else option.kind
     needs = "Needs --temperature. " if option.needs_sampling else ""

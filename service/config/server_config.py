@@ -119,6 +119,9 @@ class ServerConfig:
     cache_mib: int = Field(
         default=0, ge=0, le=1_048_576, description="Memory for cached translations, in MiB; 0: no cache."
     )
+    check_numbers: bool = Field(
+        default=True, description="Keep identifiers, and correct or flag changed numbers, where calls don't say."
+    )
     default_deadline_seconds: float = Field(
         default=60.0, ge=0.001, le=_DAY_SECONDS, description="Deadline of calls that set none."
     )

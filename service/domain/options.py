@@ -51,6 +51,8 @@ class DecodingOptions:
     `kernels/src/search/processors.cpp` defines; scores of hypotheses are made of the changed ones. The first two
     consider the whole output so far, with the start token and the model's prefix, the last one counts what
     `max_output_tokens` counts except the end-of-sentence token.
+
+    `check_numbers` is about what precedes and follows decoding, as `return_scores` is; the engine ignores both.
     """
 
     beam_size: int = field(
@@ -184,6 +186,14 @@ class DecodingOptions:
             changes_scores=True,
             settings=(("min_new_tokens", 0), ("min_length", 1)),
             counts_output=True,
+        ),
+    )
+    check_numbers: bool = field(
+        default=True,
+        metadata=define(
+            "Keep identifiers as they are and compare the numbers of source and translation: a segment where one was "
+            "changed is corrected or translated again, or flagged.",
+            True,
         ),
     )
 

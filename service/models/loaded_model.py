@@ -66,6 +66,7 @@ class LoadedModel:
     aligner: Aligner | None = None
     leases: Leases = field(default_factory=Leases)
     kernels: str = "plain"
+    checks_numbers: bool = True  # of calls that do not say
     name: str = field(init=False)  # as in a request's `model` and in metrics' labels
     version: str = field(init=False)  # as in a request's `model_version`; empty for a bundle outside a repository
     manifest: Manifest = field(init=False)
@@ -79,7 +80,7 @@ class LoadedModel:
             ("name", self.bundle.name),
             ("version", self.bundle.version),
             ("manifest", self.bundle.manifest),
-            ("default_options", _default_options(self.bundle.manifest)),
+            ("default_options", _default_options(self.bundle.manifest, checks_numbers=self.checks_numbers)),
         ):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
@@ -110,7 +111,7 @@ class LoadedModel:
         return options
 
 
-def _default_options(manifest: Manifest) -> DecodingOptions:
+def _default_options(manifest: Manifest, *, checks_numbers: bool) -> DecodingOptions:
     generation = manifest.generation
     return DecodingOptions(
         beam_size=generation.beam_size,
@@ -119,7 +120,7 @@ def _default_options(manifest: Manifest) -> DecodingOptions:
         max_output_tokens=manifest.limits.max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
-        **{**DEFAULTS, **generation.options},
+        **{**DEFAULTS, **generation.options, "check_numbers": checks_numbers},
     )
 
 

@@ -37,10 +37,13 @@ def load_model(
     session_config: SessionConfig,
     listener: EngineListener,
     statistics: InferenceStatistics,
+    *,
+    checks_numbers: bool = True,
 ) -> LoadedModel:
     """Load a bundle and verify that it works here; on return its engine runs and reports to `listener`.
 
-    `statistics` are the new model's; the listener updates them with the engine's turns.
+    `statistics` are the new model's; the listener updates them with the engine's turns. With `checks_numbers`, calls
+    that do not say have their numbers checked.
 
     Raises:
         BundleError: the bundle is damaged, has a precision that the device does not run, needs more memory than there
@@ -52,7 +55,16 @@ def load_model(
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels
         engine = Engine(runners, engine_config, listener, step_seconds=made.step_seconds)
         engine.start()
-        return LoadedModel(bundle, made.tokenizer, engine, pairs, statistics, made.opened.aligner, kernels=kernels)
+        return LoadedModel(
+            bundle,
+            made.tokenizer,
+            engine,
+            pairs,
+            statistics,
+            made.opened.aligner,
+            kernels=kernels,
+            checks_numbers=checks_numbers,
+        )
 
 
 def try_model(bundle: FoundBundle, engine_config: EngineConfig, session_config: SessionConfig) -> None:

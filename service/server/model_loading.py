@@ -46,6 +46,7 @@ class ModelLoader:
             max_queue_seconds=config.max_queue_seconds,
             checks_integrity=checks_integrity,
         )
+        self._checks_numbers = config.check_numbers
         self._session_config = SessionConfig(
             device=config.device, intra_op_threads=config.num_threads, maps_weights=maps_weights
         )
@@ -56,7 +57,14 @@ class ModelLoader:
         statistics = InferenceStatistics()
         model_metrics = self._metrics.model(bundle.name)
         bridge = EngineBridge(self._loop, model_metrics, statistics, self._translator.deliver, self._failed)
-        return load_model(bundle, self._engine_config, self._session_config, bridge, statistics)
+        return load_model(
+            bundle,
+            self._engine_config,
+            self._session_config,
+            bridge,
+            statistics,
+            checks_numbers=self._checks_numbers,
+        )
 
     def try_out(self, bundle: FoundBundle) -> None:
         """See `service.models.trial`; called on a thread of the fleet."""

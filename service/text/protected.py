@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
 from service.domain.translation import Flag
+from service.text.identifiers import find_identifiers
 from service.text.placeholders import OwnPlaceholders, Placeholder, search_placeholders
 from service.text.spans import Span
 from service.text.terms import TermIndex, find_terms
@@ -54,12 +55,16 @@ def _unknown(text: str, start: int, end: int) -> list[Protected]:
 
 
 def find_protected(
-    text: str, *indexes: TermIndex, kept: Sequence[Span] = (), own: OwnPlaceholders | None = None
+    text: str,
+    *indexes: TermIndex,
+    kept: Sequence[Span] = (),
+    own: OwnPlaceholders | None = None,
+    with_identifiers: bool = False,
 ) -> list[Protected]:
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
-    A term within a placeholder does not count. `kept` are parts that are kept unchanged in any case, sorted and
-    disjoint: no match may overlap one of them.
+    A term within a placeholder does not count. `with_identifiers` finds these, too, outside of the others. `kept` are
+    parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
     """
     found = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
@@ -67,8 +72,12 @@ def find_protected(
     ]
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
-        found = _beside(found, terms)
-    return _beside(_verbatim(text, kept), found) if kept else found
+        found = beside(found, terms)
+    if kept:
+        found = beside(_verbatim(text, kept), found)
+    if with_identifiers and (identifiers := find_identifiers(text)):
+        found = beside(found, _verbatim(text, identifiers, Flag.NUMBERS))
+    return found
 
 
 def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:
@@ -85,11 +94,11 @@ def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:
         yield last
 
 
-def _verbatim(text: str, spans: Iterable[Span]) -> list[Protected]:
-    return [Protected(*span, text[span.start : span.end], Flag.PLACEHOLDER) for span in paced(spans)]
+def _verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:
+    return [Protected(*span, text[span.start : span.end], flag) for span in paced(spans)]
 
 
-def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
+def beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
     """Return all of `first`, and those of `others` that overlap none of them; both are sorted and disjoint."""
     spans = list(first)
     ends = [span.end for span in first]

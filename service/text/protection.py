@@ -146,6 +146,6 @@ def _targets(spans: Sequence[Protected]) -> str:
     loose = "|".join(r"\s*".join(map(re.escape, placeholder)) for placeholder in longest_first) or "(?!)"
     exact = (
         f"(?P<{flag.value}>{alternation(span.target for span in spans if span.flag is flag)})"
-        for flag in (Flag.TERM, Flag.UNKNOWN)
+        for flag in (Flag.TERM, Flag.UNKNOWN, Flag.NUMBERS)
     )
     return f"(?P<{Flag.PLACEHOLDER.value}>(?i:{loose}))|{'|'.join(exact)}"

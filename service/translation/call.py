@@ -1,5 +1,6 @@
 """One request for one model and language pair, from its texts to its translations. Nothing here blocks."""
 
+import copy
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -8,12 +9,14 @@ from dataclasses import replace
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import current_call
+from service.domain.checkpoint import paced
 from service.domain.options import DecodingOptions
 from service.domain.translation import CallLimits, Translation, TranslationRequest
 from service.engine.search.seeds import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel
 from service.text.markup import HtmlDocument
+from service.text.protected import Protected
 from service.text.terms import TermIndex
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
@@ -57,7 +60,7 @@ class TranslationCall:
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
         self._call = current_call()
-        self._pair = pair
+        self.pair = pair
         self._terms = terms
         self._planner: Planner | None = None
         self._starts: list[int] = []  # number of each text's first segment, and that of all segments
@@ -112,19 +115,20 @@ class TranslationCall:
         return Planner(
             request,
             model.manifest,
-            self._pair,
+            self.pair,
             model.tokenizer,
             max_segments,
             size,
             terms,
             model.unknown,
             self._documents,
+            checks_numbers=self.options.check_numbers,
         )
 
     def key(self, number: int) -> CacheKey:
         """Return the cache key of a segment."""
         segment = self.segments[number]
-        return CacheKey(self.model.fingerprint, self._pair, self.options, segment.fed, segment.output_prefix_ids)
+        return CacheKey(self.model.fingerprint, self.pair, self.options, segment.fed, segment.output_prefix_ids)
 
     def sequences(self, number: int, *, wants_progress: bool = False) -> list[Sequence]:
         """Return a segment's sequences: none, one, or one per requested sample, each with its own seed."""
@@ -152,6 +156,22 @@ class TranslationCall:
         )
         return dict(zip(decoded, candidates, strict=True))
 
+    def protecting(self, spans: Mapping[int, Sequence_[Protected]]) -> "tuple[TranslationCall, list[int]]":
+        """Return a call for those of some segments, by number, that can be read with other protected spans, and the
+        numbers of these segments here.
+        """
+        assert self._planner is not None, "the call has been planned"
+        segments: dict[int, PlannedSegment] = {}
+        for number, protected in paced(spans.items(), every=8):
+            changed = self._planner.protecting(self.segments[number], protected)
+            if changed is not None:
+                segments[number] = changed
+        call = copy.copy(self)
+        call.segments = list(segments.values())
+        call._aligned = [self._aligned[number] for number in segments]
+        call._restorer = replace(self._restorer, size=AnswerSize(self._limits.max_answer_characters))
+        return call, list(segments)
+
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
         """Return the answer to the text of that index; `candidates` are by segment number.
 
@@ -178,7 +198,7 @@ class TranslationCall:
             source_ids=segment.source_ids,
             options=options,
             arrived_seconds=time.monotonic(),
-            target_prefix_ids=self._pair.target_prefix_ids,
+            target_prefix_ids=self.pair.target_prefix_ids,
             deadline_seconds=request.deadline_seconds,
             priority=request.priority,
             output_prefix_ids=segment.output_prefix_ids,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from service.domain.call import Call, Phase, current_call
 from service.engine.sequence import DecodedHypothesis, JointUpdates, Sequence, SequenceProgress, SequenceUpdate
@@ -46,15 +47,19 @@ class SegmentDecoder:
         """Handle the terminal updates of one engine turn, and the progress of sequences still running."""
         self._pending.deliver(updates, progress)
 
-    async def decode(self, call: TranslationCall) -> dict[int, Decoded]:
+    async def decode(
+        self, call: TranslationCall, given: Mapping[int, Decoded] = MappingProxyType({})
+    ) -> dict[int, Decoded]:
         """Return the decoded hypotheses of each of the call's segments, by number; none for those no model reads.
+
+        Those of the segments in `given` are known.
 
         Cancelling this coroutine aborts the call's sequences in the engine.
 
         Raises:
             ServiceError: the engine rejected them or failed, or the deadline passed.
         """
-        known = self._known(call)
+        known = {**self._known(call), **given}
         groups = _groups(call, known)
         updates = iter(await self._decode(call.model, [sequence for group in groups.values() for sequence in group]))
         fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}

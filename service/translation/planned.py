@@ -14,7 +14,8 @@ class PlannedSegment:
     """A part of a passage, from `start` to before `end`, that is translated on its own.
 
     The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
-    empty, the model does not read the segment: its text has nothing to translate besides `spans`.
+    empty, the model does not read the segment: its text has nothing to translate besides `spans`. If it `has_numbers`
+    that the model reads, they are compared with those of the translation.
     """
 
     start: int
@@ -24,6 +25,7 @@ class PlannedSegment:
     spans: tuple[Protected, ...] = ()
     protected: ProtectedText | None = None
     output_prefix_ids: tuple[int, ...] = ()
+    has_numbers: bool = False
 
     @property
     def end(self) -> int:

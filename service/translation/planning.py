@@ -11,10 +11,19 @@ from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
 from service.text.forms import visible
+from service.text.identifiers import find_identifiers, may_carry
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
+from service.text.numbers import has_digits
 from service.text.placeholders import own_placeholders
-from service.text.protected import Protected, beside_protected, bounds, find_protected, has_letters_beside, spans_within
+from service.text.protected import (
+    Protected,
+    beside_protected,
+    bounds,
+    find_protected,
+    has_letters_beside,
+    spans_within,
+)
 from service.text.protection import ProtectedText, protect
 from service.text.sentences import AS_SPACES, is_simple_sentence, line_ends, pieces
 from service.text.spans import Span
@@ -44,12 +53,14 @@ class Planner:
         terms: Sequence[TermIndex] = (),
         unknown: UnknownCharacters | None = None,
         documents: Sequence[HtmlDocument] = (),
+        *,
+        checks_numbers: bool = False,
     ) -> None:
         """Allow at most `max_segments` in all texts; `size` counts the part of the answer that is already known.
 
         `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds the
         characters unknown to the tokenizer; share one between planners. `documents` are the parsed texts, if they have
-        been parsed already.
+        been parsed already. With `checks_numbers`, identifiers are protected and segments with numbers marked.
         """
         self._request = request
         self._manifest = manifest
@@ -62,6 +73,7 @@ class Planner:
         limit = manifest.limits.max_source_tokens
         self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
         self._documents = documents
+        self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
         self._own = own_placeholders(request.placeholders)
 
@@ -101,6 +113,16 @@ class Planner:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
 
+    def protecting(self, segment: PlannedSegment, spans: Sequence[Protected]) -> PlannedSegment | None:
+        """Return a planned segment with other protected spans; `None` if the model can't read it in that way."""
+        if not has_letters_beside(segment.text, spans):
+            return None
+        changed = self._segment(segment.text, segment.start, spans)
+        is_readable = 0 < len(changed.source_ids) <= self._manifest.limits.max_source_tokens
+        if not is_readable or (changed.protected is None and segment.protected is not None):
+            return None
+        return replace(changed, output_prefix_ids=segment.output_prefix_ids, has_numbers=segment.has_numbers)
+
     def _simple(self, text: str) -> PlannedSegment | None:
         """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
         hold."""
@@ -108,10 +130,12 @@ class Planner:
         is_general = self._terms or request.target_prefixes or request.placeholders
         if len(text) > MAX_SIMPLE_CHARACTERS or is_general or not is_simple_sentence(text):
             return None
+        if self._checks_numbers and may_carry(text) and find_identifiers(text):
+            return None
         source_ids = whole_source_ids(text, self._tokenizer, self._unknown, self._manifest, self._pair)
         if source_ids is None:
             return None
-        return PlannedSegment(0, text, text, source_ids)
+        return PlannedSegment(0, text, text, source_ids, has_numbers=self._has_numbers(text))
 
     def _block(self, block: Block, index: int) -> PlannedPassage:
         """Return the passage of an HTML block, in which a line end counts as a space."""
@@ -124,7 +148,8 @@ class Planner:
     def _passage(self, written: str, kept: Sequence[Span], mode: SplitSentences, index: int) -> PlannedPassage:
         """Return the passage of a text as it was written, of which `kept` stays unchanged."""
         text, kept, offsets = visible(written, kept)
-        spans = find_protected(text, *self._terms, kept=kept, own=self._own)
+        with_identifiers = self._checks_numbers and may_carry(text)
+        spans = find_protected(text, *self._terms, kept=kept, own=self._own, with_identifiers=with_identifiers)
         whole, apart = bounds(spans), bounds([span for span in spans if span.is_apart])
         segments: list[PlannedSegment] = []
         start = 0
@@ -227,12 +252,16 @@ class Planner:
                 protected, fed = self._fed(text, spans)
                 fed = self._unknown.plain(fed)
             pieces = self._tokenizer.encode(fed)
-        return PlannedSegment(start, text, fed, self._source_ids(pieces), tuple(spans), protected)
+        source_ids, has_numbers = self._source_ids(pieces), self._has_numbers(fed)
+        return PlannedSegment(start, text, fed, source_ids, tuple(spans), protected, has_numbers=has_numbers)
 
     def _fed(self, text: str, spans: Sequence[Protected]) -> tuple[ProtectedText | None, str]:
         """Return the text with symbols, if there are enough of them, and what the model reads."""
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
         return protected, (text if protected is None else protected.text).translate(AS_SPACES)
+
+    def _has_numbers(self, fed: str) -> bool:
+        return self._checks_numbers and has_digits(fed)
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """Return the passage with the caller's prefix at the start of its first segment's translation."""

@@ -17,6 +17,7 @@ from service.text.spans import Span
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation.answer_size import AnswerSize
+from service.translation.correcting import correct, languages_of
 from service.translation.planned import PlannedSegment
 
 Alignment = tuple[AlignedSpan, ...]
@@ -113,6 +114,10 @@ class Restorer:
                 restored = replace_aligned(segment.text, segment.spans, text, alignment)
             text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
             places = restored.places
+        if segment.has_numbers:
+            text, places, alignment, is_right = correct(segment, text, places, alignment, languages_of(self.pair))
+            if not is_right and Flag.NUMBERS not in flags:
+                flags = (*flags, Flag.NUMBERS)
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
             alignment = _clipped(alignment, len(text))

@@ -21,6 +21,7 @@ from service.domain.translation import (
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.models.loaded_model import LoadedModel
 from service.text.forms import has_invisible
+from service.text.identifiers import may_carry
 from service.text.placeholders import find_placeholders
 from service.text.sentences import is_simple_sentence, pieces
 from service.translation.answer_size import AnswerSize
@@ -84,6 +85,8 @@ class SentenceTranslator:
         if len(text) > self._limits.max_characters or limits.max_output_tokens > MAX_INLINE_TOKENS:
             return None
         began = time.monotonic()
+        if options.check_numbers and may_carry(text):
+            return None
         if not is_plain_sentence(text, pair.source_language_code, request.split_sentences):
             return None
         source_ids = whole_source_ids(text, model.tokenizer, model.unknown, model.manifest, pair)

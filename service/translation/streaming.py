@@ -58,7 +58,7 @@ class TextStream:
 
     def _grows(self, segment: PlannedSegment) -> bool:
         """Return whether the model's words are used unchanged, so that the segment can be streamed."""
-        return not segment.spans and not self._preserves_formatting
+        return not segment.spans and not segment.has_numbers and not self._preserves_formatting
 
     def _before(self, segment: PlannedSegment) -> str:
         return self._planned.passages[0].text[self._source_end : segment.start]

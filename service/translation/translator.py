@@ -35,6 +35,7 @@ from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
 from service.translation.computations import MAX_INLINE_ENTRIES, Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.repairing import Repairer
 from service.translation.sentence import SentenceTranslator, may_be_plain_sentence
 from service.translation.source_languages import Part, detect_languages, joined, parts_by_detection, undetermined
 
@@ -61,6 +62,7 @@ class Translator:
         self._catalogue = Catalogue()
         self._is_loading = True
         self._computations = Computations(metrics)
+        self._repairer = Repairer(self._decoder, self._computations)
         self._sentences = SentenceTranslator(self._decoder, self._computations, limits)
 
     def serve(self, catalogue: Catalogue) -> None:
@@ -279,7 +281,7 @@ class Translator:
         request = part.request
         with self._model_for(part) as (model, pair):
             call = await self._planned(part, model, pair)
-            candidates = await self._computations.restore(call, await self._decoder.decode(call))
+            candidates = await self._repairer.restore(call, await self._decoder.decode(call))
             translations = await self._computations.assemble(
                 lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
                 call,
@@ -313,7 +315,7 @@ class Translator:
                         if delta := streams[index].feed(number, news.token_ids):
                             yield event(index, delta)
                         continue
-                    restored = await self._computations.restore(call, news)
+                    restored = await self._repairer.restore(call, news)
                     candidates.update(restored)
                     for segment, best in restored.items():
                         index, number = call.places[segment]

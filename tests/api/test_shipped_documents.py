@@ -4,7 +4,7 @@ import random
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -363,3 +363,40 @@ def test_unknown_characters_come_out_as_often_whatever_is_asked(stub: Stub) -> N
     for part in stub.TranslateStream(request, timeout=patient(60)):
         told[part.text_index] += part.delta
     assert told == [each.text for each in plain[:20]]
+
+
+def _paths(chance: random.Random) -> str:
+    return (
+        "/" + "/".join(chance.sample(["etc", "usr", "var", "home", "lib", "share"], chance.randint(1, 3))) + "/a.conf"
+    )
+
+
+NUMBERS: dict[str, tuple[str, Callable[[random.Random], object]]] = {
+    "two digits": ("There are {} books on the table.", lambda chance: chance.randint(13, 99)),
+    "four digits": ("The train has {} seats.", lambda chance: chance.randint(1000, 9999)),
+    "years": ("The house was built in {}.", lambda chance: chance.randint(1500, 2035)),
+    "six digits": ("We sold {} tickets yesterday.", lambda chance: chance.randint(100_000, 999_999)),
+    "thousands": ("The city has {} people.", lambda chance: f"{chance.randint(1000, 999_999):,}"),
+    "dates": ("The meeting is on {}.", lambda chance: f"20{chance.randint(10, 35)}-12-{chance.randint(10, 28)}"),
+    "telephone numbers": ("Call {} now.", lambda chance: f"+49 {chance.randint(30, 999)} {chance.randrange(10**7)}"),
+    "addresses": ("Connect to {} first.", lambda chance: ".".join(str(chance.randrange(256)) for _ in range(4))),
+    "versions": ("Install version {} first.", lambda chance: ".".join(str(chance.randrange(20)) for _ in range(3))),
+    "names": ("Set {} to root.", lambda chance: "_".join(chance.sample(["user", "name", "max", "log", "key"], 2))),
+    "paths": ("The file {} is open.", _paths),
+    "CVE ids": ("See {} first.", lambda chance: f"CVE-20{chance.randint(10, 26)}-{chance.randint(1000, 99_999)}"),
+}
+
+
+@pytest.mark.parametrize("mime_type", ["text/plain", "text/html"])
+def test_numbers_and_identifiers_survive(stub: Stub, mime_type: str) -> None:
+    chance = random.Random(1)
+    values = {kind: [str(make(chance)) for _ in range(12)] for kind, (_, make) in NUMBERS.items()}
+    asked = [NUMBERS[kind][0].format(value) for kind in values for value in values[kind]]
+    if mime_type == "text/html":
+        asked = [re.sub(r"^(\w+) (.*)$", r"<p><b>\1</b> \2</p>", text) for text in asked]
+    translations = ask(stub, *asked, mime_type=mime_type)
+    num_flagged = sum(bool(segment.flags) for translation in translations for segment in translation.segments)
+    assert num_flagged <= len(asked) // 20
+    for value, translation in zip((value for each in values.values() for value in each), translations, strict=True):
+        separated = re.sub("[,.]", "", translation.text) if "," in value else translation.text
+        assert value.replace(",", "") in separated or pb.FLAG_NUMBERS in translation.segments[0].flags

@@ -38,6 +38,7 @@ class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FLAG_TERM: _ClassVar[Flag]
     FLAG_UNKNOWN: _ClassVar[Flag]
     FLAG_EMPTY: _ClassVar[Flag]
+    FLAG_NUMBERS: _ClassVar[Flag]
 SPLIT_SENTENCES_UNSPECIFIED: SplitSentences
 SPLIT_SENTENCES_OFF: SplitSentences
 SPLIT_SENTENCES_ON: SplitSentences
@@ -58,6 +59,7 @@ FLAG_PLACEHOLDER: Flag
 FLAG_TERM: Flag
 FLAG_UNKNOWN: Flag
 FLAG_EMPTY: Flag
+FLAG_NUMBERS: Flag
 
 class TranslateRequest(_message.Message):
     __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "mime_type", "split_sentences", "preserve_formatting", "glossary", "terms", "target_prefixes", "return_alignments", "strict", "labels", "priority", "model_version", "placeholders")
@@ -125,7 +127,7 @@ class Term(_message.Message):
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., case_sensitive: _Optional[bool] = ...) -> None: ...
 
 class DecodingOptions(_message.Message):
-    __slots__ = ("beam_size", "length_penalty", "num_hypotheses", "max_output_tokens", "return_scores", "temperature", "top_k", "top_p", "seed", "max_repeats", "max_length_ratio", "repetition_penalty", "no_repeat_ngram_size", "min_output_tokens")
+    __slots__ = ("beam_size", "length_penalty", "num_hypotheses", "max_output_tokens", "return_scores", "temperature", "top_k", "top_p", "seed", "max_repeats", "max_length_ratio", "repetition_penalty", "no_repeat_ngram_size", "min_output_tokens", "check_numbers")
     BEAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_PENALTY_FIELD_NUMBER: _ClassVar[int]
     NUM_HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
@@ -140,6 +142,7 @@ class DecodingOptions(_message.Message):
     REPETITION_PENALTY_FIELD_NUMBER: _ClassVar[int]
     NO_REPEAT_NGRAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     MIN_OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CHECK_NUMBERS_FIELD_NUMBER: _ClassVar[int]
     beam_size: int
     length_penalty: float
     num_hypotheses: int
@@ -154,7 +157,8 @@ class DecodingOptions(_message.Message):
     repetition_penalty: float
     no_repeat_ngram_size: int
     min_output_tokens: int
-    def __init__(self, beam_size: _Optional[int] = ..., length_penalty: _Optional[float] = ..., num_hypotheses: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., return_scores: _Optional[bool] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., seed: _Optional[int] = ..., max_repeats: _Optional[int] = ..., max_length_ratio: _Optional[float] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., min_output_tokens: _Optional[int] = ...) -> None: ...
+    check_numbers: bool
+    def __init__(self, beam_size: _Optional[int] = ..., length_penalty: _Optional[float] = ..., num_hypotheses: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., return_scores: _Optional[bool] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., seed: _Optional[int] = ..., max_repeats: _Optional[int] = ..., max_length_ratio: _Optional[float] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., min_output_tokens: _Optional[int] = ..., check_numbers: _Optional[bool] = ...) -> None: ...
 
 class Hypothesis(_message.Message):
     __slots__ = ("text", "score", "num_tokens")

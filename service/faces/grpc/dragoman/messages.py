@@ -57,6 +57,7 @@ FLAGS: dict[Flag, pb.Flag] = {
     Flag.TERM: pb.FLAG_TERM,
     Flag.UNKNOWN: pb.FLAG_UNKNOWN,
     Flag.EMPTY: pb.FLAG_EMPTY,
+    Flag.NUMBERS: pb.FLAG_NUMBERS,
 }
 
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x64ragoman/v1/translation.proto\x12\x0b\x64ragoman.v1\"\xd3\x04\n\x10TranslateRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\x1c\n\x14source_language_code\x18\x02 \x01(\t\x12\x1c\n\x14target_language_code\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12-\n\x07options\x18\x05 \x01(\x0b\x32\x1c.dragoman.v1.DecodingOptions\x12\x11\n\tmime_type\x18\x06 \x01(\t\x12\x34\n\x0fsplit_sentences\x18\x07 \x01(\x0e\x32\x1b.dragoman.v1.SplitSentences\x12\x1b\n\x13preserve_formatting\x18\x08 \x01(\x08\x12\x10\n\x08glossary\x18\t \x01(\t\x12 \n\x05terms\x18\n \x03(\x0b\x32\x11.dragoman.v1.Term\x12\x17\n\x0ftarget_prefixes\x18\x0b \x03(\t\x12\x19\n\x11return_alignments\x18\x0c \x01(\x08\x12\x0e\n\x06strict\x18\r \x01(\x08\x12\x39\n\x06labels\x18\x0e \x03(\x0b\x32).dragoman.v1.TranslateRequest.LabelsEntry\x12\'\n\x08priority\x18\x10 \x01(\x0e\x32\x15.dragoman.v1.Priority\x12\x15\n\rmodel_version\x18\x11 \x01(\t\x12.\n\x0cplaceholders\x18\x12 \x03(\x0b\x32\x18.dragoman.v1.Placeholder\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\":\n\x0bPlaceholder\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\t\x12\x0b\n\x03\x65nd\x18\x03 \x01(\t\"N\n\x04Term\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x06target\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x16\n\x0e\x63\x61se_sensitive\x18\x03 \x01(\x08\x42\t\n\x07_target\"\x85\x05\n\x0f\x44\x65\x63odingOptions\x12\x16\n\tbeam_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x1b\n\x0elength_penalty\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1b\n\x0enum_hypotheses\x18\x03 \x01(\x05H\x02\x88\x01\x01\x12\x1e\n\x11max_output_tokens\x18\x04 \x01(\x05H\x03\x88\x01\x01\x12\x1a\n\rreturn_scores\x18\x05 \x01(\x08H\x04\x88\x01\x01\x12\x18\n\x0btemperature\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x12\n\x05top_k\x18\x07 \x01(\x05H\x06\x88\x01\x01\x12\x12\n\x05top_p\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x11\n\x04seed\x18\t \x01(\x04H\x08\x88\x01\x01\x12\x18\n\x0bmax_repeats\x18\n \x01(\x05H\t\x88\x01\x01\x12\x1d\n\x10max_length_ratio\x18\x0b \x01(\x01H\n\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\x0c \x01(\x01H\x0b\x88\x01\x01\x12!\n\x14no_repeat_ngram_size\x18\r \x01(\x05H\x0c\x88\x01\x01\x12\x1e\n\x11min_output_tokens\x18\x0e \x01(\x05H\r\x88\x01\x01\x42\x0c\n\n_beam_sizeB\x11\n\x0f_length_penaltyB\x11\n\x0f_num_hypothesesB\x14\n\x12_max_output_tokensB\x10\n\x0e_return_scoresB\x0e\n\x0c_temperatureB\x08\n\x06_top_kB\x08\n\x06_top_pB\x07\n\x05_seedB\x0e\n\x0c_max_repeatsB\x13\n\x11_max_length_ratioB\x15\n\x13_repetition_penaltyB\x17\n\x15_no_repeat_ngram_sizeB\x14\n\x12_min_output_tokens\"L\n\nHypothesis\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x12\n\x05score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\nnum_tokens\x18\x03 \x01(\x05\x42\x08\n\x06_score\"\x8a\x02\n\x0bTranslation\x12\x0c\n\x04text\x18\x01 \x01(\t\x12+\n\nhypotheses\x18\x02 \x03(\x0b\x32\x17.dragoman.v1.Hypothesis\x12\x30\n\rfinish_reason\x18\x03 \x01(\x0e\x32\x19.dragoman.v1.FinishReason\x12\x19\n\x11num_source_tokens\x18\x04 \x01(\x05\x12&\n\x08segments\x18\x05 \x03(\x0b\x32\x14.dragoman.v1.Segment\x12+\n\talignment\x18\x06 \x03(\x0b\x32\x18.dragoman.v1.AlignedSpan\x12\x1e\n\x16\x64\x65tected_language_code\x18\x08 \x01(\t\"\xe7\x01\n\x07Segment\x12\x14\n\x0csource_start\x18\x01 \x01(\x05\x12\x12\n\nsource_end\x18\x02 \x01(\x05\x12\x14\n\x0ctarget_start\x18\x03 \x01(\x05\x12\x12\n\ntarget_end\x18\x04 \x01(\x05\x12\x30\n\rfinish_reason\x18\x05 \x01(\x0e\x32\x19.dragoman.v1.FinishReason\x12\x19\n\x11num_source_tokens\x18\x06 \x01(\x05\x12\x19\n\x11num_output_tokens\x18\x07 \x01(\x05\x12 \n\x05\x66lags\x18\x08 \x03(\x0e\x32\x11.dragoman.v1.Flag\"a\n\x0b\x41lignedSpan\x12\x14\n\x0csource_start\x18\x01 \x01(\x05\x12\x12\n\nsource_end\x18\x02 \x01(\x05\x12\x14\n\x0ctarget_start\x18\x03 \x01(\x05\x12\x12\n\ntarget_end\x18\x04 \x01(\x05\"i\n\x11TranslateResponse\x12.\n\x0ctranslations\x18\x01 \x03(\x0b\x32\x18.dragoman.v1.Translation\x12\r\n\x05model\x18\x02 \x01(\t\x12\x15\n\rmodel_version\x18\x03 \x01(\t\"\x91\x01\n\x17TranslateStreamResponse\x12\x12\n\ntext_index\x18\x01 \x01(\x05\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\t\x12-\n\x0btranslation\x18\x03 \x01(\x0b\x32\x18.dragoman.v1.Translation\x12\r\n\x05model\x18\x04 \x01(\t\x12\x15\n\rmodel_version\x18\x05 \x01(\t\"&\n\x15\x44\x65tectLanguageRequest\x12\r\n\x05texts\x18\x01 \x03(\t\"D\n\x16\x44\x65tectLanguageResponse\x12*\n\ndetections\x18\x01 \x03(\x0b\x32\x16.dragoman.v1.Detection\"=\n\tDetection\x12\x30\n\tlanguages\x18\x01 \x03(\x0b\x32\x1d.dragoman.v1.DetectedLanguage\"=\n\x10\x44\x65tectedLanguage\x12\x15\n\rlanguage_code\x18\x01 \x01(\t\x12\x12\n\nconfidence\x18\x02 \x01(\x01\"\x13\n\x11ListModelsRequest\"8\n\x12ListModelsResponse\x12\"\n\x06models\x18\x01 \x03(\x0b\x32\x12.dragoman.v1.Model\"\x8d\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x31\n\x0elanguage_pairs\x18\x03 \x03(\x0b\x32\x19.dragoman.v1.LanguagePair\x12\x19\n\x11max_source_tokens\x18\x04 \x01(\x05\x12\x19\n\x11max_output_tokens\x18\x05 \x01(\x05\x12\x35\n\x0f\x64\x65\x66\x61ult_options\x18\x06 \x01(\x0b\x32\x1c.dragoman.v1.DecodingOptions\x12\x11\n\tprecision\x18\x07 \x01(\t\x12!\n\x19\x61ny_to_any_language_codes\x18\x08 \x03(\t\x12\x0f\n\x07kernels\x18\t \x01(\t\"J\n\x0cLanguagePair\x12\x1c\n\x14source_language_code\x18\x01 \x01(\t\x12\x1c\n\x14target_language_code\x18\x02 \x01(\t*\x83\x01\n\x0eSplitSentences\x12\x1f\n\x1bSPLIT_SENTENCES_UNSPECIFIED\x10\x00\x12\x17\n\x13SPLIT_SENTENCES_OFF\x10\x01\x12\x16\n\x12SPLIT_SENTENCES_ON\x10\x02\x12\x1f\n\x1bSPLIT_SENTENCES_NO_NEWLINES\x10\x03*^\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x10\n\x0cPRIORITY_LOW\x10\x01\x12\x13\n\x0fPRIORITY_NORMAL\x10\x02\x12\x11\n\rPRIORITY_HIGH\x10\x03*\xcf\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x01\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x02\x12\x17\n\x13\x46INISH_REASON_RATIO\x10\x03\x12\x1c\n\x18\x46INISH_REASON_REPETITION\x10\x04\x12\x1b\n\x17\x46INISH_REASON_CANCELLED\x10\x05\x12\x1a\n\x16\x46INISH_REASON_DEADLINE\x10\x06*c\n\x04\x46lag\x12\x14\n\x10\x46LAG_UNSPECIFIED\x10\x00\x12\x14\n\x10\x46LAG_PLACEHOLDER\x10\x01\x12\r\n\tFLAG_TERM\x10\x02\x12\x10\n\x0c\x46LAG_UNKNOWN\x10\x03\x12\x0e\n\nFLAG_EMPTY\x10\x04\x32\xe4\x02\n\x12TranslationService\x12J\n\tTranslate\x12\x1d.dragoman.v1.TranslateRequest\x1a\x1e.dragoman.v1.TranslateResponse\x12X\n\x0fTranslateStream\x12\x1d.dragoman.v1.TranslateRequest\x1a$.dragoman.v1.TranslateStreamResponse0\x01\x12Y\n\x0e\x44\x65tectLanguage\x12\".dragoman.v1.DetectLanguageRequest\x1a#.dragoman.v1.DetectLanguageResponse\x12M\n\nListModels\x12\x1e.dragoman.v1.ListModelsRequest\x1a\x1f.dragoman.v1.ListModelsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x64ragoman/v1/translation.proto\x12\x0b\x64ragoman.v1\"\xd3\x04\n\x10TranslateRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\x1c\n\x14source_language_code\x18\x02 \x01(\t\x12\x1c\n\x14target_language_code\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12-\n\x07options\x18\x05 \x01(\x0b\x32\x1c.dragoman.v1.DecodingOptions\x12\x11\n\tmime_type\x18\x06 \x01(\t\x12\x34\n\x0fsplit_sentences\x18\x07 \x01(\x0e\x32\x1b.dragoman.v1.SplitSentences\x12\x1b\n\x13preserve_formatting\x18\x08 \x01(\x08\x12\x10\n\x08glossary\x18\t \x01(\t\x12 \n\x05terms\x18\n \x03(\x0b\x32\x11.dragoman.v1.Term\x12\x17\n\x0ftarget_prefixes\x18\x0b \x03(\t\x12\x19\n\x11return_alignments\x18\x0c \x01(\x08\x12\x0e\n\x06strict\x18\r \x01(\x08\x12\x39\n\x06labels\x18\x0e \x03(\x0b\x32).dragoman.v1.TranslateRequest.LabelsEntry\x12\'\n\x08priority\x18\x10 \x01(\x0e\x32\x15.dragoman.v1.Priority\x12\x15\n\rmodel_version\x18\x11 \x01(\t\x12.\n\x0cplaceholders\x18\x12 \x03(\x0b\x32\x18.dragoman.v1.Placeholder\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\":\n\x0bPlaceholder\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\t\x12\x0b\n\x03\x65nd\x18\x03 \x01(\t\"N\n\x04Term\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x13\n\x06target\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x16\n\x0e\x63\x61se_sensitive\x18\x03 \x01(\x08\x42\t\n\x07_target\"\xb3\x05\n\x0f\x44\x65\x63odingOptions\x12\x16\n\tbeam_size\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x1b\n\x0elength_penalty\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1b\n\x0enum_hypotheses\x18\x03 \x01(\x05H\x02\x88\x01\x01\x12\x1e\n\x11max_output_tokens\x18\x04 \x01(\x05H\x03\x88\x01\x01\x12\x1a\n\rreturn_scores\x18\x05 \x01(\x08H\x04\x88\x01\x01\x12\x18\n\x0btemperature\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x12\n\x05top_k\x18\x07 \x01(\x05H\x06\x88\x01\x01\x12\x12\n\x05top_p\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x11\n\x04seed\x18\t \x01(\x04H\x08\x88\x01\x01\x12\x18\n\x0bmax_repeats\x18\n \x01(\x05H\t\x88\x01\x01\x12\x1d\n\x10max_length_ratio\x18\x0b \x01(\x01H\n\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\x0c \x01(\x01H\x0b\x88\x01\x01\x12!\n\x14no_repeat_ngram_size\x18\r \x01(\x05H\x0c\x88\x01\x01\x12\x1e\n\x11min_output_tokens\x18\x0e \x01(\x05H\r\x88\x01\x01\x12\x1a\n\rcheck_numbers\x18\x0f \x01(\x08H\x0e\x88\x01\x01\x42\x0c\n\n_beam_sizeB\x11\n\x0f_length_penaltyB\x11\n\x0f_num_hypothesesB\x14\n\x12_max_output_tokensB\x10\n\x0e_return_scoresB\x0e\n\x0c_temperatureB\x08\n\x06_top_kB\x08\n\x06_top_pB\x07\n\x05_seedB\x0e\n\x0c_max_repeatsB\x13\n\x11_max_length_ratioB\x15\n\x13_repetition_penaltyB\x17\n\x15_no_repeat_ngram_sizeB\x14\n\x12_min_output_tokensB\x10\n\x0e_check_numbers\"L\n\nHypothesis\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x12\n\x05score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\nnum_tokens\x18\x03 \x01(\x05\x42\x08\n\x06_score\"\x8a\x02\n\x0bTranslation\x12\x0c\n\x04text\x18\x01 \x01(\t\x12+\n\nhypotheses\x18\x02 \x03(\x0b\x32\x17.dragoman.v1.Hypothesis\x12\x30\n\rfinish_reason\x18\x03 \x01(\x0e\x32\x19.dragoman.v1.FinishReason\x12\x19\n\x11num_source_tokens\x18\x04 \x01(\x05\x12&\n\x08segments\x18\x05 \x03(\x0b\x32\x14.dragoman.v1.Segment\x12+\n\talignment\x18\x06 \x03(\x0b\x32\x18.dragoman.v1.AlignedSpan\x12\x1e\n\x16\x64\x65tected_language_code\x18\x08 \x01(\t\"\xe7\x01\n\x07Segment\x12\x14\n\x0csource_start\x18\x01 \x01(\x05\x12\x12\n\nsource_end\x18\x02 \x01(\x05\x12\x14\n\x0ctarget_start\x18\x03 \x01(\x05\x12\x12\n\ntarget_end\x18\x04 \x01(\x05\x12\x30\n\rfinish_reason\x18\x05 \x01(\x0e\x32\x19.dragoman.v1.FinishReason\x12\x19\n\x11num_source_tokens\x18\x06 \x01(\x05\x12\x19\n\x11num_output_tokens\x18\x07 \x01(\x05\x12 \n\x05\x66lags\x18\x08 \x03(\x0e\x32\x11.dragoman.v1.Flag\"a\n\x0b\x41lignedSpan\x12\x14\n\x0csource_start\x18\x01 \x01(\x05\x12\x12\n\nsource_end\x18\x02 \x01(\x05\x12\x14\n\x0ctarget_start\x18\x03 \x01(\x05\x12\x12\n\ntarget_end\x18\x04 \x01(\x05\"i\n\x11TranslateResponse\x12.\n\x0ctranslations\x18\x01 \x03(\x0b\x32\x18.dragoman.v1.Translation\x12\r\n\x05model\x18\x02 \x01(\t\x12\x15\n\rmodel_version\x18\x03 \x01(\t\"\x91\x01\n\x17TranslateStreamResponse\x12\x12\n\ntext_index\x18\x01 \x01(\x05\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\t\x12-\n\x0btranslation\x18\x03 \x01(\x0b\x32\x18.dragoman.v1.Translation\x12\r\n\x05model\x18\x04 \x01(\t\x12\x15\n\rmodel_version\x18\x05 \x01(\t\"&\n\x15\x44\x65tectLanguageRequest\x12\r\n\x05texts\x18\x01 \x03(\t\"D\n\x16\x44\x65tectLanguageResponse\x12*\n\ndetections\x18\x01 \x03(\x0b\x32\x16.dragoman.v1.Detection\"=\n\tDetection\x12\x30\n\tlanguages\x18\x01 \x03(\x0b\x32\x1d.dragoman.v1.DetectedLanguage\"=\n\x10\x44\x65tectedLanguage\x12\x15\n\rlanguage_code\x18\x01 \x01(\t\x12\x12\n\nconfidence\x18\x02 \x01(\x01\"\x13\n\x11ListModelsRequest\"8\n\x12ListModelsResponse\x12\"\n\x06models\x18\x01 \x03(\x0b\x32\x12.dragoman.v1.Model\"\x8d\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x31\n\x0elanguage_pairs\x18\x03 \x03(\x0b\x32\x19.dragoman.v1.LanguagePair\x12\x19\n\x11max_source_tokens\x18\x04 \x01(\x05\x12\x19\n\x11max_output_tokens\x18\x05 \x01(\x05\x12\x35\n\x0f\x64\x65\x66\x61ult_options\x18\x06 \x01(\x0b\x32\x1c.dragoman.v1.DecodingOptions\x12\x11\n\tprecision\x18\x07 \x01(\t\x12!\n\x19\x61ny_to_any_language_codes\x18\x08 \x03(\t\x12\x0f\n\x07kernels\x18\t \x01(\t\"J\n\x0cLanguagePair\x12\x1c\n\x14source_language_code\x18\x01 \x01(\t\x12\x1c\n\x14target_language_code\x18\x02 \x01(\t*\x83\x01\n\x0eSplitSentences\x12\x1f\n\x1bSPLIT_SENTENCES_UNSPECIFIED\x10\x00\x12\x17\n\x13SPLIT_SENTENCES_OFF\x10\x01\x12\x16\n\x12SPLIT_SENTENCES_ON\x10\x02\x12\x1f\n\x1bSPLIT_SENTENCES_NO_NEWLINES\x10\x03*^\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x10\n\x0cPRIORITY_LOW\x10\x01\x12\x13\n\x0fPRIORITY_NORMAL\x10\x02\x12\x11\n\rPRIORITY_HIGH\x10\x03*\xcf\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x01\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x02\x12\x17\n\x13\x46INISH_REASON_RATIO\x10\x03\x12\x1c\n\x18\x46INISH_REASON_REPETITION\x10\x04\x12\x1b\n\x17\x46INISH_REASON_CANCELLED\x10\x05\x12\x1a\n\x16\x46INISH_REASON_DEADLINE\x10\x06*u\n\x04\x46lag\x12\x14\n\x10\x46LAG_UNSPECIFIED\x10\x00\x12\x14\n\x10\x46LAG_PLACEHOLDER\x10\x01\x12\r\n\tFLAG_TERM\x10\x02\x12\x10\n\x0c\x46LAG_UNKNOWN\x10\x03\x12\x0e\n\nFLAG_EMPTY\x10\x04\x12\x10\n\x0c\x46LAG_NUMBERS\x10\x05\x32\xe4\x02\n\x12TranslationService\x12J\n\tTranslate\x12\x1d.dragoman.v1.TranslateRequest\x1a\x1e.dragoman.v1.TranslateResponse\x12X\n\x0fTranslateStream\x12\x1d.dragoman.v1.TranslateRequest\x1a$.dragoman.v1.TranslateStreamResponse0\x01\x12Y\n\x0e\x44\x65tectLanguage\x12\".dragoman.v1.DetectLanguageRequest\x1a#.dragoman.v1.DetectLanguageResponse\x12M\n\nListModels\x12\x1e.dragoman.v1.ListModelsRequest\x1a\x1f.dragoman.v1.ListModelsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,14 +33,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TRANSLATEREQUEST_LABELSENTRY']._loaded_options = None
   _globals['_TRANSLATEREQUEST_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_SPLITSENTENCES']._serialized_start=3031
-  _globals['_SPLITSENTENCES']._serialized_end=3162
-  _globals['_PRIORITY']._serialized_start=3164
-  _globals['_PRIORITY']._serialized_end=3258
-  _globals['_FINISHREASON']._serialized_start=3261
-  _globals['_FINISHREASON']._serialized_end=3468
-  _globals['_FLAG']._serialized_start=3470
-  _globals['_FLAG']._serialized_end=3569
+  _globals['_SPLITSENTENCES']._serialized_start=3077
+  _globals['_SPLITSENTENCES']._serialized_end=3208
+  _globals['_PRIORITY']._serialized_start=3210
+  _globals['_PRIORITY']._serialized_end=3304
+  _globals['_FINISHREASON']._serialized_start=3307
+  _globals['_FINISHREASON']._serialized_end=3514
+  _globals['_FLAG']._serialized_start=3516
+  _globals['_FLAG']._serialized_end=3633
   _globals['_TRANSLATEREQUEST']._serialized_start=47
   _globals['_TRANSLATEREQUEST']._serialized_end=642
   _globals['_TRANSLATEREQUEST_LABELSENTRY']._serialized_start=597
@@ -50,35 +50,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TERM']._serialized_start=704
   _globals['_TERM']._serialized_end=782
   _globals['_DECODINGOPTIONS']._serialized_start=785
-  _globals['_DECODINGOPTIONS']._serialized_end=1430
-  _globals['_HYPOTHESIS']._serialized_start=1432
-  _globals['_HYPOTHESIS']._serialized_end=1508
-  _globals['_TRANSLATION']._serialized_start=1511
-  _globals['_TRANSLATION']._serialized_end=1777
-  _globals['_SEGMENT']._serialized_start=1780
-  _globals['_SEGMENT']._serialized_end=2011
-  _globals['_ALIGNEDSPAN']._serialized_start=2013
-  _globals['_ALIGNEDSPAN']._serialized_end=2110
-  _globals['_TRANSLATERESPONSE']._serialized_start=2112
-  _globals['_TRANSLATERESPONSE']._serialized_end=2217
-  _globals['_TRANSLATESTREAMRESPONSE']._serialized_start=2220
-  _globals['_TRANSLATESTREAMRESPONSE']._serialized_end=2365
-  _globals['_DETECTLANGUAGEREQUEST']._serialized_start=2367
-  _globals['_DETECTLANGUAGEREQUEST']._serialized_end=2405
-  _globals['_DETECTLANGUAGERESPONSE']._serialized_start=2407
-  _globals['_DETECTLANGUAGERESPONSE']._serialized_end=2475
-  _globals['_DETECTION']._serialized_start=2477
-  _globals['_DETECTION']._serialized_end=2538
-  _globals['_DETECTEDLANGUAGE']._serialized_start=2540
-  _globals['_DETECTEDLANGUAGE']._serialized_end=2601
-  _globals['_LISTMODELSREQUEST']._serialized_start=2603
-  _globals['_LISTMODELSREQUEST']._serialized_end=2622
-  _globals['_LISTMODELSRESPONSE']._serialized_start=2624
-  _globals['_LISTMODELSRESPONSE']._serialized_end=2680
-  _globals['_MODEL']._serialized_start=2683
-  _globals['_MODEL']._serialized_end=2952
-  _globals['_LANGUAGEPAIR']._serialized_start=2954
-  _globals['_LANGUAGEPAIR']._serialized_end=3028
-  _globals['_TRANSLATIONSERVICE']._serialized_start=3572
-  _globals['_TRANSLATIONSERVICE']._serialized_end=3928
+  _globals['_DECODINGOPTIONS']._serialized_end=1476
+  _globals['_HYPOTHESIS']._serialized_start=1478
+  _globals['_HYPOTHESIS']._serialized_end=1554
+  _globals['_TRANSLATION']._serialized_start=1557
+  _globals['_TRANSLATION']._serialized_end=1823
+  _globals['_SEGMENT']._serialized_start=1826
+  _globals['_SEGMENT']._serialized_end=2057
+  _globals['_ALIGNEDSPAN']._serialized_start=2059
+  _globals['_ALIGNEDSPAN']._serialized_end=2156
+  _globals['_TRANSLATERESPONSE']._serialized_start=2158
+  _globals['_TRANSLATERESPONSE']._serialized_end=2263
+  _globals['_TRANSLATESTREAMRESPONSE']._serialized_start=2266
+  _globals['_TRANSLATESTREAMRESPONSE']._serialized_end=2411
+  _globals['_DETECTLANGUAGEREQUEST']._serialized_start=2413
+  _globals['_DETECTLANGUAGEREQUEST']._serialized_end=2451
+  _globals['_DETECTLANGUAGERESPONSE']._serialized_start=2453
+  _globals['_DETECTLANGUAGERESPONSE']._serialized_end=2521
+  _globals['_DETECTION']._serialized_start=2523
+  _globals['_DETECTION']._serialized_end=2584
+  _globals['_DETECTEDLANGUAGE']._serialized_start=2586
+  _globals['_DETECTEDLANGUAGE']._serialized_end=2647
+  _globals['_LISTMODELSREQUEST']._serialized_start=2649
+  _globals['_LISTMODELSREQUEST']._serialized_end=2668
+  _globals['_LISTMODELSRESPONSE']._serialized_start=2670
+  _globals['_LISTMODELSRESPONSE']._serialized_end=2726
+  _globals['_MODEL']._serialized_start=2729
+  _globals['_MODEL']._serialized_end=2998
+  _globals['_LANGUAGEPAIR']._serialized_start=3000
+  _globals['_LANGUAGEPAIR']._serialized_end=3074
+  _globals['_TRANSLATIONSERVICE']._serialized_start=3636
+  _globals['_TRANSLATIONSERVICE']._serialized_end=3992
 # @@protoc_insertion_point(module_scope)

@@ -76,8 +76,8 @@ class TranslationServiceServicer:
         Parts consist of whole words: a word is sent once it can no longer change. With greedy search and sampling, that is
         as soon as the next word begins; with beam search, as soon as all candidates that can still win agree on it. Output
         that is modified as a whole after decoding is sent as a whole: a segment with placeholders or glossary terms, a
-        segment whose formatting is preserved, a block of HTML. Concatenated, the parts of a text equal what Translate
-        returns.
+        segment with numbers that are checked, a segment whose formatting is preserved, a block of HTML. Concatenated, the
+        parts of a text equal what Translate returns.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

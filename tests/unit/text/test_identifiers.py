@@ -1,0 +1,77 @@
+"""Identifiers are found, ordinary words with the same signs are not."""
+
+import time
+
+import pytest
+
+from service.text.identifiers import find_identifiers, may_carry
+from tests.patience import patient
+
+FOUND = [
+    ("Set user_name to root.", ["user_name"]),
+    ("MAX_VALUE, _private and __init__", ["MAX_VALUE", "_private", "__init__"]),
+    ("Call getElementById() or os.path.join().", ["getElementById()", "os.path.join()"]),
+    ("Use std::vector, System.Text.Json and userID", ["std::vector", "System.Text.Json", "userID"]),
+    ("The file /etc/passwd is open.", ["/etc/passwd"]),
+    ("See ~/x/, ./run.sh, (/usr/local/bin).", ["~/x/", "./run.sh", "/usr/local/bin"]),
+    (r"Open C:\Program Files\My App\app.exe now or hunter2", [r"C:\Program Files\My App\app.exe", "hunter2"]),
+    (r"Open C:\Users\x\a.txt or \\server\share\x.", [r"C:\Users\x\a.txt", r"\\server\share\x"]),
+    ("Open src/main.c, README.md and x.tar.gz.", ["src/main.c", "README.md", "x.tar.gz"]),
+    ("See CVE-2021-44228, ISO-8859-1, INV/2024/0012.", ["CVE-2021-44228", "ISO-8859-1", "INV/2024/0012"]),
+    ("AB123456, ISO9001 and DE-10115", ["AB123456", "ISO9001", "DE-10115"]),
+    ("Connect to 225.57.128.27, 10.0.0.0/8 or 10.0.0.1:80.", ["225.57.128.27", "10.0.0.0/8", "10.0.0.1:80"]),
+    ("fe80::1%eth0, ::1, 2001:db8::/32", ["fe80::1%eth0", "::1", "2001:db8::/32"]),
+    ("2001:0db8:85a3:0000:0000:8a2e:0370:7334 is it", ["2001:0db8:85a3:0000:0000:8a2e:0370:7334"]),
+    ("550e8400-e29b-41d4-a716-446655440000", ["550e8400-e29b-41d4-a716-446655440000"]),
+    ("00:1B:44:11:3A:B7, 0xDEADBEEF, 9fceb02", ["00:1B:44:11:3A:B7", "0xDEADBEEF", "9fceb02"]),
+    ("to DE89 3704 0044 0532 0130 00 please", ["DE89 3704 0044 0532 0130 00"]),
+    ("@anna likes #berlin", ["@anna", "#berlin"]),
+    ("Use --no-cache here", ["--no-cache"]),
+    ("版本2.3.4发布，打开user_name和/etc/passwd。", ["2.3.4", "user_name", "/etc/passwd"]),
+    ("user_name을 여세요, größe_max, #übung", ["user_name", "größe_max", "#übung"]),
+    ("UTF-8 and MyClass.method", ["UTF-8", "MyClass.method"]),
+    ("On 2026-12-24 at 2026-12-24T10:00:00Z", ["2026-12-24", "2026-12-24T10:00:00Z"]),
+    ("version 2.5, v1.2, 12.5.3, 1.2.3-rc1, 0.5.10.", ["2.5", "v1.2", "12.5.3", "1.2.3-rc1", "0.5.10"]),
+    ("Call +49 30 1234567, (030) 123-4567 or 030 1234567.", ["+49 30 1234567", "(030) 123-4567", "030 1234567"]),
+    ("config.log.value, ISBN 978-3-16-148410-X, 5/13/2019", ["config.log.value", "978-3-16-148410-X", "5/13/2019"]),
+    ("Call 555-1234, +1 (276) 387-8516, 0171/1234567", ["555-1234", "+1 (276) 387-8516", "0171/1234567"]),
+]
+
+WORDS = [
+    "and/or, he/she, km/h, 24/7, TCP/IP, +/-, w/o, 1/2",
+    "e.g. this, i.e. that, U.S.A., z.B. so, at 3 p.m.",
+    "It is the end.The next one.Begins.",
+    "iPhone, YouTube, McDonald's, GmbH, eBay",
+    "F-16, A4, H2O, B2B, MP3, 4th, 1990s, 500km, 3D",
+    "at 10:30:15 or 10:30, 100 % of #1, C#, C++",
+    "well-known -- as ever - words",
+    "About 10,000 or 1.5 or $5 or 2017-18 or 1.234.567 or 24.12.2026 or 10 000",
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FOUND)
+def test_identifiers(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in find_identifiers(text)] == expected
+    assert may_carry(text)
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_words_are_none(text: str) -> None:
+    assert find_identifiers(text) == []
+
+
+def test_plain_sentences_need_no_search() -> None:
+    assert not may_carry("Don't go-there: it's well-known, isn't it? (Yes.)")
+
+
+@pytest.mark.parametrize(
+    "part", ["a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"]
+)
+def test_hostile_texts_take_linear_time(part: str) -> None:
+    def seconds(length: int) -> float:
+        text = (part * length)[:length]
+        began = time.process_time()
+        find_identifiers(text)
+        return time.process_time() - began
+
+    assert seconds(20_000) < patient(1.0)
