@@ -1,5 +1,7 @@
 """Documents as a whole: read, their texts translated in calls of bounded size, and written with the translations."""
 
+import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,9 @@ from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
 from service.cli.streams import write_bytes
-from service.documents import Document, DocumentError, DocumentOptions, open_document
+from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document
 from service.documents.opening import MAX_BYTES
+from service.documents.report import Report, doubt_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,12 @@ def translate_document(
     target: str,
     request_fields: RequestFields,
     files: tuple[BinaryIO | None, Path | None, Path | None],
+    report_file: Path | None = None,
 ) -> None:
     """Translate a document; `files` are its stream, its path and that of the output.
 
-    Nothing is written before all texts are translated, and notes go to standard error.
+    Nothing is written before all texts are translated. Notes go to standard error, and all that there is to say of the
+    translations to `report_file`, in JSON.
 
     Raises:
         ClientError: a call failed; an invalid text is named by its place.
@@ -72,15 +77,30 @@ def translate_document(
                 found.update(zip(numbers, answers, strict=True))
         return [found[number] for number in range(len(chunk))]
 
-    with open_output(output_file, input_file) as (output, _):
+    report = Report(len(document.texts), document.notes)
+    doubts: dict[int, Doubt] = {}
+    with contextlib.ExitStack() as stack:
+        output, _ = stack.enter_context(open_output(output_file, input_file))
+        report_to = stack.enter_context(open_output(report_file, input_file))[0] if report_file else None
         translations: list[str] = []
         with progress(stream, output_file, 0, "text", len(document.texts)) as bar:
             for chunk in map_chunks(_items(document), translated):
-                translations += (translation.text for _, translation in chunk)
+                for item, translation in chunk:
+                    if doubt := _doubt(translation):
+                        doubts[len(translations)] = doubt
+                        report.add(len(translations), item.place, doubt)
+                    translations.append(translation.text)
                 bar.update(len(chunk))
-        write_bytes(output, document.written(translations))
-    for note in document.notes:
+        write_bytes(output, document.written(translations, doubts))
+        if report_to:
+            write_bytes(report_to, json.dumps(report.to_json(), ensure_ascii=False, indent=2).encode() + b"\n")
+    for note in report.notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _doubt(translation: Translation) -> Doubt | None:
+    flags = (flag.value for segment in translation.segments for flag in segment.flags)
+    return doubt_of(flags, translation.finish_reason.value)
 
 
 def _items(document: Document) -> Iterator[_Item]:

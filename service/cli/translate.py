@@ -90,6 +90,7 @@ _HAS_TARGETS = ("po", "xliff")
 @click.option(
     "--target-field", metavar="NAME", help="For jsonl: name of the field for the translation. Default: the same."
 )
+@click.option("--report", type=_FILE, metavar="FILE", help="For documents: write in JSON what to check of them.")
 @click.option("--stream", is_flag=True, help="Print words as they arrive, instead of whole translations.")
 @request_options
 @click.option(
@@ -115,6 +116,7 @@ def translate(
     append: bool,
     field: str | None,
     target_field: str | None,
+    report: Path | None,
     stream: bool,
     request_fields: RequestFields,
     timeout_seconds: float,
@@ -146,6 +148,8 @@ def translate(
         raise click.UsageError(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
+    if report and not is_document:
+        raise click.UsageError(f"--report is for documents that are read as a whole, and this is {name}.")
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
     _check_options(name, header=header, retranslate=retranslate)
     if texts:
@@ -165,9 +169,8 @@ def translate(
             document = read(input_stream, input_file, _DOCUMENT_FORMATS.get(name, ".tsv"), choices)
         source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
-            translate_document(
-                document, client, source, target, request_fields, (input_stream, input_file, output_file)
-            )
+            files = (input_stream, input_file, output_file)
+            translate_document(document, client, source, target, request_fields, files, report)
             return
         noun, lines = _input(texts, input_stream, name)
 

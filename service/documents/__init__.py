@@ -4,7 +4,7 @@ A document is never written anew from a parsed form: translations replace the te
 every other byte stays as it was.
 """
 
-from service.documents.document import Document, DocumentOptions, DocumentText, MimeType
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, MimeType
 from service.documents.errors import DocumentError, UnknownFormat
 from service.documents.opening import ENDINGS, open_document
 
@@ -14,6 +14,7 @@ __all__ = [
     "DocumentError",
     "DocumentOptions",
     "DocumentText",
+    "Doubt",
     "MimeType",
     "UnknownFormat",
     "open_document",

@@ -1,12 +1,14 @@
 """What a document is to a translator: its texts, in order, and where their translations go."""
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from service.documents.errors import DocumentError
 
+STOP = "stop"  # the finish reason of what ended by itself
 MAX_TEXTS = 500_000  # in a document: each takes some hundred bytes
 
 
@@ -39,6 +41,18 @@ class DocumentOptions:
     has_all: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a person should check a translation, in the words of calls: its flags, such as "placeholder", and its finish
+    reason."""
+
+    flags: tuple[str, ...] = ()
+    finish_reason: str = STOP
+
+
+NO_DOUBTS: Mapping[int, Doubt] = MappingProxyType({})
+
+
 class Document(Protocol):
     """A document that was read."""
 
@@ -50,10 +64,11 @@ class Document(Protocol):
     def notes(self) -> Sequence[str]:
         """Return what the reader of the result should know: one line for each kind of text that is left as it is."""
 
-    def written(self, translations: Sequence[str]) -> bytes:
+    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """Return the document with `translations`, one for each text, in their places.
 
-        A text whose translation is equal to it stays as it was written, byte for byte.
+        A text whose translation is equal to it stays as it was written, byte for byte. `doubts` are those about some
+        translations, by their numbers; a format that can mark a translation as one to check does so.
 
         Raises:
             ValueError: there are more or fewer translations than texts.
@@ -65,7 +80,8 @@ class Slot:
     """A stretch of a source, from `start` to before `end`, that the translation of a text replaces.
 
     `write` makes of the translation what replaces it. With `is_target` the stretch is not where the text is but where
-    its translation belongs, so it is replaced by any translation, even by one that is equal to the text.
+    its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `mark` returns
+    what changes elsewhere with a translation, and with the doubt about it, if there is one.
     """
 
     start: int
@@ -73,11 +89,15 @@ class Slot:
     text: DocumentText
     write: Callable[[str], str]
     is_target: bool = False
+    mark: "Callable[[str, Doubt | None], Iterable[Edit]] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of a source, from `start` to before `end`, and what is there if the texts around it are translated."""
+    """A stretch of a source, from `start` to before `end`, and what is there if texts around it are translated.
+
+    Equal ones, of several texts, are one.
+    """
 
     start: int
     end: int
@@ -116,19 +136,22 @@ class Spliced:
         self.notes = tuple(notes)
         self.texts = [slot.text for slot in self._slots]
 
-    def written(self, translations: Sequence[str]) -> bytes:
+    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """See `Document.written`."""
-        return self._encode(self.replaced(translations))
+        return self._encode(self.replaced(translations, doubts))
 
-    def replaced(self, translations: Sequence[str]) -> str:
+    def replaced(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> str:
         """Return the source with the translations."""
-        changes = [
-            (slot.start, slot.end, slot.write(translation))
-            for slot, translation in zip(self._slots, translations, strict=True)
-            if slot.is_target or translation != slot.text.text
-        ]
-        if changes and self._edits:
-            changes += ((edit.start, edit.end, edit.text) for edit in self._edits)
+        changes: list[tuple[int, int, str]] = []
+        edits: dict[Edit, None] = {}
+        for number, (slot, translation) in enumerate(zip(self._slots, translations, strict=True)):
+            if slot.is_target or translation != slot.text.text:
+                changes.append((slot.start, slot.end, slot.write(translation)))
+                if slot.mark is not None:
+                    edits.update(dict.fromkeys(slot.mark(translation, doubts.get(number))))
+        if changes and (edits or self._edits):
+            edits.update(dict.fromkeys(self._edits))
+            changes += ((edit.start, edit.end, edit.text) for edit in edits)
             changes.sort(key=lambda change: change[:2])
         output: list[str] = []
         done = 0

@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
+from service.documents.document import NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt, Slot, Spliced
 from service.documents.docx_items import Item, balanced, with_fields
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
@@ -178,8 +178,8 @@ class _WordDocument:
         self._parts = parts
         self.texts = [text for part in parts.values() for text in part.texts]
 
-    def written(self, translations: Sequence[str]) -> bytes:
-        """See `Document.written`."""
+    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
+        """See `Document.written`; nothing in a Word document marks a translation as one to check."""
         if len(translations) != len(self.texts):
             raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
         replaced = {}

@@ -86,8 +86,12 @@ def test_a_document_is_read_in_chunks() -> None:
 
 
 def test_a_document_is_written_with_the_translations_of_its_chunks() -> None:
-    sent = order(name="a.tsv", columns=["text"], is_written=True) + frame(TSV) + frame(b'["\\u00fc", "2"]')
-    code, (written,) = run(sent + frame(b'["3"]'))
+    sent = (
+        order(name="a.tsv", columns=["text"], is_written=True)
+        + frame(TSV)
+        + frame(b'{"texts": ["\\u00fc", "2"], "doubts": []}')
+    )
+    code, (written,) = run(sent + frame(b'{"texts": ["3"], "doubts": []}'))
     assert (code, written.decode()) == (0, "text\nü\n2\n3\n")
     assert run(sent) == (0, [])
 

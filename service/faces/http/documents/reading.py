@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -16,8 +16,9 @@ from pathlib import PurePath
 from typing import Any
 
 import service
-from service.documents import ENDINGS, DocumentOptions, MimeType
-from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal
+from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
+from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
+from service.documents.document import NO_DOUBTS
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
 from service.faces.http.documents.turns import DocumentTurns, current_caller
 
@@ -183,9 +184,10 @@ def chunk_of(frame: bytes) -> Chunk:
     return chunk
 
 
-def translated_chunk(translations: Sequence[str]) -> bytes:
-    """Return the translations of a chunk's texts as they are sent."""
-    return json.dumps(translations).encode("ascii")
+def translated_chunk(texts: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
+    """Return the translations of a chunk's texts, and the doubts about some by their numbers, as they are sent."""
+    told = [(number, list(doubt.flags), doubt.finish_reason) for number, doubt in doubts.items()]
+    return json.dumps(Translations(texts=list(texts), doubts=told)).encode("ascii")
 
 
 def place_of(place: str) -> Path:

@@ -58,4 +58,5 @@ def test_notes_are_told_in_ascii() -> None:
     answer = file_answer(document)
     assert answer.headers["X-Document-Notes"] == "one. zwei: ?."
     assert answer.headers["Content-Disposition"] == "attachment; filename=\"_.de.txt\"; filename*=UTF-8''%C3%A4.de.txt"
+    assert "X-Document-Report" not in answer.headers
     assert "X-Document-Notes" not in file_answer(TranslatedDocument("a.de.txt", "text/plain", b"x", (), 1)).headers
