@@ -41,6 +41,10 @@ _FORMAT_OF_ENDING = {
     ".ndjson": "jsonl",
     ".markdown": "md",
     ".xlf": "xliff",
+    ".docm": "docx",
+    ".dotx": "docx",
+    ".dotm": "docx",
+    ".pot": "po",
     **{ending: name for name, ending in _DOCUMENT_FORMATS.items()},
 }
 _HAS_TARGETS = ("po", "xliff")
@@ -159,16 +163,17 @@ def translate(
     with contextlib.ExitStack() as stack:
         input_stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(connection.client(timeout_seconds))
+        source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
             assert input_stream is not None  # texts are of other formats
             # Imported here: lines need none of the readers of documents, and should start quickly.
             from service.cli.documents import read, translate_document
             from service.documents import DocumentOptions
 
-            choices = DocumentOptions(columns, target, has_all=retranslate)
-            document = read(input_stream, input_file, _DOCUMENT_FORMATS.get(name, ".tsv"), choices)
-        source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
-        if is_document:
+            choices = DocumentOptions(columns, target, has_all=retranslate, source=source)
+            own = input_file.suffix.lower() if input_file and not format_name else ""
+            ending = own or _DOCUMENT_FORMATS.get(name, ".tsv")
+            document = read(input_stream, input_file, ending, choices)
             files = (input_stream, input_file, output_file)
             translate_document(document, client, source, target, request_fields, files, report)
             return

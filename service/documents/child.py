@@ -47,6 +47,7 @@ class Order(TypedDict):
     columns: list[str]
     target: str
     has_all: bool
+    source: str
     max_chunk_texts: int
     max_chunk_characters: int
     max_characters: int
@@ -130,7 +131,7 @@ def _opened(opener: Opener, order: Order, data: bytes) -> Document:
     Raises:
         _Refused: it can't be read, or has a text that is too long.
     """
-    options = DocumentOptions(tuple(order["columns"]), order["target"], order["has_all"])
+    options = DocumentOptions(tuple(order["columns"]), order["target"], order["has_all"], order["source"])
     try:
         document = opener(order["name"], data, options)
     except DocumentError as error:

@@ -33,12 +33,14 @@ class DocumentOptions:
     """What the caller of `open_document` may choose.
 
     `columns` are the names of the columns of a table to translate. `target` is the language code of the translations,
-    for formats that name it. With `has_all`, entries of PO and XLIFF that have a translation are translated again.
+    for formats that name it, and `source` that of the texts, empty if it is not known. With `has_all`, entries of PO
+    and XLIFF that have a translation are translated again.
     """
 
     columns: tuple[str, ...] = ()
     target: str = ""
     has_all: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

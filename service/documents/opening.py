@@ -16,12 +16,16 @@ _Reader = Callable[[bytes, DocumentOptions], Document]
 _READERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         ".csv": ("tables", "read_csv"),
+        ".docm": ("docx", "read"),
         ".docx": ("docx", "read"),
+        ".dotm": ("docx", "read"),
+        ".dotx": ("docx", "read"),
         ".htm": ("html", "read"),
         ".html": ("html", "read"),
         ".markdown": ("markdown", "read"),
         ".md": ("markdown", "read"),
         ".po": ("po", "read"),
+        ".pot": ("po", "read_template"),
         ".srt": ("subtitles", "read_srt"),
         ".tsv": ("tables", "read_tsv"),
         ".txt": ("lines", "read"),

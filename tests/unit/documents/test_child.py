@@ -18,6 +18,7 @@ ORDER = {
     "columns": [],
     "target": "de",
     "has_all": False,
+    "source": "",
     "max_chunk_texts": 2,
     "max_chunk_characters": 100,
     "max_characters": 50,

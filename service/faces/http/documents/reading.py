@@ -119,6 +119,7 @@ class DocumentReaders:
             columns=list(options.columns),
             target=options.target,
             has_all=options.has_all,
+            source=options.source,
             max_chunk_texts=_MAX_CHUNK_TEXTS,
             max_chunk_characters=min(_MAX_CHUNK_CHARACTERS, self._max_characters),
             max_characters=self._max_characters,

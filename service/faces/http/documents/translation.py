@@ -41,12 +41,16 @@ _MAX_NAME = 200  # characters
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
     {
         ".csv": "text/csv; charset=utf-8",
+        ".docm": "application/vnd.ms-word.document.macroEnabled.12",
         ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ".dotm": "application/vnd.ms-word.template.macroEnabled.12",
+        ".dotx": "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
         ".htm": "text/html; charset=utf-8",
         ".html": "text/html; charset=utf-8",
         ".markdown": "text/markdown; charset=utf-8",
         ".md": "text/markdown; charset=utf-8",
         ".po": "text/x-gettext-translation",
+        ".pot": "text/x-gettext-translation-template",
         ".srt": "application/x-subrip",
         ".tsv": "text/tab-separated-values; charset=utf-8",
         ".txt": "text/plain; charset=utf-8",

@@ -69,7 +69,9 @@ class Files:
         file, parts = form_with_file(request)
         fields: FileFields = checked(_values(parts), FileFields)
         asked = _request_from(fields)
-        options = DocumentOptions(tuple(fields.columns), fields.target_language_code, fields.retranslate)
+        options = DocumentOptions(
+            tuple(fields.columns), fields.target_language_code, fields.retranslate, fields.source_language_code
+        )
         return file_answer(await self._documents.translate(upload_of(file, options=options), asked))
 
 

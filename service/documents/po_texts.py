@@ -1,0 +1,108 @@
+"""Strings of PO files as texts to translate: their arguments, their markup, and their accelerator."""
+
+import functools
+import re
+from collections.abc import Iterator
+
+from service.documents.accelerators import put_in, taken_out
+from service.documents.arguments import ArgumentFormat, in_order
+from service.documents.inline import InlineText, Kind, Piece
+from service.documents.layout import laid_out
+
+# Markup in strings: tags, also those of Pango and KUIT, roles and literals of reStructuredText, and Markdown.
+_KEPT_ELEMENTS = "code|kbd|pre|tt|samp|var|command|filename|icode|envar|shortcut|placeholder|resource|interface"
+_MARKUP = (
+    rf"(?P<element><(?P<name>{_KEPT_ELEMENTS})(?:\s[^<>]{{0,200}})?>[^<>]{{0,200}}</(?P=name)>)"
+    r"|(?P<tag></?[A-Za-z0-9][^<>]{0,500}>)"
+    r"|(?P<entity>&(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
+    r"|(?P<literal>:[A-Za-z][\w:+.-]{0,40}:`[^`<>\n]{1,200}`|``(?:[^`\n]|`(?!`)){1,200}``"
+    r"|`[^`'<>\n]{1,200}`_{0,2}(?!\w)|(?<!\w)\|[\w.-]{1,60}\|(?!\w))"
+    r"|(?P<around>(?::[A-Za-z][\w:+.-]{0,40}:)?`[^`<>\n]{1,200}<[^`<>\n]{1,500}>`_{0,2}"
+    r"|\*\*(?=\S)[^*\n]{1,500}(?<=\S)\*\*|\[[^][\n]{1,500}\]\([^()\s]{1,1000}\))"
+)
+_SHORTCUT = (
+    r"(?P<shortcut>(?<=\t)(?:(?:Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win)[+-]){0,4}[\w+-]{1,12}\Z)"
+)
+_VOID = re.compile(r"<(?:br|hr|img|wbr|nl|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
+
+
+class PoText:
+    """A string to translate: its arguments, its markup, and its accelerator."""
+
+    def __init__(self, text: str, kind: ArgumentFormat) -> None:
+        self._kind = kind
+        self._arguments: list[Piece] = []
+        pieces, self._accelerator = taken_out(list(self._pieces(text)))
+        self.inline = InlineText(laid_out(pieces))
+        self._escaped = [
+            sign
+            for sign in kind.escaped
+            if sign == "'" or not any(sign in piece.text for piece in pieces if piece.kind is Kind.TEXT)
+        ]
+
+    def translated(self, translation: str) -> tuple[str, bool]:
+        """Return the string with a translation, and whether each of its arguments takes the right value."""
+        pieces = self.inline.pieces(translation)
+        if self._accelerator is not None:
+            pieces = put_in(pieces, self._accelerator)
+        places = {id(piece): place for place, piece in enumerate(self._arguments)}
+        found = [places[id(piece)] for piece in pieces if id(piece) in places]
+        sources = [piece.raw for piece in self._arguments]
+        ordered = in_order(self._kind, sources, found)
+        arguments = iter(ordered if ordered is not None else [sources[place] for place in found])
+        output = []
+        for piece in pieces:
+            if id(piece) in places:
+                output.append(next(arguments))
+            else:
+                output.append(self._escape(piece.text) if piece.kind is Kind.TEXT else piece.raw)
+        return "".join(output), ordered is not None
+
+    def _escape(self, text: str) -> str:
+        for sign in self._escaped:
+            text = text.replace(sign, sign * 2)
+        return text
+
+    def _pieces(self, text: str) -> Iterator[Piece]:
+        done = 0
+        for match in _pattern(self._kind).finditer(text):
+            yield Piece(Kind.TEXT, text=text[done : match.start()])
+            done = match.end()
+            if match["argument"]:
+                self._arguments.append(Piece(Kind.KEPT, match[0], match[0]))
+                yield self._arguments[-1]
+            elif match["tag"]:
+                yield Piece(_kind_of(match[0]), match[0])
+            elif match["around"] or self._kind.pattern.search(match[0]):
+                start, end = _inner(match[0])
+                yield Piece(Kind.OPEN, match[0][:start])
+                yield from self._pieces(match[0][start:end])
+                yield Piece(Kind.CLOSE, match[0][end:])
+            else:
+                yield Piece(Kind.KEPT, match[0], match[0])
+        yield Piece(Kind.TEXT, text=text[done:])
+
+
+@functools.cache
+def _pattern(kind: ArgumentFormat) -> re.Pattern[str]:
+    """Return what is no text in strings of a kind; there are as many kinds as formats."""
+    return re.compile(f"(?P<argument>{kind.pattern.pattern})|{_MARKUP}|{_SHORTCUT}")
+
+
+def _inner(markup: str) -> tuple[int, int]:
+    """Return where the text in a piece of markup is: in an element, a role with a title, a literal, a link."""
+    if markup.startswith("<"):
+        return markup.index(">") + 1, markup.rindex("<")
+    if markup.startswith("["):
+        return 1, markup.rindex("](")
+    start = re.match(r"(?::[\w:+.-]*:)?[`*|]{1,2}", markup)
+    end = re.search(r"(?:\s*<[^<>]*>)?[`*|]{1,2}_{0,2}\Z", markup)
+    assert start is not None
+    assert end is not None
+    return start.end(), end.start()
+
+
+def _kind_of(tag: str) -> Kind:
+    if _VOID.match(tag):
+        return Kind.MARK
+    return Kind.CLOSE if tag.startswith("</") else Kind.OPEN

@@ -1,0 +1,140 @@
+"""Sources of XLIFF as pieces of text and inline codes."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from service.documents.inline import Kind, Piece
+from service.documents.layout import apart, laid_out
+from service.documents.raised import merged
+from service.documents.xml_source import Element, as_raw
+
+_PAIRS = ("g", "mrk", "pc")
+_OPENINGS = ("bpt", "bx", "sc", "sm")
+_CLOSINGS = ("ept", "ex", "ec", "em")
+_WRAPPED = re.compile(r"(?<![ \t\r\n])[ \t\r]*+\n\s*+")  # a line end, and the white space around it
+_LINE_BREAKS = ("lb", "pb", "x-html-br", "x-br", "xlf:lb", "xlf:pb", "LINE_BREAK")
+_BR = re.compile(r"\s*(?:<br\s{0,10}/?>|\\n|\n)\s*", re.IGNORECASE)
+_RAISED = re.compile(r"(?:^|[:_-])(?:su[bp](?:erscript|script)?)\b|<su[bp]\b", re.IGNORECASE)
+_FORMATS = ("bold", "italic", "underlined")
+
+
+class InlineReader:
+    """Reads the sources of a document, whose elements have a prefix."""
+
+    def __init__(self, raw: str, prefix: str) -> None:
+        """Take the document as `XmlSource.raw`."""
+        self._raw = raw
+        self._prefix = prefix
+        self.num_sub_flows = 0
+
+    def pieces(self, source: Element) -> list[Piece]:
+        """Return the pieces of a source or of its segments."""
+        children = list(self._inline(source, _is_nested(source), keeps_lines=_keeps_lines(source)))
+        found = _with_raised(children)
+        return laid_out(apart(found, self._is_element, _separate), as_raw)
+
+    def _inline(self, element: Element, is_nested: bool, *, keeps_lines: bool, depth: int = 0) -> Iterator[Piece]:
+        raw = self._raw
+        last = len(element.children) - 1
+        for index, child in enumerate(element.children):
+            if isinstance(child, str):
+                text = child if keeps_lines else _joined(child, not depth and not index, not depth and index == last)
+                yield Piece(Kind.TEXT, text=text)
+                continue
+            name = child.name.removeprefix(self._prefix)
+            whole = raw[child.start : child.end]
+            if name in _PAIRS and child.inner < child.end:
+                if child.attributes.get("mtype") == "protected" or child.attributes.get("translate") == "no":
+                    yield Piece(Kind.KEPT, whole, child.text())
+                    continue
+                yield Piece(Kind.OPEN, raw[child.start : child.inner])
+                yield from self._inline(child, is_nested, keeps_lines=keeps_lines, depth=depth + 1)
+                yield Piece(Kind.CLOSE, raw[child.outer : child.end])
+            elif name in _OPENINGS:
+                yield Piece(Kind.OPEN if is_nested else Kind.ORDERED, whole)
+            elif name in _CLOSINGS:
+                yield Piece(Kind.CLOSE if is_nested else Kind.ORDERED, whole)
+            else:
+                self.num_sub_flows += child.first(f"{self._prefix}sub") is not None
+                yield Piece(Kind.BREAK if _is_line_break(child) else Kind.MARK, whole)
+
+    def _is_element(self, piece: Piece) -> bool:
+        name = piece.raw[1:].removeprefix(self._prefix)
+        return name.startswith(_PAIRS + _OPENINGS) and not any(each in piece.raw for each in _FORMATS)
+
+
+def _separate(piece: Piece | None) -> Piece:
+    return Piece(Kind.BREAK, as_raw(piece.text) if piece else "")
+
+
+def _joined(text: str, is_first: bool, is_last: bool) -> str:
+    """Return wrapped lines as one, but for the white space around all of a source."""
+    start = len(text) - len(text.lstrip()) if is_first else 0
+    end = len(text.rstrip()) if is_last else len(text)
+    if start >= end:
+        return text if is_first or is_last else _WRAPPED.sub(" ", text)
+    return text[:start] + _WRAPPED.sub(" ", text[start:end]) + text[end:]
+
+
+def _keeps_lines(source: Element) -> bool:
+    values = (each.attributes.get("xml:space") for each in source.ancestors)
+    return next((value for value in values if value), "default") == "preserve"
+
+
+def _is_line_break(code: Element) -> bool:
+    attributes = code.attributes
+    if any(attributes.get(name) in _LINE_BREAKS for name in ("ctype", "subType", "id", "equiv")):
+        return True
+    if code.attributes.get("id", "").startswith("LINE_BREAK"):
+        return True
+    shown = (attributes.get("equiv-text"), attributes.get("disp"), code.text())
+    return any(each and _BR.fullmatch(each) for each in shown)
+
+
+def _is_nested(element: Element) -> bool:
+    """Return whether the start and end marks in an element form pairs that nest, with each other and with elements."""
+    path: list[str] = []
+    for child in element.elements:
+        name = child.name.rpartition(":")[2]
+        own = child.attributes.get("rid") or child.attributes.get("startRef") or child.attributes.get("id", "")
+        if name in _OPENINGS:
+            path.append(own)
+        elif name in _CLOSINGS:
+            if not path or path.pop() != own:
+                return False
+        elif name in _PAIRS and not _is_nested(child):
+            return False
+    return not path
+
+
+def _with_raised(pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces with what is raised or lowered as a part of its word, or as a mark behind it."""
+    every: list[Piece] = []
+    pairs: dict[int, list[Piece]] = {}  # by the ids of the pieces that stand for them
+    index = 0
+    while index < len(pieces):
+        pair = pieces[index : index + 3]
+        kinds = [piece.kind for piece in pair]
+        if kinds == [Kind.OPEN, Kind.TEXT, Kind.CLOSE] and _RAISED.search(pair[0].raw):
+            every.append(_joined_pieces(pair))
+            pairs[id(every[-1])] = pair
+            index += 3
+        else:
+            every.append(pieces[index])
+            index += 1
+    if not pairs:
+        return pieces
+    texts = [
+        (piece.text, id(piece) in pairs) if piece.kind is Kind.TEXT or id(piece) in pairs else None for piece in every
+    ]
+    found = merged(every, texts, _cut, _joined_pieces, lambda piece: Piece(Kind.MARK, piece.raw))
+    return [part for piece in found for part in pairs.get(id(piece), [piece])]
+
+
+def _cut(piece: Piece, start: int, end: int) -> Piece:
+    return piece if piece.kind is not Kind.TEXT else Piece(Kind.TEXT, text=piece.text[start:end])
+
+
+def _joined_pieces(pieces: Sequence[Piece]) -> Piece:
+    raw = "".join(as_raw(piece.text) if piece.kind is Kind.TEXT else piece.raw for piece in pieces)
+    return Piece(Kind.KEPT, raw, "".join(piece.text for piece in pieces))
