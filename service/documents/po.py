@@ -16,8 +16,9 @@ from service.documents.charsets import codec_of
 from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.inline import Kind, Piece
 from service.documents.po_entries import Entry, entries, written
-from service.documents.po_texts import PoText
+from service.documents.program_strings import ProgramString
 from service.text.languages import canonical
 
 _CHARSET = re.compile(r'(?im)^"Content-Type:[^"\n]{0,100}?charset=([\w.:-]{1,40})')
@@ -113,7 +114,7 @@ def _slots(source: str, entry: Entry) -> Iterator[Slot]:
     is_java = "java-format" in entry.flags
     ending = "\r\n" if "\r\n" in source[entry.start : entry.forms[-1].end + 2] else "\n"
     for text, form in zip(texts, entry.forms, strict=True):
-        string = PoText(text.replace("''", "'") if is_java else text, kind)
+        string = ProgramString([Piece(Kind.TEXT, text=text.replace("''", "'") if is_java else text)], kind)
         if string.inline.has_words:
             told = DocumentText(string.inline.text, string.inline.mime_type, f"line {form.line}")
             write = functools.partial(_written, string, ending)
@@ -121,12 +122,12 @@ def _slots(source: str, entry: Entry) -> Iterator[Slot]:
             yield Slot(form.start, form.end, told, write, is_target=True, mark=mark)
 
 
-def _written(string: PoText, ending: str, translation: str) -> str:
+def _written(string: ProgramString, ending: str, translation: str) -> str:
     return written(string.translated(translation)[0], ending)
 
 
 def _mark(
-    source: str, entry: Entry, ending: str, string: PoText, translation: str, doubt: Doubt | None
+    source: str, entry: Entry, ending: str, string: ProgramString, translation: str, doubt: Doubt | None
 ) -> Iterator[Edit]:
     """Yield what makes an entry fuzzy if a person should check the translation."""
     if "fuzzy" in entry.flags or (doubt is None and string.translated(translation)[1]):

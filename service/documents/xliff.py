@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind
+from service.documents.program_strings import ProgramString
 from service.documents.xliff_inline import InlineReader
-from service.documents.xml_source import Element, XmlSource, as_raw, attribute, decoded_xml, from_raw
+from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw
 from service.text.languages import canonical
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
@@ -112,32 +112,35 @@ class _Reader:
         self, source: Element, target: Element | None, segment: Element | None, others: list[Edit]
     ) -> Iterator[Slot]:
         """Yield the slot of a target, or of a new one after its source; its state is that of a `segment` in 2."""
-        inline = InlineText(self._inline.pieces(source), is_strict=True)
-        if not inline.has_words:
+        string = self._inline.string(source)
+        if not string.inline.has_words:
             return
         self._name_language(source)
-        told = DocumentText(inline.text, inline.mime_type, self._source.place(source.start))
+        told = DocumentText(string.inline.text, string.inline.mime_type, self._source.place(source.start))
         closing = f"</{target.name if target else f'{self._prefix}target'}>"
-        mark = functools.partial(self._mark, source, target, segment, others)
+        mark = functools.partial(self._mark, string, source, target, segment, others)
         if target is not None and target.inner < target.end:
-            write = functools.partial(_written, inline, "")
+            write = functools.partial(_written, string, "")
             yield Slot(target.inner, target.outer, told, write, is_target=True, mark=mark)
         else:
             end = (target or source).end
-            write = functools.partial(_written, inline, closing)
+            write = functools.partial(_written, string, closing)
             yield Slot(end, end, told, write, is_target=True, mark=mark)
 
     def _mark(
         self,
+        string: ProgramString,
         source: Element,
         target: Element | None,
         segment: Element | None,
         others: list[Edit],
-        _: str,
+        translation: str,
         doubt: Doubt | None,
     ) -> Iterator[Edit]:
         """Yield the tags of a target, and of its segment, with the state that it has now."""
         raw = self._source.raw
+        if doubt is None and not string.translated(translation)[1]:
+            doubt = Doubt(("order",))
         states = _states_of_first(doubt) if segment is None else ""
         yield from others
         if segment is not None:
@@ -218,6 +221,5 @@ def _primary(language: str) -> str:
     return re.split("[-_]", language.lower())[0]
 
 
-def _written(inline: InlineText, closing: str, translation: str) -> str:
-    output = [as_raw(piece.text) if piece.kind is Kind.TEXT else piece.raw for piece in inline.pieces(translation)]
-    return "".join(output) + closing
+def _written(string: ProgramString, closing: str, translation: str) -> str:
+    return string.translated(translation)[0] + closing

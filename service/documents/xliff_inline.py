@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from service.documents.arguments import ArgumentFormat, format_of
 from service.documents.inline import Kind, Piece
-from service.documents.layout import apart, laid_out
+from service.documents.layout import apart
+from service.documents.program_strings import ProgramString
 from service.documents.raised import merged
 from service.documents.xml_source import Element, as_raw
 
@@ -15,6 +18,7 @@ _WRAPPED = re.compile(r"(?<![ \t\r\n])[ \t\r]*+\n\s*+")  # a line end, and the w
 _LINE_BREAKS = ("lb", "pb", "x-html-br", "x-br", "xlf:lb", "xlf:pb", "LINE_BREAK")
 _BR = re.compile(r"\s*(?:<br\s{0,10}/?>|\\n|\n)\s*", re.IGNORECASE)
 _RAISED = re.compile(r"(?:^|[:_-])(?:su[bp](?:erscript|script)?)\b|<su[bp]\b", re.IGNORECASE)
+_OF_APPLE = (".strings", ".stringsdict", ".xcstrings", ".storyboard", ".xib", ".plist", ".intentdefinition")
 _FORMATS = ("bold", "italic", "underlined")
 
 
@@ -27,11 +31,11 @@ class InlineReader:
         self._prefix = prefix
         self.num_sub_flows = 0
 
-    def pieces(self, source: Element) -> list[Piece]:
-        """Return the pieces of a source or of its segments."""
+    def string(self, source: Element) -> ProgramString:
+        """Return the text of a source or of its segments."""
         children = list(self._inline(source, _is_nested(source), keeps_lines=_keeps_lines(source)))
-        found = _with_raised(children)
-        return laid_out(apart(found, self._is_element, _separate), as_raw)
+        pieces = apart(_with_raised(children), self._is_element, _separate)
+        return ProgramString(pieces, _format_of(source), as_raw)
 
     def _inline(self, element: Element, is_nested: bool, *, keeps_lines: bool, depth: int = 0) -> Iterator[Piece]:
         raw = self._raw
@@ -61,6 +65,13 @@ class InlineReader:
     def _is_element(self, piece: Piece) -> bool:
         name = piece.raw[1:].removeprefix(self._prefix)
         return name.startswith(_PAIRS + _OPENINGS) and not any(each in piece.raw for each in _FORMATS)
+
+
+def _format_of(source: Element) -> ArgumentFormat:
+    """Return how the program of a file writes arguments; in a text without any, no sign has a meaning."""
+    original = next((each.attributes["original"] for each in source.ancestors if "original" in each.attributes), "")
+    kind = format_of(("objc-format",) if original.endswith(_OF_APPLE) else ())
+    return replace(kind, escaped="")
 
 
 def _separate(piece: Piece | None) -> Piece:

@@ -1,8 +1,8 @@
-"""Strings of PO files as texts to translate: their arguments, their markup, and their accelerator."""
+"""Strings of programs as texts to translate: their arguments, their markup, and their accelerator."""
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from service.documents.accelerators import put_in, taken_out
 from service.documents.arguments import ArgumentFormat, in_order
@@ -20,42 +20,42 @@ _MARKUP = (
     r"|(?P<around>(?::[A-Za-z][\w:+.-]{0,40}:)?`[^`<>\n]{1,200}<[^`<>\n]{1,500}>`_{0,2}"
     r"|\*\*(?=\S)[^*\n]{1,500}(?<=\S)\*\*|\[[^][\n]{1,500}\]\([^()\s]{1,1000}\))"
 )
-_SHORTCUT = (
-    r"(?P<shortcut>(?<=\t)(?:(?:Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win)[+-]){0,4}[\w+-]{1,12}\Z)"
-)
+_MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
+_KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
+_SHORTCUT = rf"(?P<shortcut>(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z)"
 _VOID = re.compile(r"<(?:br|hr|img|wbr|nl|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
 
 
-class PoText:
-    """A string to translate: its arguments, its markup, and its accelerator."""
+class ProgramString:
+    """A string to translate, of which `write` makes what a file has for a text."""
 
-    def __init__(self, text: str, kind: ArgumentFormat) -> None:
+    def __init__(self, pieces: Iterable[Piece], kind: ArgumentFormat, write: Callable[[str], str] = str) -> None:
+        """Take its text, with the markup of its file."""
         self._kind = kind
+        self._write = write
         self._arguments: list[Piece] = []
-        pieces, self._accelerator = taken_out(list(self._pieces(text)))
-        self.inline = InlineText(laid_out(pieces))
-        self._escaped = [
-            sign
-            for sign in kind.escaped
-            if sign == "'" or not any(sign in piece.text for piece in pieces if piece.kind is Kind.TEXT)
-        ]
+        every, self._accelerator = taken_out([part for piece in pieces for part in self._parts(piece)])
+        self.inline = InlineText(laid_out(every, write), is_strict=True)
+        texts = [piece.text for piece in every if piece.kind is Kind.TEXT]
+        # A sign that the source has in a text is no part of an argument there, so it isn't doubled here either.
+        self._escaped = [sign for sign in kind.escaped if sign == "'" or not any(sign in text for text in texts)]
 
     def translated(self, translation: str) -> tuple[str, bool]:
-        """Return the string with a translation, and whether each of its arguments takes the right value."""
+        """Return what is written of a translation, and whether each of its arguments takes the right value."""
         pieces = self.inline.pieces(translation)
         if self._accelerator is not None:
             pieces = put_in(pieces, self._accelerator)
         places = {id(piece): place for place, piece in enumerate(self._arguments)}
         found = [places[id(piece)] for piece in pieces if id(piece) in places]
-        sources = [piece.raw for piece in self._arguments]
+        sources = [piece.text for piece in self._arguments]
         ordered = in_order(self._kind, sources, found)
         arguments = iter(ordered if ordered is not None else [sources[place] for place in found])
         output = []
         for piece in pieces:
             if id(piece) in places:
-                output.append(next(arguments))
+                output.append(self._write(next(arguments)))
             else:
-                output.append(self._escape(piece.text) if piece.kind is Kind.TEXT else piece.raw)
+                output.append(self._write(self._escape(piece.text)) if piece.kind is Kind.TEXT else piece.raw)
         return "".join(output), ordered is not None
 
     def _escape(self, text: str) -> str:
@@ -63,23 +63,27 @@ class PoText:
             text = text.replace(sign, sign * 2)
         return text
 
-    def _pieces(self, text: str) -> Iterator[Piece]:
+    def _parts(self, piece: Piece) -> Iterator[Piece]:
+        if piece.kind is not Kind.TEXT:
+            yield piece
+            return
+        text, write = piece.text, self._write
         done = 0
         for match in _pattern(self._kind).finditer(text):
             yield Piece(Kind.TEXT, text=text[done : match.start()])
             done = match.end()
             if match["argument"]:
-                self._arguments.append(Piece(Kind.KEPT, match[0], match[0]))
+                self._arguments.append(Piece(Kind.KEPT, write(match[0]), match[0]))
                 yield self._arguments[-1]
             elif match["tag"]:
-                yield Piece(_kind_of(match[0]), match[0])
+                yield Piece(_kind_of(match[0]), write(match[0]))
             elif match["around"] or self._kind.pattern.search(match[0]):
                 start, end = _inner(match[0])
-                yield Piece(Kind.OPEN, match[0][:start])
-                yield from self._pieces(match[0][start:end])
-                yield Piece(Kind.CLOSE, match[0][end:])
+                yield Piece(Kind.OPEN, write(match[0][:start]))
+                yield from self._parts(Piece(Kind.TEXT, text=match[0][start:end]))
+                yield Piece(Kind.CLOSE, write(match[0][end:]))
             else:
-                yield Piece(Kind.KEPT, match[0], match[0])
+                yield Piece(Kind.KEPT, write(match[0]), match[0])
         yield Piece(Kind.TEXT, text=text[done:])
 
 
