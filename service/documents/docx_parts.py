@@ -101,7 +101,8 @@ def _main_by_type(archive: Archive, files: Mapping[str, str]) -> str:
         if _MAIN_TYPE.fullmatch(element.attributes.get("ContentType", "")):
             name = files.get(_normal(element.attributes.get("PartName", "")))
             ending = f".{element.attributes.get('Extension', '')}".lower()
-            name = name or next((own for key, own in sorted(files.items()) if key.endswith(ending)), None)
+            others = (own for key, own in sorted(files.items()) if key.endswith(ending) and own != _CONTENT_TYPES)
+            name = name or next(others, None)
             if name is not None:
                 return name
     raise DocumentError("it names no text of a Word document: its main file is missing.", _CONTENT_TYPES)

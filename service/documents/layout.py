@@ -27,13 +27,16 @@ P = TypeVar("P", bound=_AnyPiece)
 
 
 def laid_out(pieces: Sequence[Piece], write: Callable[[str], str] = str) -> list[Piece]:
-    """Return the pieces of a string with a line break for all that no text moves across; `write` writes its text."""
+    """Return the pieces of a string with a line break for all that no text moves across; `write` writes its text.
+
+    A plural or a choice within a sentence of plain text is left to whoever translates it.
+    """
     if all(piece.kind is Kind.TEXT for piece in pieces):
-        if not any("\t" in piece.text for piece in pieces):
+        text = "".join(piece.text for piece in pieces)
+        if "\t" not in text and not _ICU.match(text.lstrip()):
             return list(pieces)
-    else:
-        pieces = _without_skeleton(pieces, write)
-    return [part for piece in pieces for part in _split(piece, write)]
+        pieces = [Piece(Kind.TEXT, text=text)]
+    return [part for piece in _without_skeleton(pieces, write) for part in _split(piece, write)]
 
 
 def _split(piece: Piece, write: Callable[[str], str]) -> Iterator[Piece]:
@@ -90,6 +93,13 @@ def _without_skeleton(pieces: Sequence[Piece], write: Callable[[str], str]) -> S
     """
     path: list[_State] = []
     output: list[Piece] = []
+
+    def add(text: str) -> None:
+        parts = text.split("#") if path else [text]  # the number in a branch of a plural
+        for index, part in enumerate(parts):
+            output.extend([Piece(Kind.KEPT, write("#"), "#")] * bool(index))
+            output.append(Piece(Kind.TEXT, text=part))
+
     for piece in pieces:
         if piece.kind is not Kind.TEXT:
             output.append(piece)
@@ -107,13 +117,18 @@ def _without_skeleton(pieces: Sequence[Piece], write: Callable[[str], str]) -> S
                     path.pop()
             elif bracket[0] == "{":
                 is_icu = _ICU.match(text, start) is not None
-                path.append(_State.SKELETON if is_icu else _State.ARGUMENT)
                 if is_icu:
-                    output.append(Piece(Kind.TEXT, text=text[done:start]))
+                    add(text[done:start])
                     done = start
-            elif path and path.pop() is _State.BRANCH:
-                output.append(Piece(Kind.TEXT, text=text[done:start]))
+                path.append(_State.SKELETON if is_icu else _State.ARGUMENT)
+            elif path and path[-1] is _State.BRANCH:
+                add(text[done:start])
                 done = start
-        is_skeleton = bool(path) and path[-1] is _State.SKELETON
-        output.append(Piece(Kind.BREAK, write(text[done:])) if is_skeleton else Piece(Kind.TEXT, text=text[done:]))
+                path.pop()
+            elif path:
+                path.pop()
+        if path and path[-1] is _State.SKELETON:
+            output.append(Piece(Kind.BREAK, write(text[done:])))
+        else:
+            add(text[done:])
     return pieces if path else output

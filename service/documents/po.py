@@ -21,10 +21,9 @@ from service.documents.po_entries import Entry, entries, written
 from service.documents.program_strings import ProgramString
 from service.text.languages import canonical
 
-_CHARSET = re.compile(r'(?im)^"Content-Type:[^"\n]{0,100}?charset=([\w.:-]{1,40})')
+_CHARSET = re.compile(r'(?i)"[^"\n]{0,2000}?\bContent-Type:[^"\n]{0,200}?charset=([\w.:-]{1,40})')
 _HEAD = 65_536  # bytes that the header is in
 _NO_CHARSET = "CHARSET"  # of a template
-_LANGUAGE = re.compile(r'(?m)^"Language:[ \t]*(?=\\n"|")')
 _ONE_OR_MANY = "bg ca da de el en es et eu fi fo fy gl hu it nb nl nn no pt sq sv sw"  # languages with nplurals=2
 
 

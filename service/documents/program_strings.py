@@ -23,6 +23,7 @@ _MARKUP = (
 _MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
 _KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
 _SHORTCUT = rf"(?P<shortcut>(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z)"
+_ELLIPSIS = r"(?P<ellipsis>\s*(?:\.\.\.|…)\s*\Z)"
 _VOID = re.compile(r"<(?:br|hr|img|wbr|nl|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -75,6 +76,8 @@ class ProgramString:
             if match["argument"]:
                 self._arguments.append(Piece(Kind.KEPT, write(match[0]), match[0]))
                 yield self._arguments[-1]
+            elif match["ellipsis"]:
+                yield Piece(Kind.BREAK, write(match[0]))
             elif match["tag"]:
                 yield Piece(_kind_of(match[0]), write(match[0]))
             elif match["around"] or self._kind.pattern.search(match[0]):
@@ -90,7 +93,7 @@ class ProgramString:
 @functools.cache
 def _pattern(kind: ArgumentFormat) -> re.Pattern[str]:
     """Return what is no text in strings of a kind; there are as many kinds as formats."""
-    return re.compile(f"(?P<argument>{kind.pattern.pattern})|{_MARKUP}|{_SHORTCUT}")
+    return re.compile(f"(?P<argument>{kind.pattern.pattern})|{_MARKUP}|{_SHORTCUT}|{_ELLIPSIS}")
 
 
 def _inner(markup: str) -> tuple[int, int]:

@@ -39,7 +39,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.doc", "a", "a.txt.gz", ".md", "a.txt\0.exe"])
 def test_an_unknown_ending_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(UnknownFormat, match=r"known are \.csv, \.docx, .*\.xlf, \.xliff\."):
+    with pytest.raises(UnknownFormat, match=r"known are \.csv, \.docm, .*\.xlf, \.xliff\."):
         open_document(name, b"Hello")
 
 
@@ -52,7 +52,7 @@ def test_a_file_that_is_too_large_is_refused() -> None:
         open_document("a.txt", bytes(MAX_BYTES + 1))
 
 
-@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".docx"])
+@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if not ending.startswith(".do")])
 def test_bytes_that_are_not_utf_8_are_named_with_their_line(ending: str) -> None:
     with pytest.raises(DocumentError, match=r"^line 2: byte 4 of the file, 0xff, is not UTF-8; convert the file"):
         open_document(f"a{ending}", b"id\n\xff", DocumentOptions(columns=("id",)))

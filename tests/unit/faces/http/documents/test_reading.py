@@ -61,7 +61,7 @@ def test_a_large_document_comes_through() -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.exe", b"MZ", "file ends in '.exe'; allowed are .csv, .docx,"),
+        ("a.exe", b"MZ", "file ends in '.exe'; allowed are .csv, .docm,"),
         ("README", b"a", "file has a name without an ending; allowed are .csv"),
         ("", b"a", "file has a name without an ending"),
         ("a.docx", b"a", "file can't be read: it is not a ZIP archive"),
