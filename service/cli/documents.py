@@ -1,7 +1,5 @@
 """Documents as a whole: read, their texts translated in calls of bounded size, and written with the translations."""
 
-import contextlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +13,10 @@ from service.cli.command_error import CommandError
 from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
+from service.cli.reports import reporting
 from service.cli.streams import write_bytes
 from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document
 from service.documents.opening import MAX_BYTES
-from service.documents.report import Report, doubt_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +75,19 @@ def translate_document(
                 found.update(zip(numbers, answers, strict=True))
         return [found[number] for number in range(len(chunk))]
 
-    report = Report(len(document.texts), document.notes)
-    doubts: dict[int, Doubt] = {}
-    with contextlib.ExitStack() as stack:
-        output, _ = stack.enter_context(open_output(output_file, input_file))
-        report_to = stack.enter_context(open_output(report_file, input_file))[0] if report_file else None
+    with open_output(output_file, input_file) as (output, _), reporting(report_file, document.notes) as report:
         translations: list[str] = []
+        doubts: dict[int, Doubt] = {}
         with progress(stream, output_file, 0, "text", len(document.texts)) as bar:
             for chunk in map_chunks(_items(document), translated):
                 for item, translation in chunk:
-                    if doubt := _doubt(translation):
+                    if doubt := report.add(len(translations), item.place, translation):
                         doubts[len(translations)] = doubt
-                        report.add(len(translations), item.place, doubt)
                     translations.append(translation.text)
                 bar.update(len(chunk))
         write_bytes(output, document.written(translations, doubts))
-        if report_to:
-            write_bytes(report_to, json.dumps(report.to_json(), ensure_ascii=False, indent=2).encode() + b"\n")
     for note in report.notes:
         click.echo(f"note: {note}", err=True)
-
-
-def _doubt(translation: Translation) -> Doubt | None:
-    flags = (flag.value for segment in translation.segments for flag in segment.flags)
-    return doubt_of(flags, translation.finish_reason.value)
 
 
 def _items(document: Document) -> Iterator[_Item]:

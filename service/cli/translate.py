@@ -15,6 +15,7 @@ from service.cli.options import Connection, connection_options
 from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
+from service.cli.reports import reporting
 from service.cli.request_options import request_options
 from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
@@ -94,7 +95,7 @@ _HAS_TARGETS = ("po", "xliff")
 @click.option(
     "--target-field", metavar="NAME", help="For jsonl: name of the field for the translation. Default: the same."
 )
-@click.option("--report", type=_FILE, metavar="FILE", help="For documents: write in JSON what to check of them.")
+@click.option("--report", type=_FILE, metavar="FILE", help="Write to this file in JSON what to check, and why.")
 @click.option("--stream", is_flag=True, help="Print words as they arrive, instead of whole translations.")
 @request_options
 @click.option(
@@ -152,8 +153,8 @@ def translate(
         raise click.UsageError(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
-    if report and not is_document:
-        raise click.UsageError(f"--report is for documents that are read as a whole, and this is {name}.")
+    if report and stream:
+        raise click.UsageError("--report is for whole translations, without --stream.")
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
     _check_options(name, header=header, retranslate=retranslate)
     if texts:
@@ -190,6 +191,7 @@ def translate(
                 _print_stream(client.stream([line.text], source, target, **request_fields), line)
             return
         output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
+        told = stack.enter_context(reporting(report))
         bar = stack.enter_context(progress(input_stream, output_file, num_done, noun))
         try:
             for chunk in map_chunks(map(form.record, lines), translate_chunk):
@@ -198,6 +200,8 @@ def translate(
                     for record, translation in chunk
                 ]
                 write(output, "".join(rendered))
+                for record, translation in chunk:
+                    told.add(record.number, f"{noun} {record.number}", translation)
                 num_done += len(chunk)
                 bar.update(len(chunk))
         except BaseException as error:

@@ -17,19 +17,22 @@ def doubt_of(flags: Iterable[str], finish_reason: str) -> Doubt | None:
 
 
 class Report:
-    """The doubts about the translations of a document."""
+    """What calls said of the translations of a document's texts."""
 
-    def __init__(self, num_texts: int, left_out: Sequence[str]) -> None:
-        """Take the number of its texts, and the notes on what is not among them."""
-        self._num_texts = num_texts
+    def __init__(self, left_out: Sequence[str] = ()) -> None:
+        """Take the notes of a document on what is not among its texts."""
         self._left_out = tuple(left_out)
+        self._num_texts = 0
         self._flags: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._num_flagged = 0
         self._texts: list[tuple[int, dict[str, Any]]] = []
 
-    def add(self, number: int, place: str, doubt: Doubt) -> None:
-        """Take a doubt about the text at `place`; those with higher numbers are told later."""
+    def add(self, number: int, place: str, doubt: Doubt | None) -> None:
+        """Take the text at `place`, and the doubt about it, if there is one; higher numbers are told later."""
+        self._num_texts += 1
+        if doubt is None:
+            return
         self._flags.update(doubt.flags)
         self._num_flagged += bool(doubt.flags)
         if doubt.finish_reason != STOP:

@@ -14,6 +14,7 @@ import pytest
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
 from service.documents import ENDINGS, DocumentOptions, open_document
+from service.documents.report import doubt_of
 from tests.http_caller import Reply, call
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 
@@ -29,6 +30,7 @@ DOCUMENTS = {
     ".markdown": b"# station\n",
     ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
     ".po": b'msgid "station"\nmsgstr ""\n',
+    ".pot": b'msgid "station"\nmsgstr ""\n',
     ".srt": SRT.encode(),
     ".tsv": b"n\ttext\n1\tstation\n",
     ".txt": b"station\n\nwindow\n",
@@ -78,14 +80,18 @@ def translate(server: InProcessServer, name: str, data: bytes, **fields: str) ->
 
 
 def expected(server: InProcessServer, name: str, data: bytes, **options: Any) -> bytes:
-    """Return the document with what /v1/translate makes of its texts."""
+    """Return the document with what /v1/translate makes, and says, of its texts."""
     document = open_document(name, data, DocumentOptions(target="de", **options))
-    found = []
-    for each in document.texts:
-        asked = {**PAIR, "text": each.text, "mime_type": each.mime_type.value}
-        found.append(call(server.http_url, "POST", "/v1/translate", asked).document["translations"][0]["text"])
+    found, doubts = [], {}
+    for number, each in enumerate(document.texts):
+        asked = {**PAIR, "text": each.text, "mime_type": each.mime_type.value, "return_segments": True}
+        [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
+        found.append(translation["text"])
+        flags = (flag for segment in translation["segments"] for flag in segment["flags"])
+        if doubt := doubt_of(flags, translation["finish_reason"]):
+            doubts[number] = doubt
     assert found
-    return document.written(found)
+    return document.written(found, doubts)
 
 
 @pytest.mark.parametrize("ending", DOCUMENTS)
@@ -108,14 +114,19 @@ def test_a_word_document_comes_back_translated(server: InProcessServer) -> None:
     asked = {**PAIR, "text": "station window", "mime_type": "text/html"}
     [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
     assert paragraph.text == translation["text"] != "station window"
-    assert sorted([*DOCUMENTS, ".docx"]) == sorted(ENDINGS)
+    assert sorted([*DOCUMENTS, ".docx", ".docm", ".dotx", ".dotm"]) == sorted(ENDINGS)
 
 
 def test_options_are_those_of_a_text(server: InProcessServer) -> None:
     options = {"options": json.dumps({"max_output_tokens": 1, "max_length_ratio": 0.0})}
     short = translate(server, "a.txt", b"station window keys", **options)
     assert short.status == 200
-    assert len(short.body) < len(translate(server, "a.txt", b"station window keys").body)
+    whole = translate(server, "a.txt", b"station window keys")
+    assert len(short.body) < len(whole.body)
+    told = {"place": "line 1", "flags": ["empty"], "finish_reason": "length"}
+    report = {"num_texts": 1, "flags": {"empty": 1}, "finish_reasons": {"length": 1}, "texts": [told]}
+    assert json.loads(short.headers["x-document-report"]) == report
+    assert short.headers["x-document-notes"] == "1 text was flagged: 1 empty. 1 text was cut off: 1 length."
 
 
 def test_a_language_is_detected(server: InProcessServer) -> None:
@@ -144,7 +155,7 @@ def test_hostile_markdown_costs_only_its_own_call(server: InProcessServer, kind:
 @pytest.mark.parametrize(
     ("name", "data", "fields", "message", "field"),
     [
-        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .csv, .docx,", "file"),
+        ("a.exe", b"MZ", {}, "file ends in '.exe'; allowed are .csv, .docm,", "file"),
         ("a", b"a", {}, "file has a name without an ending; allowed are .csv", "file"),
         ("a.docx", b"PK", {}, "file can't be read: it is not a ZIP archive", "file"),
         ("a.csv", b"a\n1\n", {"columns": "b"}, "file can't be read: line 1: there is no column 'b'", "file"),

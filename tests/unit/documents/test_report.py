@@ -13,14 +13,15 @@ def test_only_what_a_person_should_check_is_a_doubt() -> None:
 
 
 def test_flags_and_reasons_are_counted_apart() -> None:
-    report = Report(9, ["a note."])
+    report = Report(["a note."])
     assert report.notes == ["a note."]
     report.add(2, "line 7", Doubt(("numbers", "term")))
     report.add(1, "line 3", Doubt(("numbers",), "ratio"))
     report.add(3, "line 9", Doubt((), "ratio"))
+    report.add(4, "line 10", None)
     assert report.notes == ["a note.", "2 texts were flagged: 2 numbers, 1 term.", "2 texts were cut off: 2 ratio."]
     assert report.to_json() == {
-        "num_texts": 9,
+        "num_texts": 4,
         "flags": {"numbers": 2, "term": 1},
         "finish_reasons": {"ratio": 2},
         "texts": [
@@ -33,7 +34,7 @@ def test_flags_and_reasons_are_counted_apart() -> None:
 
 
 def test_a_report_is_bounded_and_its_header_more_so() -> None:
-    report = Report(MAX_PLACES * 2, ["ä" * 5000])
+    report = Report(["ä" * 5000])
     for number in range(MAX_PLACES * 2):
         report.add(number, f"line {number}, column 'ö'", Doubt(("placeholder",)))
     told = report.to_json()

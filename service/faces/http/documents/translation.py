@@ -106,7 +106,7 @@ class DocumentTranslator:
         document = await self._readers.read(upload, deadline_seconds)
         current_call().num_texts = document.num_texts
         request = await self._with_source(document, request)
-        report = Report(document.num_texts, document.notes)
+        report = Report(document.notes)
         translations = await self._translations(document.chunks, request, report, deadline_seconds)
         data = await self._readers.write(upload, translations, deadline_seconds)
         ending = PurePath(upload.name).suffix.lower()
@@ -140,8 +140,8 @@ class DocumentTranslator:
                 chunk = chunk_of(chunks[number])
                 found = await self._chunk(chunk, request, deadline_seconds)
                 doubts = {index: doubt for index, each in enumerate(found) if (doubt := _doubt(each))}
-                for index, doubt in doubts.items():
-                    report.add(number, chunk["places"][index], doubt)
+                for index, place in enumerate(chunk["places"]):
+                    report.add(number, place, doubts.get(index))
                 chunks[number] = translated_chunk([each.text for each in found], doubts)
                 async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
                     await asyncio.sleep(0)
