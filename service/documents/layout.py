@@ -11,6 +11,7 @@ from service.documents.inline import Kind, Piece
 # In HTML, as which texts with markup are translated, all white space is one space.
 _SPACES = re.compile(r"[ \t\r\n]{2,}+|[\t\n]")
 # https://unicode-org.github.io/icu/userguide/format_parse/messages
+_COLUMNS = re.compile(r"\t|\n[ ]{2}")
 _BRACKET = re.compile(r"[{}]")
 _ICU = re.compile(r"\{\s{0,20}[\w.]{1,60}\s{0,20},\s{0,20}(?:plural|select|selectordinal)\s{0,20},")
 
@@ -33,7 +34,7 @@ def laid_out(pieces: Sequence[Piece], write: Callable[[str], str] = str) -> list
     """
     if all(piece.kind is Kind.TEXT for piece in pieces):
         text = "".join(piece.text for piece in pieces)
-        if "\t" not in text and not _ICU.match(text.lstrip()):
+        if not _COLUMNS.search(text) and not _ICU.match(text.lstrip()):
             return list(pieces)
         pieces = [Piece(Kind.TEXT, text=text)]
     return [part for piece in _without_skeleton(pieces, write) for part in _split(piece, write)]

@@ -9,22 +9,26 @@ from service.documents.arguments import ArgumentFormat, in_order
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.layout import laid_out
 
-# Markup in strings: tags, also those of Pango and KUIT, roles and literals of reStructuredText, and Markdown.
+# Markup in strings: tags, also of Pango, KUIT and BBCode, roles and literals of reStructuredText, links of Markdown,
+# and options of command lines.
 _KEPT_ELEMENTS = "code|kbd|pre|tt|samp|var|command|filename|icode|envar|shortcut|placeholder|resource|interface"
+_BBCODE = "b|i|u|s|url|color|size|quote|code|list|img|center|font|email|h[1-6]"
 _MARKUP = (
     rf"(?P<element><(?P<name>{_KEPT_ELEMENTS})(?:\s[^<>]{{0,200}})?>[^<>]{{0,200}}</(?P=name)>)"
-    r"|(?P<tag></?[A-Za-z0-9][^<>]{0,500}>)"
-    r"|(?P<entity>&(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
+    rf"|(?P<tag></?[A-Za-z0-9][^<>]{{0,500}}>|\[/?(?:{_BBCODE})(?:=[^][\n]{{1,200}})?\])"
+    r"|(?P<entity>&lt;/?[A-Za-z0-9][\w./:-]{0,60}&gt;|&(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<literal>:[A-Za-z][\w:+.-]{0,40}:`[^`<>\n]{1,200}`|``(?:[^`\n]|`(?!`)){1,200}``"
-    r"|`[^`'<>\n]{1,200}`_{0,2}(?!\w)|(?<!\w)\|[\w.-]{1,60}\|(?!\w))"
+    r"|`[^`'<>\n]{1,200}`_{0,2}(?!\w)|(?<!\w)\|[\w.-]{1,60}\|(?!\w)"
+    r"|(?<![\w-])-(?:[A-Za-z?]|-[A-Za-z][\w-]{0,40})(?![\w-]))"
     r"|(?P<around>(?::[A-Za-z][\w:+.-]{0,40}:)?`[^`<>\n]{1,200}<[^`<>\n]{1,500}>`_{0,2}"
     r"|\*\*(?=\S)[^*\n]{1,500}(?<=\S)\*\*|\[[^][\n]{1,500}\]\([^()\s]{1,1000}\))"
 )
 _MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
 _KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
 _SHORTCUT = rf"(?P<shortcut>(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z)"
-_ELLIPSIS = r"(?P<ellipsis>\s*(?:\.\.\.|…)\s*\Z)"
-_VOID = re.compile(r"<(?:br|hr|img|wbr|nl|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
+_ELLIPSIS = r"(?P<ellipsis>\s*(?:\.\.\.|…)\s*(?:\Z|(?<=\t)))"
+_VOID = re.compile(r"<(?:img|wbr|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
+_BLOCK = re.compile(r"</?(?:br|hr|nl|p|para|div|[uod]l|li|d[dt]|h[1-6]|t[rdh]|table|title|item|list)\b", re.IGNORECASE)
 
 
 class ProgramString:
@@ -110,6 +114,8 @@ def _inner(markup: str) -> tuple[int, int]:
 
 
 def _kind_of(tag: str) -> Kind:
+    if _BLOCK.match(tag):
+        return Kind.BREAK
     if _VOID.match(tag):
         return Kind.MARK
-    return Kind.CLOSE if tag.startswith("</") else Kind.OPEN
+    return Kind.CLOSE if tag[1] == "/" else Kind.OPEN
