@@ -32,6 +32,9 @@ _CONVERSION = "(?:[tT][A-Za-z]|[diouxXeEfFgGaAcsCSpnmbBhH@%qQrRv])"
 _C = rf"%(?:\d{{1,3}}\$)?[-+ #0'I_,]{{0,8}}{_WIDTH}{_LENGTH}(?:{_CONVERSION}|<PRI\w{{1,16}}>)"
 
 
+_STRINGS_DICT = r"%(?:\d{1,2}\$)?#@\w{1,60}@"  # of Apple's .stringsdict
+
+
 def _of_printf(argument: str) -> int:
     if "$" in argument or argument[1] in "({" or argument[-1] in "%m" or (argument[1] == "<" and "PRI" not in argument):
         return 0
@@ -85,6 +88,7 @@ _BY_FLAG = {
         ),
         _printf(_C),
     ),
+    "objc": _printf(rf"{_STRINGS_DICT}|{_C}"),
     "php": _printf(_C.replace("[-+ #0'I_,]{0,8}", r"(?:[-+ 0]|'.){0,8}")),
     "gcc-internal": _printf(r"%(?:\d{1,3}\$)?[-+q# ]{0,4}(?:\.\*|\*)?(?:ll|[lwzt])?[A-Za-z%<>'{}]"),
     "gfc-internal": _printf(r"%(?:\d{1,3}\$)?[-+q# ]{0,4}(?:ll|[lwzt])?[A-Za-z%<>'{}]"),
@@ -121,6 +125,7 @@ _BY_FLAG = {
 # Of strings whose programs nobody tells. What may as well be a percentage is left to whoever translates.
 _UNKNOWN = ArgumentFormat(
     re.compile(
+        rf"{_STRINGS_DICT}|"
         r"(?<![\d%])%(?:\([A-Za-z_]\w{0,60}\)|\d{1,2}\$)?[-+#0]?\d{0,3}(?:\.\d{1,2})?(?:hh|ll|[hlz])?[diouxXcsfFgGeEp@]"
     ),
     _of_printf,

@@ -61,10 +61,8 @@ class Sentence:
 def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence:
     """Return the text of items of a paragraph."""
     pieces = list(_pieces(items))
-    hyphened = {
-        word.replace(NO_BREAK_HYPHEN, "-").casefold()
-        for word in _HYPHENED.findall("".join(piece.text for piece in pieces if piece.kind is Kind.TEXT))
-    }
+    text = "".join(piece.text if piece.kind is Kind.TEXT else "\n" for piece in pieces)
+    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in _HYPHENED.findall(text)}
     if hyphened:
         pieces = [
             Piece(piece.kind, text=piece.text.replace(NO_BREAK_HYPHEN, "-")) if piece.kind is Kind.TEXT else piece

@@ -19,7 +19,8 @@ _MARKUP = (
     r"|(?P<entity>&lt;/?[A-Za-z0-9][\w./:-]{0,60}&gt;|&(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<literal>:[A-Za-z][\w:+.-]{0,40}:`[^`<>\n]{1,200}`|``(?:[^`\n]|`(?!`)){1,200}``"
     r"|`[^`'<>\n]{1,200}`_{0,2}(?!\w)|(?<!\w)\|[\w.-]{1,60}\|(?!\w)"
-    r"|(?<![\w-])-(?:[A-Za-z?]|-[A-Za-z][\w-]{0,40})(?![\w-]))"
+    r"|\\[\"']|(?<![\w-])-(?:[A-Za-z?]|-[A-Za-z][\w-]{0,40})(?![\w-]))"
+    r"|(?P<escape>\\[nrt])"
     r"|(?P<around>(?::[A-Za-z][\w:+.-]{0,40}:)?`[^`<>\n]{1,200}<[^`<>\n]{1,500}>`_{0,2}"
     r"|\*\*(?=\S)[^*\n]{1,500}(?<=\S)\*\*|\[[^][\n]{1,500}\]\([^()\s]{1,1000}\))"
 )
@@ -77,10 +78,12 @@ class ProgramString:
         for match in _pattern(self._kind).finditer(text):
             yield Piece(Kind.TEXT, text=text[done : match.start()])
             done = match.end()
-            if match["argument"]:
+            if match["escape"] and ":\\" in text:  # the path of a file
+                yield Piece(Kind.TEXT, text=match[0])
+            elif match["argument"]:
                 self._arguments.append(Piece(Kind.KEPT, write(match[0]), match[0]))
                 yield self._arguments[-1]
-            elif match["ellipsis"]:
+            elif match["ellipsis"] or match["escape"]:
                 yield Piece(Kind.BREAK, write(match[0]))
             elif match["tag"]:
                 yield Piece(_kind_of(match[0]), write(match[0]))

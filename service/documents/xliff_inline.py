@@ -19,7 +19,7 @@ _LINE_BREAKS = ("lb", "pb", "x-html-br", "x-br", "xlf:lb", "xlf:pb", "LINE_BREAK
 _BR = re.compile(r"\s*(?:<br\s{0,10}/?>|\\n|\n)\s*", re.IGNORECASE)
 _RAISED = re.compile(r"(?:^|[:_-])(?:su[bp](?:erscript|script)?)\b|<su[bp]\b", re.IGNORECASE)
 _OF_APPLE = (".strings", ".stringsdict", ".xcstrings", ".storyboard", ".xib", ".plist", ".intentdefinition")
-_FORMATS = ("bold", "italic", "underlined")
+_FORMATS = ("bold", "italic", "underlined", "BOLD", "ITALIC", "EMPHASISED", "UNDERLINED")
 
 
 class InlineReader:
@@ -58,13 +58,15 @@ class InlineReader:
                 yield Piece(Kind.OPEN if is_nested else Kind.ORDERED, whole)
             elif name in _CLOSINGS:
                 yield Piece(Kind.CLOSE if is_nested else Kind.ORDERED, whole)
+            elif (sides := _sides(child)) is not None:
+                yield Piece(sides, whole)
             else:
                 self.num_sub_flows += child.first(f"{self._prefix}sub") is not None
                 yield Piece(Kind.BREAK if _is_line_break(child) else Kind.MARK, whole)
 
     def _is_element(self, piece: Piece) -> bool:
         name = piece.raw[1:].removeprefix(self._prefix)
-        return name.startswith(_PAIRS + _OPENINGS) and not any(each in piece.raw for each in _FORMATS)
+        return name.startswith((*_PAIRS, *_OPENINGS, "x ", "ph ")) and not any(each in piece.raw for each in _FORMATS)
 
 
 def _format_of(source: Element) -> ArgumentFormat:
@@ -100,6 +102,12 @@ def _is_line_break(code: Element) -> bool:
         return True
     shown = (attributes.get("equiv-text"), attributes.get("disp"), code.text())
     return any(each and _BR.fullmatch(each) for each in shown)
+
+
+def _sides(code: Element) -> Kind | None:
+    """Return which end of a pair a code is that Angular writes for a tag: START_LINK, CLOSE_LINK."""
+    name = code.attributes.get("equiv") or code.attributes.get("id", "")
+    return Kind.OPEN if name.startswith("START_") else Kind.CLOSE if name.startswith("CLOSE_") else None
 
 
 def _is_nested(element: Element) -> bool:

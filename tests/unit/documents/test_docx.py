@@ -321,6 +321,13 @@ INLINE = st.recursive(
                 '<w:bookmarkStart w:id="1"/>',
                 '<w:bookmarkEnd w:id="1"/>',
                 '<w:r><w:footnoteReference w:id="2"/></w:r>',
+                '<w:r><w:t xml:space="preserve">m</w:t></w:r>' + RAISED.format("superscript", "2"),
+                RAISED.format("subscript", "12") + '<w:r><w:t xml:space="preserve">nn o\tp</w:t></w:r>',
+                f"<w:r><w:t>q</w:t>{RUBY.format(word('rt'), word('base'))}<w:t>s</w:t></w:r>",
+                "<w:r><w:rPr><w:b/></w:rPr><w:t>u</w:t><w:noBreakHyphen/><w:t>v</w:t></w:r>",
+                f"<mc:AlternateContent><mc:Choice>{BOX}</mc:Choice><mc:Fallback>{BOX}</mc:Fallback></mc:AlternateContent>",
+                f'<w:fldSimple w:instr="HYPERLINK x">{word("y z")}</w:fldSimple>',
+                f"<w:hyperlink>{word('link')}</w:hyperlink>{word(' ')}<w:hyperlink>{word('two')}</w:hyperlink>",
             ]
         ),
         max_size=5,
@@ -339,7 +346,7 @@ TEXT_AND_RUNS = {qn(f"w:{name}") for name in ("r", "rPr", "b", "i", "t")}
 def test_whatever_is_in_a_paragraph_stays_in_its_order(xml: str, swaps: bool) -> None:
     types = '<Types><Override PartName="/d.xml" ContentType="application/vnd.openxmlformats-officedocument.'
     types += 'wordprocessingml.document.main+xml"/></Types>'
-    source = f"<w:document {nsdecls('w')}><w:p><w:pPr/>{xml}</w:p></w:document>"
+    source = f"<w:document {nsdecls('w')} xmlns:mc='mc'><w:p><w:pPr/>{xml}</w:p></w:document>"
     document = open_document("a.docx", archive_of({"[Content_Types].xml": types.encode(), "d.xml": source.encode()}))
     translations = [capitals(text) for text in document.texts]
     if swaps:  # a translator that loses all tags
