@@ -13,7 +13,9 @@ from service.documents.inline import Kind, Piece
 
 _SIGN = re.compile(r"&&|__|~~|[&_~](?=[^\W_])")
 _WORD_START = re.compile(r"(?<!\w)[^\W_]")
+_WORD = re.compile(r"\w*")
 _MAX_WORDS = 12  # of a label
+_MAX_CHARACTERS = 200
 _EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL")
 
 
@@ -28,7 +30,8 @@ class Accelerator:
 def taken_out(pieces: Sequence[Piece]) -> tuple[list[Piece], Accelerator | None]:
     """Return the pieces of a text without the sign of its accelerator; a text with several has none."""
     every = list(pieces)
-    if sum(piece.text.count(" ") for piece in every if piece.kind is Kind.TEXT) >= _MAX_WORDS:
+    label = "".join(piece.text for piece in every if piece.kind is Kind.TEXT)
+    if len(label) > _MAX_CHARACTERS or label.count(" ") >= _MAX_WORDS:
         return every, None
     found = [
         (index, match.start())
@@ -74,10 +77,10 @@ def _end(text: str) -> int:
 def _is_accelerator(text: str, place: int) -> bool:
     """Return whether a sign is that of an accelerator, and not a part of a name, a path or a query."""
     before, after = text[place - 1 : place], text[place + 1]
-    word = re.compile(r"\w*").match(text, place + 1)
+    word = _WORD.match(text, place + 1)
     assert word is not None
     following = text[word.end() : word.end() + 1]
-    if following in ("=", ";", "/", "(") and following:
+    if following in ("=", ";", "/", "("):
         return False
     if text[place] == "&":
         return not before.isdigit() and not (before.isalpha() and after.isupper())

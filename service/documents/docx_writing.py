@@ -1,5 +1,6 @@
 """Paragraphs of Word documents as pieces to translate, and translations as runs."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -73,13 +74,8 @@ def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence
 
 def with_raised(items: Sequence[Item], w: str) -> list[Item]:
     """Return the items with what is raised or lowered as a part of its word, or as a mark behind it."""
-    every: list[Item] = []
-    for item in items:
-        last = every[-1] if every else None
-        if last and {last.kind, item.kind} == {Kind.TEXT} and last.properties == item.properties:
-            every[-1] = _joined((last, item), Kind.TEXT)
-        else:
-            every.append(item)
+    groups = itertools.groupby(enumerate(items), lambda each: _formatting(*each))
+    every = [_joined([item for _, item in group]) for _, group in groups]
     raised = [item.kind is Kind.TEXT and _RAISED.search(item.properties) is not None for item in every]
     if not any(raised):
         return every
@@ -92,13 +88,20 @@ def with_raised(items: Sequence[Item], w: str) -> list[Item]:
         text = item.text[start:end]
         return replace(item, text=text, raw=run_of(w, item.properties, text)) if text != item.text else item
 
-    return merged(every, texts, cut, _joined, lambda item: replace(item, kind=Kind.MARK))
+    def kept(parts: Sequence[Item]) -> Item:
+        return replace(_joined(parts), kind=Kind.KEPT)
+
+    return merged(every, texts, cut, kept, lambda item: replace(item, kind=Kind.MARK))
 
 
-def _joined(items: Sequence[Item], kind: Kind = Kind.KEPT) -> Item:
+def _formatting(index: int, item: Item) -> str | int:
+    """Return what neighbouring texts have in common that are written as one run; of anything else its own number."""
+    return item.properties if item.kind is Kind.TEXT else index
+
+
+def _joined(items: Sequence[Item]) -> Item:
     return replace(
         items[0],
-        kind=kind,
         end=items[-1].end,
         raw="".join(item.raw for item in items),
         text="".join(item.text for item in items),

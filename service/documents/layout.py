@@ -74,8 +74,9 @@ def apart(pieces: Sequence[P], is_element: Callable[[P], bool], separate: Callab
         return list(pieces)
     between = {place for place in places if pieces[place].kind is Kind.TEXT and openings[0] < place < openings[-1]}
     output: list[P] = []
+    later = frozenset(openings[1:])
     for place, piece in enumerate(pieces):
-        if place in openings[1:] and pieces[place - 1].kind is Kind.CLOSE:
+        if place in later and pieces[place - 1].kind is Kind.CLOSE:
             output.append(separate(None))
         output.append(separate(piece) if place in between else piece)
     return output

@@ -27,7 +27,7 @@ _MARKUP = (
 _MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
 _KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
 _SHORTCUT = rf"(?P<shortcut>(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z)"
-_ELLIPSIS = r"(?P<ellipsis>\s*(?:\.\.\.|…)\s*(?:\Z|(?<=\t)))"
+_ELLIPSIS = r"(?P<ellipsis>(?:\.\.\.|…)\s{0,20}(?:\Z|(?<=\t)))"
 _VOID = re.compile(r"<(?:img|wbr|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
 _BLOCK = re.compile(r"</?(?:br|hr|nl|p|para|div|[uod]l|li|d[dt]|h[1-6]|t[rdh]|table|title|item|list)\b", re.IGNORECASE)
 
@@ -74,11 +74,12 @@ class ProgramString:
             yield piece
             return
         text, write = piece.text, self._write
+        has_path = ":\\" in text  # of a file, with the same signs as an escape
         done = 0
         for match in _pattern(self._kind).finditer(text):
             yield Piece(Kind.TEXT, text=text[done : match.start()])
             done = match.end()
-            if match["escape"] and ":\\" in text:  # the path of a file
+            if match["escape"] and has_path:
                 yield Piece(Kind.TEXT, text=match[0])
             elif match["argument"]:
                 self._arguments.append(Piece(Kind.KEPT, write(match[0]), match[0]))

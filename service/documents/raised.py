@@ -61,6 +61,7 @@ def merged(
     `cut` returns the part of a piece from one character of its text to before another one.
     """
     units, marks = units_of(texts)
+    all_marks = frozenset(marks)
     by_first = {unit.first: unit for unit in reversed(units)}
     output: list[P] = []
     index, begin = 0, 0  # the next piece, and what is taken of its text
@@ -68,12 +69,14 @@ def merged(
         piece, text = pieces[index], texts[index]
         unit = by_first.get(index)
         if unit is None:
-            output.append(as_mark(piece) if index in marks else piece if not begin else _rest(piece, text, begin, cut))
+            if begin and text is not None:
+                piece = cut(piece, begin, len(text[0]))
+            output.append(as_mark(piece) if index in all_marks else piece)
             index, begin = index + 1, 0
             continue
+        assert text is not None
         if begin < unit.first_character:
             output.append(cut(piece, begin, unit.first_character))
-        assert text is not None
         inner = [cut(piece, unit.first_character, len(text[0])), *pieces[index + 1 : unit.last]]
         output.append(joined([*inner, cut(pieces[unit.last], 0, unit.last_character)]))
         index, begin = unit.last, unit.last_character
@@ -81,11 +84,6 @@ def merged(
         if last is not None and begin == len(last[0]) and index not in by_first:
             index, begin = index + 1, 0
     return output
-
-
-def _rest(piece: P, text: tuple[str, bool] | None, begin: int, cut: Callable[[P, int, int], P]) -> P:
-    assert text is not None
-    return cut(piece, begin, len(text[0]))
 
 
 def _unit(parts: Sequence[tuple[str, bool] | None], index: int, last: Unit | None) -> Unit | None:
