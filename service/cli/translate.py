@@ -204,6 +204,9 @@ def translate(
                     told.add(record.number, f"{noun} {record.number}", translation)
                 num_done += len(chunk)
                 bar.update(len(chunk))
+            if name == "html":
+                for note in told.notes:
+                    click.echo(f"note: {note}", err=True)
         except BaseException as error:
             if can_resume and num_done:
                 error.add_note(f"{output_file} has {num_done} lines; run the same command with --resume to continue.")
