@@ -64,6 +64,7 @@ def translate_document(
         CommandError: writing failed.
     """
     stream, input_file, output_file = files
+    source = source or document.language
 
     def translated(chunk: list[_Item]) -> list[Translation]:
         found: dict[int, Translation] = {}

@@ -58,13 +58,14 @@ class Head(TypedDict):
     """What there is to know of a document as a whole.
 
     `num_characters` are those of its texts. `sample` are some texts of type `sample_type` from the beginning, to detect
-    the language from; empty if there are no texts.
+    the language from; empty if there are no texts. `language` is what the document says of it, if it does.
     """
 
     num_chunks: int
     num_texts: int
     num_characters: int
     notes: list[str]
+    language: str
     sample: str
     sample_type: str
 
@@ -155,6 +156,7 @@ def _head(document: Document, num_chunks: int) -> Head:
         num_texts=len(texts),
         num_characters=sum(len(each.text) for each in texts),
         notes=list(document.notes),
+        language=document.language,
         sample=sample[:_SAMPLE_CHARACTERS],
         sample_type=kind.value if kind else "",
     )

@@ -66,6 +66,10 @@ class Document(Protocol):
     def notes(self) -> Sequence[str]:
         """Return what the reader of the result should know: one line for each kind of text that is left as it is."""
 
+    @property
+    def language(self) -> str:
+        """Return the code of the language that the document says its texts are in; empty if it doesn't."""
+
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """Return the document with `translations`, one for each text, in their places.
 
@@ -121,6 +125,7 @@ class Spliced:
         encode: Callable[[str], bytes] = str.encode,
         notes: Sequence[str] = (),
         edits: Iterable[Edit] = (),
+        language: str = "",
     ) -> None:
         """Take slots in order, and how the result becomes bytes; `edits` are made if any text is translated.
 
@@ -136,6 +141,7 @@ class Spliced:
         self._encode = encode
         self._edits = tuple(edits)
         self.notes = tuple(notes)
+        self.language = language
         self.texts = [slot.text for slot in self._slots]
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:

@@ -200,6 +200,8 @@ class _Part:
 class _WordDocument:
     """The parts of a document as one."""
 
+    language = ""  # each run may have another, and many have a wrong one
+
     def __init__(self, archive: Archive, parts: Mapping[str, Spliced], notes: Sequence[str]) -> None:
         self._archive = archive
         self.notes = notes

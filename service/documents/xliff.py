@@ -32,8 +32,10 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     """
     raw, encode = decoded_xml(data)
     reader = _Reader(XmlSource(raw), options)
+    source = raw.decode("latin-1")
     slots = list(reader.slots())
-    return Spliced(raw.decode("latin-1"), slots, lambda raw: encode(from_raw(raw)), reader.notes(slots), reader.edits)
+    notes = reader.notes(slots)
+    return Spliced(source, slots, lambda raw: encode(from_raw(raw)), notes, reader.edits, reader.language)
 
 
 class _Reader:
@@ -47,6 +49,7 @@ class _Reader:
         self._inline = InlineReader(source.raw, "")
         self._is_ours: dict[int, bool] = {}  # by position of the element that names the languages
         self._others: list[DocumentError] = []
+        self._sources: list[str] = []
         self.edits: list[Edit] = []
 
     def slots(self) -> Iterator[Slot]:
@@ -69,6 +72,11 @@ class _Reader:
         if number := self._inline.num_sub_flows:
             notes.append(f"texts within inline codes, <sub>, were left as they are: {number}.")
         return notes
+
+    @property
+    def language(self) -> str:
+        """Return the language of all sources that have been read; empty if it is not one."""
+        return self._sources[0] if len({_primary(each) for each in self._sources}) == 1 else ""
 
     def _units(self, root: Element) -> tuple[str, ...]:
         self._prefix, _, name = root.name.rpartition(":")
@@ -172,6 +180,8 @@ class _Reader:
                     problem = f"its {key} is {found!r}, {words} {language!r}."
                     self._others.append(DocumentError(problem, self._source.place(element.start)))
                     break
+            else:
+                self._sources.append(canonical(element.attributes.get(keys[0], "")))
         return self._is_ours[element.start]
 
     def _name_language(self, source: Element) -> None:

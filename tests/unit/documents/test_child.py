@@ -76,6 +76,7 @@ def test_a_document_is_read_in_chunks() -> None:
         "num_texts": 3,
         "num_characters": 14,
         "notes": [],
+        "language": "",
         "sample": "Wörter\nzwei\ndrei",
         "sample_type": "text/plain",
     }

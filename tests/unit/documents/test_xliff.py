@@ -222,7 +222,8 @@ def test_sources_of_another_language_are_not_translated(found: str, asked: str, 
     second = f'<xliff version="2.0" srcLang="{found}">{second}'
     for source in (unit("a", source_language=found), second.encode()):
         if is_read:
-            assert open_document("a.xlf", source, DocumentOptions(source=asked)).texts
+            document = open_document("a.xlf", source, DocumentOptions(source=asked))
+            assert (texts(document), document.language) == (["a"], found)
         else:
             with pytest.raises(DocumentError, match=r"(source-language|srcLang) is 'fr', and the texts are"):
                 open_document("a.xlf", source, DocumentOptions(source=asked))

@@ -52,7 +52,8 @@ class Upload:
 class DocumentTexts:
     """The texts of a document: what is known of all, and its chunks as they came, which take the least memory.
 
-    `sample` is from the beginning, to detect the language from, and empty if there are no texts.
+    `sample` is from the beginning, to detect the language from, and empty if there are no texts. `language` is what the
+    document says of it, if it does.
     """
 
     num_texts: int
@@ -61,6 +62,7 @@ class DocumentTexts:
     sample: str
     sample_type: MimeType
     chunks: list[bytes]
+    language: str = ""
 
 
 class DocumentReaders:
@@ -97,7 +99,15 @@ class DocumentReaders:
                 if len(chunks) % _PIECE_FRAMES == 0:
                     await asyncio.sleep(0)
         kind = MimeType(head["sample_type"] or MimeType.TEXT)
-        return DocumentTexts(head["num_texts"], head["num_characters"], head["notes"], head["sample"], kind, chunks)
+        return DocumentTexts(
+            head["num_texts"],
+            head["num_characters"],
+            head["notes"],
+            head["sample"],
+            kind,
+            chunks,
+            head["language"],
+        )
 
     async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float) -> bytes:
         """Return a document that was read with the translations of its chunks, each `translated_chunk`.

@@ -122,6 +122,8 @@ class DocumentTranslator:
     async def _with_source(self, document: DocumentTexts, request: TranslationRequest) -> TranslationRequest:
         if request.source_language_code or not document.num_texts:
             return request
+        if document.language:
+            return replace(request, source_language_code=document.language)
         sampled = replace(request, texts=(document.sample,), mime_type=MimeType(document.sample_type.value))
         try:
             return replace(request, source_language_code=await self._translator.source_of(sampled))

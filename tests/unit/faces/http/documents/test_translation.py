@@ -35,6 +35,7 @@ class Fake:
 
     texts: Sequence[DocumentText]
     errors: list[ServiceError] = field(default_factory=list)
+    language: str = ""
     written: Sequence[str] = ()
     doubts: Sequence[object] = ()
     flags: Mapping[str, tuple[Flag, ...]] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class Fake:
         ]
         size = sum(len(each.text) for each in self.texts)
         frames = [json.dumps(chunk).encode() for chunk in chunks]
-        return DocumentTexts(len(self.texts), size, ("a note",), "a sample", Kind.HTML, frames)
+        return DocumentTexts(len(self.texts), size, ("a note",), "a sample", Kind.HTML, frames, self.language)
 
     async def write(self, upload: Upload, translations: Sequence[bytes], deadline_seconds: float) -> bytes:
         frames = [json.loads(frame) for frame in translations]
@@ -155,6 +156,12 @@ def test_a_language_is_detected_once() -> None:
     sampled, *rest = fake.requests
     assert (sampled.texts, sampled.mime_type) == (("a sample",), MimeType.HTML)
     assert {each.source_language_code for each in rest} == {"en"}
+
+
+def test_a_document_may_say_its_language() -> None:
+    fake = Fake(texts(2), language="fr-CA")
+    translate(fake, source="")
+    assert [each.source_language_code for each in fake.requests] == ["fr-CA"]
 
 
 def test_a_language_that_is_not_served_is_the_files_problem() -> None:
