@@ -93,6 +93,8 @@ def _without_skeleton(pieces: Sequence[Piece], write: Callable[[str], str]) -> S
 
     If their brackets are not in pairs, the pieces stay as they are.
     """
+    if not any(piece.kind is Kind.TEXT and _ICU.search(piece.text) for piece in pieces):
+        return pieces
     path: list[_State] = []
     output: list[Piece] = []
 

@@ -17,9 +17,8 @@ from service.documents.document import Document, DocumentOptions, DocumentText, 
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
-from service.documents.po_entries import Entry, entries, written
+from service.documents.po_entries import Entry, entries, in_quotes
 from service.documents.program_strings import ProgramString
-from service.text.languages import canonical
 
 _CHARSET = re.compile(r'(?i)"[^"\n]{0,2000}?\bContent-Type:[^"\n]{0,200}?charset=([\w.:-]{1,40})')
 _HEAD = 65_536  # bytes that the header is in
@@ -62,7 +61,10 @@ def _decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
     A translation that the charset lacks signs for is encoded in UTF-8, and the header then names that.
     """
     found = _CHARSET.search(data[:_HEAD].decode("latin-1"))
-    if found is None or found[1].upper() == _NO_CHARSET or (codec := codec_of(found[1])) in ("utf-8", "ascii"):
+    codec = "ascii" if found and found[1].upper() == _NO_CHARSET else codec_of(found[1]) if found else "utf-8"
+    if codec == "ascii":
+        return decoded(data)[0], functools.partial(_encoded, codec)
+    if found is None or codec == "utf-8":
         return decoded(data)
     line = data.count(b"\n", 0, found.start()) + 1
     if codec is None:
@@ -90,6 +92,8 @@ def _encoded(codec: str, text: str) -> bytes:
 
 def _of_header(source: str, header: Entry, target: str) -> Iterator[Edit]:
     """Yield what a template lacks to be a catalogue."""
+    from service.text.languages import canonical  # slow to import, and only templates need it
+
     start, end = header.forms[0].start, header.forms[0].end
     language = canonical(target).replace("-", "_")
     is_known = language.partition("_")[0] in _ONE_OR_MANY.split() and language != "pt_BR"
@@ -122,14 +126,14 @@ def _slots(source: str, entry: Entry) -> Iterator[Slot]:
 
 
 def _written(string: ProgramString, ending: str, translation: str) -> str:
-    return written(string.translated(translation)[0], ending)
+    return in_quotes(string.written(translation), ending)
 
 
 def _mark(
     source: str, entry: Entry, ending: str, string: ProgramString, translation: str, doubt: Doubt | None
 ) -> Iterator[Edit]:
     """Yield what makes an entry fuzzy if a person should check the translation."""
-    if "fuzzy" in entry.flags or (doubt is None and string.translated(translation)[1]):
+    if "fuzzy" in entry.flags or (doubt is None and string.is_ordered(translation)):
         return
     if entry.flags_end >= 0:
         yield Edit(entry.flags_end, entry.flags_end, " fuzzy,")

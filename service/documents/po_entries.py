@@ -98,7 +98,7 @@ def entries(source: str) -> Iterator[Entry]:
         yield _checked(entry, line)
 
 
-def written(text: str, ending: str) -> str:
+def in_quotes(text: str, ending: str) -> str:
     """Return a value in quotes, each of its lines on one of its own; `ending` is that of the file's lines."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", text) if "\n" in text[:-1] else [text]
     strings = [f'"{line.translate(_WRITTEN)}"' for line in lines]

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from service.documents.accelerators import put_in, taken_out
 from service.documents.arguments import ArgumentFormat, in_order
@@ -41,28 +41,36 @@ class ProgramString:
         self._write = write
         self._arguments: list[Piece] = []
         every, self._accelerator = taken_out([part for piece in pieces for part in self._parts(piece)])
+        self._places = {id(piece): place for place, piece in enumerate(self._arguments)}
         self.inline = InlineText(laid_out(every, write), is_strict=True)
         texts = [piece.text for piece in every if piece.kind is Kind.TEXT]
         # A sign that the source has in a text is no part of an argument there, so it isn't doubled here either.
         self._escaped = [sign for sign in kind.escaped if sign == "'" or not any(sign in text for text in texts)]
 
-    def translated(self, translation: str) -> tuple[str, bool]:
-        """Return what is written of a translation, and whether each of its arguments takes the right value."""
+    def written(self, translation: str) -> str:
+        """Return what a file has for a translation."""
         pieces = self.inline.pieces(translation)
         if self._accelerator is not None:
             pieces = put_in(pieces, self._accelerator)
-        places = {id(piece): place for place, piece in enumerate(self._arguments)}
-        found = [places[id(piece)] for piece in pieces if id(piece) in places]
-        sources = [piece.text for piece in self._arguments]
-        ordered = in_order(self._kind, sources, found)
-        arguments = iter(ordered if ordered is not None else [sources[place] for place in found])
+        arguments = iter(self._ordered(pieces) or [])
+        places = self._places
         output = []
         for piece in pieces:
-            if id(piece) in places:
-                output.append(self._write(next(arguments)))
+            if piece.kind is Kind.TEXT:
+                output.append(self._write(self._escape(piece.text)))
+            elif id(piece) in places:
+                output.append(self._write(next(arguments, piece.text)))
             else:
-                output.append(self._write(self._escape(piece.text)) if piece.kind is Kind.TEXT else piece.raw)
-        return "".join(output), ordered is not None
+                output.append(piece.raw)
+        return "".join(output)
+
+    def is_ordered(self, translation: str) -> bool:
+        """Return whether each argument takes the right value in what is written of a translation."""
+        return len(self._places) < 2 or self._ordered(self.inline.pieces(translation)) is not None
+
+    def _ordered(self, pieces: Sequence[Piece]) -> Sequence[str] | None:
+        found = [self._places[id(piece)] for piece in pieces if id(piece) in self._places]
+        return in_order(self._kind, [piece.text for piece in self._arguments], found)
 
     def _escape(self, text: str) -> str:
         for sign in self._escaped:

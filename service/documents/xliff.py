@@ -147,7 +147,7 @@ class _Reader:
     ) -> Iterator[Edit]:
         """Yield the tags of a target, and of its segment, with the state that it has now."""
         raw = self._source.raw
-        if doubt is None and not string.translated(translation)[1]:
+        if doubt is None and not string.is_ordered(translation):
             doubt = Doubt(("order",))
         states = _states_of_first(doubt) if segment is None else ""
         yield from others
@@ -232,4 +232,4 @@ def _primary(language: str) -> str:
 
 
 def _written(string: ProgramString, closing: str, translation: str) -> str:
-    return string.translated(translation)[0] + closing
+    return string.written(translation) + closing

@@ -78,6 +78,8 @@ class XmlSource:
         Raises:
             DocumentError: it is not well-formed, too deep, not UTF-8, or has a document type declaration.
         """
+        if (nul := self._data.find(b"\0")) >= 0:  # from which expat would guess an encoding of its own
+            raise DocumentError("it has a character of the number 0, which XML can't have.", self.place(nul))
         parser = _Parser(self, wanted)
         for start in range(0, len(self._data), _BLOCK):
             self._parsed(parser, self._data[start : start + _BLOCK], is_last=False)
@@ -120,7 +122,7 @@ def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], b
     place = f"{part}, line 1" if part else "line 1"
     if not codec:
         raise DocumentError(f"its encoding is {declared[1].decode()}; convert it to UTF-8.", place)  # type: ignore[index]
-    if codec in ("utf-8", "ascii", "utf-8-sig"):
+    if codec in ("utf-8", "utf-8-sig") or (codec == "ascii" and not data.isascii()):
         text, encode = decoded(data)
         return text.encode(), lambda raw: encode(raw.decode())
     try:

@@ -124,6 +124,9 @@ def test_entries_are_read_as_gettext_reads_them(source: str, told: list[str]) ->
         ("EUC-JP", "\u99c5", "euc_jp"),
         ("Shift_JIS", "\u8868", "shift_jis"),  # whose second byte is a backslash
         ("ISO-8859-1", "\u99c5", "utf-8"),
+        ("ASCII", "e", "ascii"),
+        ("us-ascii", "\u00e9", "utf-8"),
+        ("CHARSET", "\u00e9", "utf-8"),
     ],
 )
 def test_the_charset_of_the_header_is_believed(charset: str, translation: str, found: str) -> None:

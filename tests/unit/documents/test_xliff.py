@@ -239,11 +239,12 @@ def test_sources_of_another_language_are_not_translated(found: str, asked: str, 
         ("UTF-16", "utf-16-be", b""),
         ("utf-16", "utf-8", b""),
         ("UTF-8", "utf-8", b"\xef\xbb\xbf"),
+        ("us-ascii", "ascii", b""),
     ],
 )
 def test_the_encoding_of_the_declaration_is_believed(encoding: str, codec: str, prefix: bytes) -> None:
     declaration = f'<?xml version="1.0" encoding="{encoding}"?>\n<!DOCTYPE xliff SYSTEM "xliff.dtd">\n'
-    text = "caf\u00e9" if codec not in ("shift_jis",) else "\u8868"
+    text = {"shift_jis": "\u8868", "ascii": "cafe"}.get(codec, "caf\u00e9")
     source = prefix + (declaration + unit(text).decode()).encode(codec)
     document = open_document("a.xlf", source)
     assert texts(document) == [text]
@@ -263,6 +264,7 @@ OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><xliff versio
     [
         (BOMB, "^line 1: it declares an entity, 'a'"),
         (OUTSIDE, "^line 1: it declares an entity, 'a'"),
+        ('<xliff version="1.2">\0</xliff>', "^line 1: it has a character of the number 0"),
         (PARAMETER, "^line 1: it declares an entity, 'p'"),
         ('<!DOCTYPE x SYSTEM "a.dtd"><xliff version="1.2">\n&a;</xliff>', "^line 2: it refers to the entity 'a'"),
         ('<xliff version="1.2">\n<file>&a;</file></xliff>', "^line 2, column 7: .*undefined entity"),
