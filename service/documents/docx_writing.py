@@ -91,7 +91,13 @@ def with_raised(items: Sequence[Item], w: str) -> list[Item]:
     def kept(parts: Sequence[Item]) -> Item:
         return replace(_joined(parts), kind=Kind.KEPT)
 
-    return merged(every, texts, cut, kept, lambda item: replace(item, kind=Kind.MARK))
+    found = merged(every, texts, cut, kept, lambda item: replace(item, kind=Kind.MARK))
+    for index, item in enumerate(found):
+        number = found[index - 1] if index else item
+        if item.text.isalpha() and number.text[-1:].isdigit() and {number.kind, item.kind} == {Kind.TEXT}:
+            # The letters of an ordinal: another language has others, or none, and its number is never raised.
+            found[index] = replace(item, properties=number.properties)
+    return found
 
 
 def _formatting(index: int, item: Item) -> str | int:
