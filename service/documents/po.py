@@ -51,7 +51,7 @@ def _read(data: bytes, options: DocumentOptions, *, is_template: bool) -> Docume
         elif options.has_all or "fuzzy" in entry.flags or not all(form.value for form in entry.forms):
             num_left += len(entry.forms) > 2
             slots += _slots(source, entry)
-    notes = [f"{num_left} entries with more than two plural forms were left as they are."] if num_left else []
+    notes = [f"entries with more than two plural forms were left as they are: {num_left}."] if num_left else []
     return Spliced(source, slots, encode, notes, edits)
 
 

@@ -87,7 +87,7 @@ def test_more_than_two_plural_forms_are_not_guessed() -> None:
     source = b'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
     document = open_document("t.po", source)
     assert (document.texts, translated(document)) == ([], source)
-    assert list(document.notes) == ["1 entries with more than two plural forms were left as they are."]
+    assert list(document.notes) == ["entries with more than two plural forms were left as they are: 1."]
 
 
 def test_a_language_with_one_form_gets_that_of_many() -> None:
