@@ -82,16 +82,15 @@ def _is_accelerator(text: str, place: int) -> bool:
     following = text[word.end() : word.end() + 1]
     if following in ("=", ";", "/", "("):
         return False
-    if text[place] == "&":
-        return not before.isdigit() and not (before.isalpha() and after.isupper())
-    if "_" in word[0] or not after.isalpha():
-        return False
     start = place
     while start and text[start - 1].isalnum():
         start -= 1
-    if start and text[start - 1] not in " \t\n([{\"'“„«-/…":
-        return False
-    return start == place or (text[start].isupper() and word[0].islower())
+    if start < place and not (text[start].isupper() and after.islower()):
+        return False  # two names, or two words
+    if text[place] == "&":
+        return not before.isdigit()
+    is_free = not start or text[start - 1] in " \t\n([{\"'“„«-/…"
+    return is_free and after.isalpha() and "_" not in word[0] and (start == place or word[0].islower())
 
 
 def _place(pieces: Sequence[Piece], accelerator: Accelerator) -> tuple[int, int]:

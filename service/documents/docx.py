@@ -13,10 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from service.documents.archive import Archive
-from service.documents.document import NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
+from service.documents.document import NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt, Slot, Spliced
 from service.documents.docx_items import Item, balanced, with_fields
 from service.documents.docx_parts import notes_on_pictures, text_parts
-from service.documents.docx_writing import NO_BREAK_HYPHEN, Sentence, run_of, sentence, with_raised
+from service.documents.docx_writing import (
+    NO_BREAK_HYPHEN,
+    first_stretch,
+    other_stretches,
+    run_of,
+    sentence,
+    separate,
+    trimmed,
+    with_raised,
+)
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind
 from service.documents.layout import apart
@@ -64,20 +73,20 @@ class _Part:
         yield from sorted(slots, key=lambda slot: slot.start)
 
     def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
-        items = _trimmed(with_raised(items, self._w))
+        items = trimmed(with_raised(items, self._w))
         if not any(item.kind is Kind.TEXT and item.text.strip() for item in items):
             return
         start, end = items[0], items[-1]
         before = f"</{self._w}r>" if start.splits_before else ""
         after = f"<{self._w}r>{end.properties}" if end.splits_after else ""
-        text = sentence(apart(items, self._is_element, _separate), self._w, before, after)
+        text = sentence(apart(items, self._is_element, separate), self._w, before, after)
         if not text.inline.has_words:
             return
         told = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
         anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
         borders = [start.start, *anchored, end.end]
-        write = functools.partial(_first_stretch, text)
-        mark = functools.partial(_other_stretches, text, borders) if len(borders) > 2 else None
+        write = functools.partial(first_stretch, text)
+        mark = functools.partial(other_stretches, text, borders) if len(borders) > 2 else None
         yield Slot(borders[0], borders[1], told, write, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
@@ -231,30 +240,6 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     parts = {name: _Part(name, archive.read(name)) for name in names}
     notes += notes_on_pictures(part.raw for part in parts.values())
     return _WordDocument(archive, {name: part.document for name, part in parts.items()}, notes)
-
-
-def _trimmed(items: Sequence[Item]) -> Sequence[Item]:
-    """Return the items without those before and after all others that stay where they are."""
-    start, end = 0, len(items)
-    while start < end and items[start].is_in_place:
-        start += 1
-    while start < end and items[end - 1].is_in_place:
-        end -= 1
-    return items[start:end]
-
-
-def _separate(item: Item | None) -> Item:
-    return replace(item, kind=Kind.BREAK) if item else Item(Kind.BREAK, 0, 0)
-
-
-def _first_stretch(text: Sentence, translation: str) -> str:
-    return text.stretches(translation)[0]
-
-
-def _other_stretches(text: Sentence, borders: Sequence[int], translation: str, _: Doubt | None) -> Iterator[Edit]:
-    for index, stretch in enumerate(text.stretches(translation)):
-        if index:
-            yield Edit(borders[2 * index], borders[2 * index + 1], stretch)
 
 
 def _outermost(element: Element, name: str) -> Iterator[Element]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from service.documents.document import Doubt, Edit
 from service.documents.docx_items import Item
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.raised import merged
@@ -153,3 +154,30 @@ def _pieces(items: Iterable[Item]) -> Iterator[Piece]:
     if current != base:
         yield Piece(Kind.CLOSE)
     yield Piece(Kind.CLOSE)
+
+
+def trimmed(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the items without those before and after all others that stay where they are."""
+    start, end = 0, len(items)
+    while start < end and items[start].is_in_place:
+        start += 1
+    while start < end and items[end - 1].is_in_place:
+        end -= 1
+    return items[start:end]
+
+
+def separate(item: Item | None) -> Item:
+    """Return a line break for what is between two elements, if there is anything."""
+    return replace(item, kind=Kind.BREAK) if item else Item(Kind.BREAK, 0, 0)
+
+
+def first_stretch(text: Sentence, translation: str) -> str:
+    """Return what is written of a translation before all that stays in its place."""
+    return text.stretches(translation)[0]
+
+
+def other_stretches(text: Sentence, borders: Sequence[int], translation: str, _: Doubt | None) -> Iterator[Edit]:
+    """Yield what is written after it; `borders` are where each stretch starts and ends in the source."""
+    for index, stretch in enumerate(text.stretches(translation)):
+        if index:
+            yield Edit(borders[2 * index], borders[2 * index + 1], stretch)

@@ -35,7 +35,7 @@ def test_a_sign_is_before_a_letter_of_the_translation(source: str, translation: 
 @pytest.mark.parametrize(
     "text",
     [
-        *("AT&T", "R&D", "a & b", "&&", "?a=1&b=2", "&amp;", "Procter&Gamble", "x&y=2"),
+        *("AT&T", "R&D", "a & b", "&&", "?a=1&b=2", "&amp;", "Procter&Gamble", "x&y=2", "drag&drop"),
         *("set user_name now", "__init__", "_()", "a_b_c", "~/bin", "~5 min", "&Cut or &Paste"),
         "a sentence of so many words that it is no label of a button &or menu",
     ],
