@@ -8,6 +8,7 @@ from service.documents.accelerators import put_in, taken_out
 from service.documents.arguments import ArgumentFormat, in_order
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.layout import laid_out
+from service.documents.raised_pieces import with_raised
 
 # Markup in strings: tags, also of Pango, KUIT and BBCode, roles and literals of reStructuredText, links of Markdown,
 # and options of command lines.
@@ -40,7 +41,8 @@ class ProgramString:
         self._kind = kind
         self._write = write
         self._arguments: list[Piece] = []
-        every, self._accelerator = taken_out([part for piece in pieces for part in self._parts(piece)])
+        parts = with_raised([part for piece in pieces for part in self._parts(piece)], write)
+        every, self._accelerator = taken_out(parts)
         self._places = {id(piece): place for place, piece in enumerate(self._arguments)}
         self.inline = InlineText(laid_out(every, write), is_strict=True)
         texts = [piece.text for piece in every if piece.kind is Kind.TEXT]

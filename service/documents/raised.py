@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeVar
 _WORD_BEFORE = re.compile(r"[^\W_]{1,40}\Z")
 _WORD_AFTER = re.compile(r"[^\W_]{1,40}")
 _MAX_RAISED = 12  # characters
-_MAX_UNIT = 3  # characters of a unit of measurement, or of the name of a quantity
+# A unit of measurement, the name of a quantity, a number, or a chemical formula.
+_SHORT = re.compile(r"\w{1,2}|\d{1,40}|(?:[A-Z][a-z]?){2,20}")
 _TRADE_MARKS = ("TM", "SM", "R", "C", "®", "™", "©")
 
 
@@ -121,7 +122,7 @@ def _unit(parts: Sequence[tuple[str, bool] | None], index: int, last: Unit | Non
         found = parts[end]
         assert found is not None
         character = len(found[0])
-    if not is_inside and word.end() - start > _MAX_UNIT:
+    if not is_inside and not _SHORT.fullmatch(word[0]):
         return None
     sign = parts[index]
     assert sign is not None

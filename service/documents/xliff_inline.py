@@ -1,14 +1,13 @@
 """Sources of XLIFF as pieces of text and inline codes."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from service.documents.arguments import ArgumentFormat, format_of
 from service.documents.inline import Kind, Piece
 from service.documents.layout import apart
 from service.documents.program_strings import ProgramString
-from service.documents.raised import merged
 from service.documents.xml_source import Element, as_raw
 
 _PAIRS = ("g", "mrk", "pc")
@@ -17,7 +16,6 @@ _CLOSINGS = ("ept", "ex", "ec", "em")
 _WRAPPED = re.compile(r"(?<![ \t\r\n])[ \t\r]*+\n\s*+")  # a line end, and the white space around it
 _LINE_BREAKS = ("lb", "pb", "x-html-br", "x-br", "xlf:lb", "xlf:pb", "LINE_BREAK")
 _BR = re.compile(r"\s*(?:<br\s{0,10}/?>|\\n|\n)\s*", re.IGNORECASE)
-_RAISED = re.compile(r"(?:^|[:_-])(?:su[bp](?:erscript|script)?)\b|<su[bp]\b", re.IGNORECASE)
 _OF_APPLE = (".strings", ".stringsdict", ".xcstrings", ".storyboard", ".xib", ".plist", ".intentdefinition")
 _FORMATS = ("bold", "italic", "underlined", "BOLD", "ITALIC", "EMPHASISED", "UNDERLINED")
 
@@ -34,7 +32,7 @@ class InlineReader:
     def string(self, source: Element) -> ProgramString:
         """Return the text of a source or of its segments."""
         children = list(self._inline(source, _is_nested(source), keeps_lines=_keeps_lines(source)))
-        pieces = apart(_with_raised(children), self._is_element, _separate)
+        pieces = apart(children, self._is_element, _separate)
         return ProgramString(pieces, _format_of(source), as_raw)
 
     def _inline(self, element: Element, is_nested: bool, *, keeps_lines: bool, depth: int = 0) -> Iterator[Piece]:
@@ -124,36 +122,3 @@ def _is_nested(element: Element) -> bool:
         elif name in _PAIRS and not _is_nested(child):
             return False
     return not path
-
-
-def _with_raised(pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces with what is raised or lowered as a part of its word, or as a mark behind it."""
-    every: list[Piece] = []
-    pairs: dict[int, list[Piece]] = {}  # by the ids of the pieces that stand for them
-    index = 0
-    while index < len(pieces):
-        pair = pieces[index : index + 3]
-        kinds = [piece.kind for piece in pair]
-        if kinds == [Kind.OPEN, Kind.TEXT, Kind.CLOSE] and _RAISED.search(pair[0].raw):
-            every.append(_joined_pieces(pair))
-            pairs[id(every[-1])] = pair
-            index += 3
-        else:
-            every.append(pieces[index])
-            index += 1
-    if not pairs:
-        return pieces
-    texts = [
-        (piece.text, id(piece) in pairs) if piece.kind is Kind.TEXT or id(piece) in pairs else None for piece in every
-    ]
-    found = merged(every, texts, _cut, _joined_pieces, lambda piece: Piece(Kind.MARK, piece.raw))
-    return [part for piece in found for part in pairs.get(id(piece), [piece])]
-
-
-def _cut(piece: Piece, start: int, end: int) -> Piece:
-    return piece if piece.kind is not Kind.TEXT else Piece(Kind.TEXT, text=piece.text[start:end])
-
-
-def _joined_pieces(pieces: Sequence[Piece]) -> Piece:
-    raw = "".join(as_raw(piece.text) if piece.kind is Kind.TEXT else piece.raw for piece in pieces)
-    return Piece(Kind.KEPT, raw, "".join(piece.text for piece in pieces))
