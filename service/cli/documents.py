@@ -13,8 +13,9 @@ from service.cli.command_error import CommandError
 from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
+from service.cli.reports import reporting
 from service.cli.streams import write_bytes
-from service.documents import Document, DocumentError, DocumentOptions, open_document
+from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document
 from service.documents.opening import MAX_BYTES
 
 
@@ -51,16 +52,19 @@ def translate_document(
     target: str,
     request_fields: RequestFields,
     files: tuple[BinaryIO | None, Path | None, Path | None],
+    report_file: Path | None = None,
 ) -> None:
     """Translate a document; `files` are its stream, its path and that of the output.
 
-    Nothing is written before all texts are translated, and notes go to standard error.
+    Nothing is written before all texts are translated. Notes go to standard error, and all that there is to say of the
+    translations to `report_file`, in JSON.
 
     Raises:
         ClientError: a call failed; an invalid text is named by its place.
         CommandError: writing failed.
     """
     stream, input_file, output_file = files
+    source = source or document.language
 
     def translated(chunk: list[_Item]) -> list[Translation]:
         found: dict[int, Translation] = {}
@@ -72,18 +76,22 @@ def translate_document(
                 found.update(zip(numbers, answers, strict=True))
         return [found[number] for number in range(len(chunk))]
 
-    with open_output(output_file, input_file) as (output, _):
+    with open_output(output_file, input_file) as (output, _), reporting(report_file, document.notes) as report:
         translations: list[str] = []
+        doubts: dict[int, Doubt] = {}
         with progress(stream, output_file, 0, "text", len(document.texts)) as bar:
             for chunk in map_chunks(_items(document), translated):
-                translations += (translation.text for _, translation in chunk)
+                for item, translation in chunk:
+                    if doubt := report.add(len(translations), item.place, translation):
+                        doubts[len(translations)] = doubt
+                    translations.append(translation.text)
                 bar.update(len(chunk))
         try:
-            written = document.written(translations)
+            written = document.written(translations, doubts)
         except DocumentError as error:
             raise CommandError(f"{input_file or 'the input'}: {error}", exit_codes.DATA) from None
         write_bytes(output, written)
-    for note in document.notes:
+    for note in report.notes:
         click.echo(f"note: {note}", err=True)
 
 

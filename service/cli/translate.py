@@ -15,6 +15,7 @@ from service.cli.options import Connection, connection_options
 from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
+from service.cli.reports import reporting
 from service.cli.request_options import request_options
 from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
@@ -97,6 +98,7 @@ _OPTIONS_OF_FORMATS = {
 @click.option(
     "--target-field", metavar="NAME", help="For jsonl: name of the field for the translation. Default: the same."
 )
+@click.option("--report", type=_FILE, metavar="FILE", help="Write to this file in JSON what to check, and why.")
 @click.option("--stream", is_flag=True, help="Print words as they arrive, instead of whole translations.")
 @request_options
 @click.option(
@@ -125,6 +127,7 @@ def translate(
     append: bool,
     field: str | None,
     target_field: str | None,
+    report: Path | None,
     stream: bool,
     request_fields: RequestFields,
     timeout_seconds: float,
@@ -161,6 +164,8 @@ def translate(
         raise click.UsageError(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
+    if report and stream:
+        raise click.UsageError("--report is for whole translations, without --stream.")
     form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
     _check_options(
         name,
@@ -177,6 +182,7 @@ def translate(
     with contextlib.ExitStack() as stack:
         input_stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(connection.client(timeout_seconds))
+        source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
             assert input_stream is not None  # texts are of other formats
             # Imported here: lines need none of the readers of documents, and should start quickly.
@@ -188,17 +194,16 @@ def translate(
                 columns,
                 target,
                 has_all=retranslate,
+                source=source,
                 has_header=header,
                 encoding=encoding or "",
                 front_matter=keys,
                 attributes=attributes,
             )
-            document = read(input_stream, input_file, _AS_DOCUMENTS[name], choices)
-        source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
-        if is_document:
-            translate_document(
-                document, client, source, target, request_fields, (input_stream, input_file, output_file)
-            )
+            own = input_file.suffix.lower() if input_file and not format_name else ""
+            document = read(input_stream, input_file, own or _AS_DOCUMENTS[name], choices)
+            files = (input_stream, input_file, output_file)
+            translate_document(document, client, source, target, request_fields, files, report)
             return
         noun, lines = _input(texts, input_stream, name)
 
@@ -213,6 +218,7 @@ def translate(
                 _print_stream(client.stream([line.text], source, target, **request_fields), line)
             return
         output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
+        told = stack.enter_context(reporting(report))
         bar = stack.enter_context(progress(input_stream, output_file, num_done, noun))
         try:
             for chunk in map_chunks(map(form.record, lines), translate_chunk):
@@ -221,8 +227,13 @@ def translate(
                     for record, translation in chunk
                 ]
                 write(output, "".join(rendered))
+                for record, translation in chunk:
+                    told.add(record.number, f"{noun} {record.number}", translation)
                 num_done += len(chunk)
                 bar.update(len(chunk))
+            if name == "html":
+                for note in told.notes:
+                    click.echo(f"note: {note}", err=True)
         except BaseException as error:
             if can_resume and num_done:
                 error.add_note(f"{output_file} has {num_done} lines; run the same command with --resume to continue.")

@@ -4,7 +4,7 @@ A document is never written anew from a parsed form: translations replace the te
 every other byte stays as it was.
 """
 
-from service.documents.document import Document, DocumentOptions, DocumentText, MimeType
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, MimeType
 from service.documents.errors import DocumentError, UnknownFormat
 from service.documents.opening import ENDINGS, FORMATS, open_document
 
@@ -15,6 +15,7 @@ __all__ = [
     "DocumentError",
     "DocumentOptions",
     "DocumentText",
+    "Doubt",
     "MimeType",
     "UnknownFormat",
     "open_document",

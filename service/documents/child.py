@@ -9,7 +9,7 @@ Standard input and output carry frames: their length as `LENGTH`, then as many b
 1. In: an `Order` in JSON.
 2. In: the document.
 3. To read it, out: a `Head` in JSON, then as many `Chunk`s in JSON; or a `Refusal` in JSON, and that is all.
-   To write it, in: the translations of each chunk in JSON, a list of texts; then out: the document with them.
+   To write it, in: `Translations` of each chunk in JSON; then out: the document with them.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, TypedDict
 
 from service.documents.chunks import ChunkLimits, chunks
-from service.documents.document import Document, DocumentOptions
+from service.documents.document import Document, DocumentOptions, Doubt
 from service.documents.errors import DocumentError
 from service.documents.opening import open_document
 
@@ -55,13 +55,14 @@ class Head(TypedDict):
     """What there is to know of a document as a whole.
 
     `num_characters` are those of its texts. `sample` are some texts of type `sample_type` from the beginning, to detect
-    the language from; empty if there are no texts.
+    the language from; empty if there are no texts. `language` is what the document says of it, if it does.
     """
 
     num_chunks: int
     num_texts: int
     num_characters: int
     notes: list[str]
+    language: str
     sample: str
     sample_type: str
 
@@ -72,6 +73,13 @@ class Chunk(TypedDict):
     mime_type: str
     texts: list[str]
     places: list[str]
+
+
+class Translations(TypedDict):
+    """The translations of a chunk's texts, and the doubts about some: number in the chunk, flags, finish reason."""
+
+    texts: list[str]
+    doubts: list[tuple[int, list[str], str]]
 
 
 class Refusal(TypedDict):
@@ -101,7 +109,7 @@ def main(opener: Opener = open_document) -> None:
             return
         found = list(chunks(document.texts, ChunkLimits(order["max_chunk_texts"], order["max_chunk_characters"])))
         if order["is_written"]:
-            _send(sink, document.written(_translations(source, found, len(document.texts))))
+            _send(sink, document.written(*_translations(source, found, len(document.texts))))
             return
         _send(sink, _json(_head(document, len(found))))
         for numbers in found:
@@ -146,18 +154,23 @@ def _head(document: Document, num_chunks: int) -> Head:
         num_texts=len(texts),
         num_characters=sum(len(each.text) for each in texts),
         notes=list(document.notes),
+        language=document.language,
         sample=sample[:_SAMPLE_CHARACTERS],
         sample_type=kind.value if kind else "",
     )
 
 
-def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> list[str]:
-    """Read the translations of each chunk, and return them in the order of the texts."""
+def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> tuple[list[str], dict[int, Doubt]]:
+    """Read the translations of each chunk; return them in the order of the texts, and the doubts about them."""
     translations = [""] * num_texts
+    doubts: dict[int, Doubt] = {}
     for numbers in found:
-        for number, translation in zip(numbers, json.loads(_frame(source)), strict=True):
+        told: Translations = json.loads(_frame(source))
+        for number, translation in zip(numbers, told["texts"], strict=True):
             translations[number] = translation
-    return translations
+        for index, flags, finish_reason in told["doubts"]:
+            doubts[numbers[index]] = Doubt(tuple(flags), finish_reason)
+    return translations, doubts
 
 
 def _limit() -> None:

@@ -1,12 +1,14 @@
 """What a document is to a translator: its texts, in order, and where their translations go."""
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from service.documents.errors import DocumentError
 
+STOP = "stop"  # the finish reason of what ended by itself
 MAX_TEXTS = 500_000  # in a document: each takes some hundred bytes
 
 
@@ -32,20 +34,33 @@ class DocumentOptions:
 
     `columns` are the names of the columns of a table to translate, or their numbers from 1; with `has_header` the first
     record has names even if they are numbers. `encoding` is that of a text file without a byte order mark; by default
-    what the file declares, or UTF-8. `target` is the language code of the translations,
-    for formats that name it. With `has_all`, entries of PO and XLIFF that have a translation are translated again.
-    `front_matter` are the keys of front matter in Markdown whose values are translated.
-    With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language becomes
-    `target`.
+    what the file declares, or UTF-8. `target` is the language code of the translations, for formats that name it, and
+    `source` that of the texts, empty if it is not known. With `has_all`, entries of PO and XLIFF that have a
+    translation are translated again. `front_matter` are the keys of front matter in Markdown whose values are
+    translated. With `attributes`, so are those attributes of HTML that a reader sees or hears, and the page's language
+    becomes `target`.
     """
 
     columns: tuple[str, ...] = ()
     target: str = ""
     has_all: bool = False
+    source: str = ""
     has_header: bool = False
     encoding: str = ""
     front_matter: tuple[str, ...] = ()
     attributes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a person should check a translation, in the words of calls: its flags, such as "placeholder", and its finish
+    reason."""
+
+    flags: tuple[str, ...] = ()
+    finish_reason: str = STOP
+
+
+NO_DOUBTS: Mapping[int, Doubt] = MappingProxyType({})
 
 
 class Document(Protocol):
@@ -59,10 +74,15 @@ class Document(Protocol):
     def notes(self) -> Sequence[str]:
         """Return what the reader of the result should know: one line for each kind of text that is left as it is."""
 
-    def written(self, translations: Sequence[str]) -> bytes:
+    @property
+    def language(self) -> str:
+        """Return the code of the language that the document says its texts are in; empty if it doesn't."""
+
+    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """Return the document with `translations`, one for each text, in their places.
 
-        A text whose translation is equal to it stays as it was written, byte for byte.
+        A text whose translation is equal to it stays as it was written, byte for byte. `doubts` are those about some
+        translations, by their numbers; a format that can mark a translation as one to check does so.
 
         Raises:
             ValueError: there are more or fewer translations than texts.
@@ -75,7 +95,8 @@ class Slot:
 
     `write` makes of the translation what replaces it. With `is_target` the stretch is not where the text is but where
     its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `inner` are
-    slots within the stretch, such as those of attributes: `write` also takes what is written of each of them.
+    slots within the stretch, such as those of attributes: `write` also takes what is written of each of them. `mark`
+    returns what changes elsewhere with a translation, and with the doubt about it, if there is one.
     """
 
     start: int
@@ -84,6 +105,7 @@ class Slot:
     write: Callable[..., str]
     is_target: bool = False
     inner: tuple["Slot", ...] = ()
+    mark: "Callable[[str, Doubt | None], Iterable[Edit]] | None" = None
 
     def changes(self, translation: str, inner: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         """Yield the stretches that change, and what is there then."""
@@ -97,7 +119,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of a source, from `start` to before `end`, and what is there if the texts around it are translated."""
+    """A stretch of a source, from `start` to before `end`, and what is there if texts around it are translated.
+
+    Equal ones, of several texts, are one.
+    """
 
     start: int
     end: int
@@ -119,6 +144,7 @@ class Spliced:
         encode: Callable[[str], bytes] = str.encode,
         notes: Sequence[str] = (),
         edits: Iterable[Edit] = (),
+        language: str = "",
     ) -> None:
         """Take slots in order, and how the result becomes bytes; `edits` are made if any text is translated.
 
@@ -136,21 +162,29 @@ class Spliced:
         self._encode = encode
         self._edits = tuple(edits)
         self.notes = tuple(notes)
+        self.language = language
 
-    def written(self, translations: Sequence[str]) -> bytes:
+    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """See `Document.written`."""
-        return self._encode(self.replaced(translations))
+        return self._encode(self.replaced(translations, doubts))
 
-    def replaced(self, translations: Sequence[str]) -> str:
+    def replaced(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> str:
         """Return the source with the translations."""
         if len(translations) != len(self.texts):
             raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
-        given = iter(translations)
-        changes = [
-            change for slot in self._slots for change in slot.changes(next(given), [next(given) for _ in slot.inner])
-        ]
-        if changes and self._edits:
-            changes += ((edit.start, edit.end, edit.text) for edit in self._edits)
+        changes: list[tuple[int, int, str]] = []
+        edits: dict[Edit, None] = {}
+        number = 0
+        for slot in self._slots:
+            translation, *inner = translations[number : number + 1 + len(slot.inner)]
+            found = list(slot.changes(translation, inner))
+            changes += found
+            if found and slot.mark is not None:
+                edits.update(dict.fromkeys(slot.mark(translation, doubts.get(number))))
+            number += 1 + len(inner)
+        if changes and (edits or self._edits):
+            edits.update(dict.fromkeys(self._edits))
+            changes += ((edit.start, edit.end, edit.text) for edit in edits)
             changes.sort(key=lambda change: change[:2])
         output: list[str] = []
         done = 0

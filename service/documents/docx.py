@@ -2,48 +2,55 @@
 
 A paragraph is a text. Its most frequent formatting is that of the paragraph; words in another one are in a tag of
 their own. Links, bookmarks, footnote marks, pictures and fields keep their places among the words; the results of
-fields, such as page numbers and references, stay as they are. Comments and deleted text are not translated.
+fields, such as page numbers and references, stay as they are, and so do the readings of ruby. A box with text that is
+anchored in a sentence stays where it is. Signs that are raised or lowered stay at their words. Deleted text is not
+translated, and notes tell what else is not, such as comments.
 """
 
 import functools
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
+from service.documents.document import NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt, Slot, Spliced
 from service.documents.docx_items import Item, balanced, with_fields
+from service.documents.docx_parts import notes_on_pictures, text_parts
+from service.documents.docx_writing import (
+    NO_BREAK_HYPHEN,
+    first_stretch,
+    other_stretches,
+    run_of,
+    sentence,
+    separate,
+    trimmed,
+    with_raised,
+)
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind, Piece
-from service.documents.xml_source import Element, XmlSource, as_raw, from_raw
+from service.documents.inline import Kind
+from service.documents.layout import apart
+from service.documents.xml_source import Element, XmlSource, decoded_xml, from_raw
 
 _NAMESPACES = (
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "http://purl.oclc.org/ooxml/wordprocessingml/main",
 )
-_CONTENT_TYPES = "[Content_Types].xml"
-_TEXT_TYPES = re.compile(
-    r"application/vnd\.openxmlformats-officedocument\.wordprocessingml\."
-    r"(?:document\.main|header|footer|footnotes|endnotes)\+xml"
-)
 # Around runs; the content of the first is in an element of its own.
 _WRAPPERS = ("sdt", "hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo")
 _RANGES = ("bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd", "permStart", "permEnd")
 _LEFT_OUT = ("proofErr", "lastRenderedPageBreak")  # what Word found out about the old text
-_CHARACTERS: Mapping[str, str] = MappingProxyType({"noBreakHyphen": "\u2011", "softHyphen": "\u00ad"})
-_SPACES = re.compile(r"[\t\n\r]+")
 
 
 class _Part:
     """One XML file of the archive."""
 
     def __init__(self, name: str, data: bytes) -> None:
+        data, encode = decoded_xml(data, name)
         self._source = XmlSource(data, name)
         self._w = ""  # the prefix of WordprocessingML, with its colon
         slots = (slot for each in self._source.elements(self._paragraphs) for slot in self._of_paragraph(each))
-        self.document = Spliced(self._source.raw, slots, from_raw)
+        self.document = Spliced(self._source.raw, slots, lambda raw: encode(from_raw(raw)))
+        self.raw = self._source.raw
 
     def _paragraphs(self, root: Element) -> tuple[str, ...]:
         declared = {value: key for key, value in root.attributes.items() if key == "xmlns" or key.startswith("xmlns:")}
@@ -55,27 +62,36 @@ class _Part:
 
     def _of_paragraph(self, paragraph: Element) -> Iterator[Slot]:
         slots: list[Slot] = []
-        run: list[Item] = []
+        section: list[Item] = []
         for item in [*with_fields(list(self._items(paragraph, slots))), Item(None, 0, 0)]:
             if item.kind is not None:
-                run.append(item)
+                section.append(item)
                 continue
-            for part in balanced(run):
+            for part in balanced(section):
                 slots += self._slot(part)
-            run = []
+            section = []
         yield from sorted(slots, key=lambda slot: slot.start)
 
     def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
+        items = trimmed(with_raised(items, self._w))
         if not any(item.kind is Kind.TEXT and item.text.strip() for item in items):
             return
-        inline = InlineText(_pieces(items))
-        if inline.has_words:
-            start, end = items[0], items[-1]
-            text = DocumentText(inline.text, inline.mime_type, self._source.place(start.start))
-            before = f"</{self._w}r>" if start.splits_before else ""
-            after = f"<{self._w}r>{end.properties}" if end.splits_after else ""
-            write = functools.partial(_written, inline, self._w, before, after)
-            yield Slot(start.start, end.end, text, write)
+        start, end = items[0], items[-1]
+        before = f"</{self._w}r>" if start.splits_before else ""
+        after = f"<{self._w}r>{end.properties}" if end.splits_after else ""
+        text = sentence(apart(items, self._is_element, separate), self._w, before, after)
+        if not text.inline.has_words:
+            return
+        told = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
+        anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
+        borders = [start.start, *anchored, end.end]
+        write = functools.partial(first_stretch, text)
+        mark = functools.partial(other_stretches, text, borders) if len(borders) > 2 else None
+        yield Slot(borders[0], borders[1], told, write, mark=mark)
+
+    def _is_element(self, item: Item) -> bool:
+        """Return whether a pair is one that may be an item of a menu: a link or a control."""
+        return "fldChar" in item.raw or item.raw.startswith((f"<{self._w}hyperlink", f"<{self._w}sdt"))
 
     def _items(self, element: Element, slots: list[Slot]) -> Iterator[Item]:
         """Yield the parts of a paragraph or of what is around its runs; `slots` gets those of paragraphs in it."""
@@ -84,7 +100,7 @@ class _Part:
             name = self._name(child)
             if name == "r":
                 yield from self._of_run(child, slots)
-            elif name in _WRAPPERS and child.inner < child.end:
+            elif child.inner < child.end and (name in _WRAPPERS or self._is_link(child)):
                 content = child.first(f"{self._w}sdtContent") if name == "sdt" else child
                 if content is None:
                     yield Item(None, child.start, child.end)
@@ -125,18 +141,22 @@ class _Part:
             )
             name = self._name(child)
             if name == "t":
-                text = child.text()
-                text = text if child.attributes.get("xml:space") == "preserve" else text.strip()
-                yield replace(item, kind=Kind.TEXT, text=text)
-            elif name in _CHARACTERS:
-                yield replace(item, kind=Kind.TEXT, text=_CHARACTERS[name])
+                yield from self._of_text(child, item)
+            elif name == "noBreakHyphen":
+                yield replace(item, kind=Kind.TEXT, text=NO_BREAK_HYPHEN)
+            elif name == "ruby" and (base := child.first(f"{self._w}rubyBase")) and base.inner < base.end:
+                opening = f"<{self._w}r>{properties}{raw[child.start : base.inner]}"
+                yield replace(item, kind=Kind.OPEN, raw=opening, end=base.inner)
+                yield from self._items(base, slots)
+                closing = f"{raw[base.outer : child.end]}</{self._w}r>"
+                yield replace(item, kind=Kind.CLOSE, raw=closing, start=base.outer)
             elif name in ("tab", "ptab", "cr") or (
                 name == "br" and self._attribute(child, "type") in ("", "textWrapping")
             ):
                 yield replace(item, kind=Kind.BREAK)
             elif name == "br":
                 yield replace(item, kind=None)
-            elif name in _LEFT_OUT:
+            elif name in (*_LEFT_OUT, "softHyphen"):
                 yield replace(item, kind=Kind.ORDERED, raw="")
             elif name == "fldChar":
                 yield replace(item, kind=Kind.ORDERED, field=self._attribute(child, "fldCharType"))
@@ -144,6 +164,15 @@ class _Part:
                 yield replace(item, kind=Kind.ORDERED, field="instruction", text=child.text())
             else:
                 yield self._left(child, slots, item)
+
+    def _of_text(self, element: Element, item: Item) -> Iterator[Item]:
+        text = element.text()
+        text = text if element.attributes.get("xml:space") == "preserve" else text.strip()
+        for index, part in enumerate(text.split("\t")):
+            if index:
+                tab = f'<{self._w}t xml:space="preserve">\t</{self._w}t>'
+                yield replace(item, kind=Kind.BREAK, raw=f"<{self._w}r>{item.properties}{tab}</{self._w}r>")
+            yield replace(item, kind=Kind.TEXT, text=part, raw=run_of(self._w, item.properties, part))
 
     def _of_any_language(self, properties: str) -> str:
         """Return a run's formatting without the language of its text, in which words that look the same may differ."""
@@ -155,7 +184,16 @@ class _Part:
         inner = list(_outermost(element, f"{self._w}p"))
         for paragraph in inner:
             slots += self._of_paragraph(paragraph)
-        return replace(item, kind=None) if inner else item
+        if not inner:
+            return item
+        is_in_run = element.parent is not None and self._name(element.parent) == "r"
+        opening, closing = (f"<{self._w}r>{item.properties}", f"</{self._w}r>") if is_in_run else ("", "")
+        around = Item(Kind.ORDERED, element.start, element.end, opening, properties=item.properties)
+        return replace(around, is_in_place=True, raw_after=closing)
+
+    def _is_link(self, element: Element) -> bool:
+        is_field = self._name(element) == "fldSimple"
+        return is_field and self._attribute(element, "instr").split()[:1] == ["HYPERLINK"]
 
     def _name(self, element: Element) -> str:
         """Return the name in WordprocessingML; that of another vocabulary with its prefix."""
@@ -171,15 +209,16 @@ class _Part:
 class _WordDocument:
     """The parts of a document as one."""
 
-    notes: Sequence[str] = ()
+    language = ""  # each run may have another, and many have a wrong one
 
-    def __init__(self, archive: Archive, parts: Mapping[str, Spliced]) -> None:
+    def __init__(self, archive: Archive, parts: Mapping[str, Spliced], notes: Sequence[str]) -> None:
         self._archive = archive
+        self.notes = notes
         self._parts = parts
         self.texts = [text for part in parts.values() for text in part.texts]
 
-    def written(self, translations: Sequence[str]) -> bytes:
-        """See `Document.written`."""
+    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
+        """See `Document.written`; nothing in a Word document marks a translation as one to check."""
         if len(translations) != len(self.texts):
             raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
         replaced = {}
@@ -197,29 +236,10 @@ def read(data: bytes, _: DocumentOptions) -> Document:
         DocumentError: it is no such document, damaged, encrypted, or larger than the limits of `archive`.
     """
     archive = Archive(data)
-    names = list(_text_parts(archive))
-    if not names:
-        raise DocumentError("it names no text of a Word document.", _CONTENT_TYPES)
-    return _WordDocument(archive, {name: _Part(name, _utf8(archive.read(name), name)).document for name in names})
-
-
-def _text_parts(archive: Archive) -> Iterator[str]:
-    """Yield the names of the files with text, the main one first, as they are listed."""
-    source = XmlSource(_utf8(archive.read(_CONTENT_TYPES), _CONTENT_TYPES), _CONTENT_TYPES)
-    found: list[tuple[bool, str]] = []
-    for element in source.elements(lambda _: ("Override",)):
-        name = element.attributes.get("PartName", "").removeprefix("/")
-        content = element.attributes.get("ContentType", "")
-        if _TEXT_TYPES.fullmatch(content) and name in archive.names:
-            found.append(("document.main" not in content, name))
-    yield from dict.fromkeys(name for _, name in sorted(found))
-
-
-def _utf8(data: bytes, name: str) -> bytes:
-    """Return XML in UTF-8; UTF-16 is allowed, and nobody writes it."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DocumentError("it is UTF-16; save the document again with a word processor.", name)
-    return data
+    names, notes = text_parts(archive)
+    parts = {name: _Part(name, archive.read(name)) for name in names}
+    notes += notes_on_pictures(part.raw for part in parts.values())
+    return _WordDocument(archive, {name: part.document for name, part in parts.items()}, notes)
 
 
 def _outermost(element: Element, name: str) -> Iterator[Element]:
@@ -228,51 +248,3 @@ def _outermost(element: Element, name: str) -> Iterator[Element]:
             yield child
         else:
             yield from _outermost(child, name)
-
-
-def _pieces(items: Iterable[Item]) -> Iterator[Piece]:
-    """Yield pieces in which formatting other than the most frequent is in pairs, whose `text` is that formatting."""
-    every = list(items)
-    lengths: Counter[str] = Counter()
-    for item in every:
-        if item.kind is Kind.TEXT:
-            lengths[item.properties] += len(item.text.strip())
-    base = lengths.most_common(1)[0][0]
-    current = base
-    # The base is the outermost pair, so that a writer knows it; it is around all of the text and never moves.
-    yield Piece(Kind.OPEN, text=base)
-    for item in every:
-        is_text = item.kind is Kind.TEXT
-        wanted = base if item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK) else current
-        if is_text and item.text.strip():
-            wanted = item.properties
-        if wanted != current:
-            if current != base:
-                yield Piece(Kind.CLOSE)
-            if wanted != base:
-                yield Piece(Kind.OPEN, text=wanted)
-            current = wanted
-        assert item.kind is not None
-        yield Piece(item.kind, "" if is_text else item.raw, item.text)
-    if current != base:
-        yield Piece(Kind.CLOSE)
-    yield Piece(Kind.CLOSE)
-
-
-def _written(inline: InlineText, w: str, before: str, after: str, translation: str) -> str:
-    output = [before]
-    formats: list[str] = [""]  # outside of all pairs, and in each that is open
-    for piece in inline.pieces(translation):
-        match piece.kind:
-            case Kind.OPEN:
-                formats.append(formats[-1] if piece.raw else piece.text)
-                output.append(piece.raw)
-            case Kind.CLOSE:
-                formats.pop()
-                output.append(piece.raw)
-            case Kind.TEXT if piece.text:
-                text = as_raw(_SPACES.sub(" ", piece.text))
-                output.append(f'<{w}r>{formats[-1]}<{w}t xml:space="preserve">{text}</{w}t></{w}r>')
-            case _:
-                output.append(piece.raw)
-    return "".join((*output, after))

@@ -12,7 +12,8 @@ class Item:
 
     `kind` is `None` for what no text may move across. `field` is "begin", "separate" or "end" of a field, or
     "instruction". It is from `start` to before `end` of the source; if that is within a run, `splits_before` and
-    `splits_after` say so, and `properties` are the run's.
+    `splits_after` say so, and `properties` are the run's. One that `is_in_place` is never moved: `raw` and `raw_after`
+    are written around it.
     """
 
     kind: Kind | None
@@ -24,6 +25,8 @@ class Item:
     field: str = ""
     splits_before: bool = False
     splits_after: bool = False
+    is_in_place: bool = False
+    raw_after: str = ""
 
 
 def with_fields(items: Sequence[Item]) -> Iterator[Item]:
@@ -79,7 +82,7 @@ def _ends_of_fields(items: Sequence[Item]) -> dict[int, int]:
     depth = 0
     for index, item in enumerate(items):
         depth += (item.kind is Kind.OPEN) - (item.kind is Kind.CLOSE)
-        if item.kind is None:
+        if item.kind is None or item.is_in_place:
             whole.clear()
         while whole and whole[-1][1] > depth:
             whole.pop()

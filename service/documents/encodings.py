@@ -2,9 +2,9 @@
 
 import codecs
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from service.documents.document import Document, DocumentText
+from service.documents.document import NO_DOUBTS, Document, DocumentText, Doubt
 from service.documents.errors import DocumentError
 
 _MARKS = (
@@ -72,13 +72,18 @@ class Recoded:
         """See `Document.notes`."""
         return self._document.notes
 
-    def written(self, translations: Sequence[str]) -> bytes:
+    @property
+    def language(self) -> str:
+        """See `Document.language`."""
+        return self._document.language
+
+    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """See `Document.written`.
 
         Raises:
             DocumentError: a translation has a character that the encoding lacks.
         """
-        text = self._document.written(translations).decode()
+        text = self._document.written(translations, doubts).decode()
         try:
             return text.encode(self._encoding)
         except UnicodeEncodeError as error:

@@ -36,7 +36,10 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         ".arb": Format("arb", "application/json", "json_source"),
         ".csv": Format("csv", f"text/csv{_TEXT}", "tables", "read_csv"),
+        ".docm": Format("docx", "application/vnd.ms-word.document.macroEnabled.12", "docx"),
         ".docx": Format("docx", f"{_OPEN_XML}.wordprocessingml.document", "docx"),
+        ".dotm": Format("docx", "application/vnd.ms-word.template.macroEnabled.12", "docx"),
+        ".dotx": Format("docx", f"{_OPEN_XML}.wordprocessingml.template", "docx"),
         ".epub": Format("epub", "application/epub+zip", "epub"),
         ".htm": _PAGE,
         ".html": _PAGE,
@@ -48,6 +51,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ".ods": Format("ods", f"{_OPEN_DOCUMENT}.spreadsheet", "odf"),
         ".odt": Format("odt", f"{_OPEN_DOCUMENT}.text", "odf"),
         ".po": Format("po", "text/x-gettext-translation", "po"),
+        ".pot": Format("po", "text/x-gettext-translation-template", "po", "read_template"),
         ".pptx": Format("pptx", f"{_OPEN_XML}.presentationml.presentation", "pptx"),
         ".properties": Format("properties", "text/x-java-properties", "properties"),
         ".resx": Format("resx", "text/microsoft-resx", "xml_strings", "read_resx"),

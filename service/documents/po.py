@@ -1,168 +1,142 @@
-"""GNU gettext's PO files (https://www.gnu.org/software/gettext/manual/html_node/PO-Files.html).
+"""GNU gettext's PO files (https://www.gnu.org/software/gettext/manual/html_node/PO-Files.html), and its templates.
 
-Only `msgstr` changes: comments, flags, `msgctxt` and obsolete entries stay as they are. An entry that is fuzzy gets a
-new translation and stays fuzzy: a person decides. Of an entry with plural forms the translations of `msgid` and
-`msgid_plural` are its forms if the language has one or two; of three or more forms a translator knows only which
-sentence to say for one and for many, so such entries are left as they are, and a note says so.
+Only `msgstr` changes, and the flag `fuzzy` of an entry that a person should check: because the call that translated it
+says so, or because its arguments are in an order that its format can't tell. An entry that is fuzzy gets a new
+translation and stays fuzzy. Of an entry with plural forms the translations of `msgid` and `msgid_plural` are its forms
+if the language has one or two; of three or more forms a translator knows only which sentence to say for one and for
+many, so such entries are left as they are, and a note says so. A template also gets a charset and a language.
 """
 
 import functools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot, Spliced
+from service.documents.arguments import format_of
+from service.documents.charsets import codec_of
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind, Piece
+from service.documents.inline import Kind, Piece
+from service.documents.po_entries import Entry, entries, in_quotes
+from service.documents.program_strings import ProgramString
 
-_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=\")")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', **{value: f"\\{name}" for name, value in _ESCAPED.items()}})
-_NUMBERED = re.compile(r"%L?(?:\d{1,2}|n\b)")  # placeholders of qt-format and kde-format, which look like percentages
-
-
-@dataclass(slots=True)
-class _String:
-    """A string: its position, quotes included, the number of its first line, and its value, by lines."""
-
-    line: int
-    start: int
-    end: int
-    values: list[str]
-
-    @property
-    def value(self) -> str:
-        return "".join(self.values)
-
-
-@dataclass(slots=True)
-class _Entry:
-    strings: dict[str, _String] = field(default_factory=dict)
-    forms: list[_String] = field(default_factory=list)
-    flags: set[str] = field(default_factory=set)
+_CHARSET = re.compile(r'(?i)"[^"\n]{0,2000}?\bContent-Type:[^"\n]{0,200}?charset=([\w.:-]{1,40})')
+_HEAD = 65_536  # bytes that the header is in
+_NO_CHARSET = "CHARSET"  # of a template
+_ONE_OR_MANY = "bg ca da de el en es et eu fi fo fy gl hu it nb nl nn no pt sq sv sw"  # languages with nplurals=2
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a catalogue in UTF-8; untranslated and fuzzy entries are to be translated, or all with `has_all`.
+    """Read a catalogue; untranslated and fuzzy entries are to be translated, or all with `has_all`.
 
     Raises:
-        DocumentError: a line is no part of an entry, a string has no end, or the charset is not UTF-8.
+        DocumentError: a line is no part of an entry, a string has no end, or the charset is unknown or another one.
     """
-    source, encode = decoded(data)
+    return _read(data, options, is_template=False)
+
+
+def read_template(data: bytes, options: DocumentOptions) -> Document:
+    """Read a template, as `read` does."""
+    return _read(data, options, is_template=True)
+
+
+def _read(data: bytes, options: DocumentOptions, *, is_template: bool) -> Document:
+    source, encode = _decoded(data)
     slots: list[Slot] = []
+    edits: list[Edit] = []
     num_left = 0
-    for entry in _entries(source):
-        if not entry.strings["msgid"].value:
-            _check_charset(entry)
+    for entry in entries(source):
+        if not entry.text:
+            edits += _of_header(source, entry, options.target) if is_template else ()
         elif options.has_all or "fuzzy" in entry.flags or not all(form.value for form in entry.forms):
             num_left += len(entry.forms) > 2
             slots += _slots(source, entry)
-    notes = [f"{num_left} entries with more than two plural forms were left as they are."] if num_left else []
-    return Spliced(source, slots, encode, notes)
+    notes = [f"entries with more than two plural forms were left as they are: {num_left}."] if num_left else []
+    return Spliced(source, slots, encode, notes, edits)
 
 
-def _check_charset(header: _Entry) -> None:
-    found = re.search(r"charset=([\w.:-]+)", header.forms[0].value)
-    if found and found[1].lower().replace("-", "") not in ("utf8", "charset", "ascii", "usascii"):
-        line = header.forms[0].line
-        raise DocumentError(f"its charset is {found[1]}; convert it with msgconv --to-code=UTF-8.", f"line {line}")
+def _decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
+    """Return the text of a file in the charset that its header names, and what encodes it.
+
+    A translation that the charset lacks signs for is encoded in UTF-8, and the header then names that.
+    """
+    found = _CHARSET.search(data[:_HEAD].decode("latin-1"))
+    codec = "ascii" if found and found[1].upper() == _NO_CHARSET else codec_of(found[1]) if found else "utf-8"
+    if codec == "ascii":
+        return decoded(data)[0], functools.partial(_encoded, codec)
+    if found is None or codec == "utf-8":
+        return decoded(data)
+    line = data.count(b"\n", 0, found.start()) + 1
+    if codec is None:
+        raise DocumentError(
+            f"its charset is {found[1]}, which is not known; convert it with msgconv --to-code=UTF-8.", f"line {line}"
+        )
+    try:
+        return data.decode(codec), functools.partial(_encoded, codec)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DocumentError(
+            f"byte {error.start + 1}, 0x{data[error.start]:02x}, is not {found[1]}, which its header names.",
+            f"line {line}",
+        ) from None
 
 
-def _slots(source: str, entry: _Entry) -> Iterator[Slot]:
-    texts = [entry.strings["msgid"].value]
+def _encoded(codec: str, text: str) -> bytes:
+    try:
+        return text.encode(codec)
+    except UnicodeEncodeError:
+        charset = _CHARSET.search(text)
+        assert charset is not None  # it was read by it
+        return (text[: charset.start(1)] + "UTF-8" + text[charset.end(1) :]).encode("utf-8", "replace")
+
+
+def _of_header(source: str, header: Entry, target: str) -> Iterator[Edit]:
+    """Yield what a template lacks to be a catalogue."""
+    from service.text.languages import canonical  # slow to import, and only templates need it
+
+    start, end = header.forms[0].start, header.forms[0].end
+    language = canonical(target).replace("-", "_")
+    is_known = language.partition("_")[0] in _ONE_OR_MANY.split() and language != "pt_BR"
+    for pattern, text in (
+        (rf"(?<=charset=){_NO_CHARSET}\b", "UTF-8"),
+        (r"(?<=Language:)[ \t]*(?=\\n|\")", f" {language}" if language else ""),
+        (r"nplurals=INTEGER; plural=EXPRESSION;", "nplurals=2; plural=(n != 1);" if is_known else ""),
+    ):
+        found = re.compile(pattern).search(source, start, end)
+        if found and text:
+            yield Edit(found.start(), found.end(), text)
+
+
+def _slots(source: str, entry: Entry) -> Iterator[Slot]:
+    texts = [entry.text]
     if "msgid_plural" in entry.strings:
         texts = [*texts[: len(entry.forms) - 1], entry.strings["msgid_plural"].value]
         if len(entry.forms) > 2:
             return
-    is_numbered = bool({"qt-format", "kde-format", "qt-plural-format", "kde-kuit-format"} & entry.flags)
+    kind = format_of(entry.flags)
+    is_java = "java-format" in entry.flags
+    ending = "\r\n" if "\r\n" in source[entry.start : entry.forms[-1].end + 2] else "\n"
     for text, form in zip(texts, entry.forms, strict=True):
-        inline = InlineText(_pieces(text, is_numbered=is_numbered))
-        if inline.has_words:
-            ending = "\r\n" if source.startswith("\r\n", form.end) else "\n"
-            written = functools.partial(_written, inline, ending)
-            told = DocumentText(inline.text, inline.mime_type, f"line {form.line}")
-            yield Slot(form.start, form.end, told, written, is_target=True)
+        string = ProgramString([Piece(Kind.TEXT, text=text.replace("''", "'") if is_java else text)], kind)
+        if string.inline.has_words:
+            told = DocumentText(string.inline.text, string.inline.mime_type, f"line {form.line}")
+            write = functools.partial(_written, string, ending)
+            mark = functools.partial(_mark, source, entry, ending, string)
+            yield Slot(form.start, form.end, told, write, is_target=True, mark=mark)
 
 
-def _pieces(text: str, *, is_numbered: bool) -> Iterator[Piece]:
-    done = 0
-    for match in _NUMBERED.finditer(text) if is_numbered else ():
-        yield Piece(Kind.TEXT, text=text[done : match.start()])
-        yield Piece(Kind.KEPT, match[0], match[0])
-        done = match.end()
-    yield Piece(Kind.TEXT, text=text[done:])
+def _written(string: ProgramString, ending: str, translation: str) -> str:
+    return in_quotes(string.written(translation), ending)
 
 
-def _written(inline: InlineText, ending: str, translation: str) -> str:
-    text = "".join(piece.raw or piece.text for piece in inline.pieces(translation))
-    lines = re.findall(r"[^\n]*\n|[^\n]+", text) if "\n" in text[:-1] else [text]
-    strings = [f'"{line.translate(_WRITTEN)}"' for line in lines]
-    return ending.join(['""', *strings] if len(strings) > 1 else strings)
-
-
-def _entries(source: str) -> Iterator[_Entry]:
-    """Yield the entries that are not obsolete."""
-    entry = _Entry()
-    last: _String | None = None
-    position = 0
-    number = 0
-    for number, line in enumerate(source.split("\n"), start=1):
-        start = position
-        position += len(line) + 1
-        content = line.strip()
-        if not content or content.startswith("#"):
-            if entry.strings:
-                yield _checked(entry, number)
-                entry = _Entry()
-            last = None
-            if content.startswith("#,"):
-                entry.flags |= {flag.strip() for flag in content[2:].split(",")}
-            continue
-        start += len(line) - len(line.lstrip())
-        keyword = _KEYWORD.match(content)
-        string = _STRING.fullmatch(content, keyword.end() if keyword else 0)
-        if string is None or (keyword is None and last is None):
-            raise DocumentError(
-                f"expected a comment, or msgid, msgstr and the like with a string in quotes, not {content[:40]!r}.",
-                f"line {number}",
-            )
-        value = _value(string[1])
-        if keyword is None:
-            assert last is not None
-            last.values.append(value)
-            last.end = start + string.end()
-            continue
-        if keyword[1] in ("msgctxt", "msgid") and entry.forms:
-            yield _checked(entry, number)
-            entry = _Entry()
-        last = _String(number, start + string.start(), start + string.end(), [value])
-        if keyword[1] == "msgstr":
-            if int(keyword[2] or 0) != len(entry.forms):
-                raise DocumentError(f"expected msgstr[{len(entry.forms)}], not {keyword[0].strip()}.", f"line {number}")
-            entry.forms.append(last)
-        elif keyword[1] in entry.strings or entry.forms:
-            raise DocumentError(f"the entry has a second {keyword[1]}, or one after msgstr.", f"line {number}")
-        else:
-            entry.strings[keyword[1]] = last
-    if entry.strings:
-        yield _checked(entry, number)
-
-
-def _checked(entry: _Entry, number: int) -> _Entry:
-    has_plural = "msgid_plural" in entry.strings
-    if "msgid" not in entry.strings or not entry.forms or (len(entry.forms) > 1 and not has_plural):
-        raise DocumentError("the entry before this line needs msgid and msgstr, one for each form.", f"line {number}")
-    return entry
-
-
-def _value(written: str) -> str:
-    return _ESCAPE.sub(_unescaped, written) if "\\" in written else written
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    if match[1] or match[2]:
-        return chr(int(match[1], 8) if match[1] else int(match[2], 16))
-    return _ESCAPED.get(match[3], match[3])
+def _mark(
+    source: str, entry: Entry, ending: str, string: ProgramString, translation: str, doubt: Doubt | None
+) -> Iterator[Edit]:
+    """Yield what makes an entry fuzzy if a person should check the translation."""
+    if "fuzzy" in entry.flags or (doubt is None and string.is_ordered(translation)):
+        return
+    if entry.flags_end >= 0:
+        yield Edit(entry.flags_end, entry.flags_end, " fuzzy,")
+    else:
+        is_first = not source[source.rfind("\n", 0, entry.start) + 1 : entry.start].strip()
+        yield Edit(entry.start, entry.start, f"{'' if is_first else ending}#, fuzzy{ending}")

@@ -1,8 +1,9 @@
 """XLIFF 1.2 and 2 (https://docs.oasis-open.org/xliff): sources are translated into targets.
 
 A target that has a translation is kept, unless its state says that it needs one. Targets that are written get the
-state `translated`; in 1.2 also the qualifier `mt-suggestion`. Their language is written in BCP 47, whichever spelling
-the caller has for it.
+state `translated`, or one that asks for a review if the call that translated them says so; in 1.2 also the qualifier
+`mt-suggestion`. Their language is written in BCP 47, whichever spelling the caller has for it. Of several `<file>`s
+those of other languages stay as they are.
 """
 
 import functools
@@ -10,32 +11,31 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot, Spliced
-from service.documents.encodings import decoded
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind, Piece
-from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
+from service.documents.program_strings import ProgramString
+from service.documents.xliff_inline import InlineReader
+from service.documents.xml_source import Element, XmlSource, attribute, decoded_xml, from_raw
 from service.text.languages import canonical
 
 _UNFINISHED = ("new", "needs-translation", "needs-adaptation", "needs-l10n")  # states of 1.2
 _STATES = re.compile(r"""(?<!\s)\s++(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
-_PAIRS = ("g", "mrk", "pc")
-_OPENINGS = ("bpt", "bx", "sc", "sm")
-_CLOSINGS = ("ept", "ex", "ec", "em")
+_APPROVED = re.compile(r"""(?<=\sapproved=)(?:"yes"|'yes')""")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read XLIFF in UTF-8 or UTF-16.
+    """Read XLIFF in the encoding that it says.
 
     Raises:
-        DocumentError: it is no XLIFF, not well-formed, or its targets are in another language than `options.target`.
+        DocumentError: it is no XLIFF, not well-formed, or all of it is from or into other languages than those of
+            `options`.
     """
-    options = replace(options, target=canonical(options.target))
-    text, encode = decoded(data)
-    source = XmlSource(text.encode())
-    reader = _Reader(source, options)
+    raw, encode = decoded_xml(data)
+    reader = _Reader(XmlSource(raw), options)
+    source = raw.decode("latin-1")
     slots = list(reader.slots())
-    return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()), edits=reader.edits)
+    notes = reader.notes(slots)
+    return Spliced(source, slots, lambda raw: encode(from_raw(raw)), notes, reader.edits, reader.language)
 
 
 class _Reader:
@@ -43,23 +43,45 @@ class _Reader:
 
     def __init__(self, source: XmlSource, options: DocumentOptions) -> None:
         self._source = source
-        self._options = options
-        self._prefix = ""
+        self._options = replace(options, target=canonical(options.target), source=canonical(options.source))
         self._is_first = False  # XLIFF 1
-        self._with_language: set[int] = set()  # positions of elements that name the language of the targets
+        self._prefix = ""
+        self._inline = InlineReader(source.raw, "")
+        self._is_ours: dict[int, bool] = {}  # by position of the element that names the languages
+        self._others: list[DocumentError] = []
+        self._sources: list[str] = []
         self.edits: list[Edit] = []
 
     def slots(self) -> Iterator[Slot]:
         """Yield the texts in order."""
         for unit in self._source.elements(self._units):
-            if self._is_first:
-                yield from self._of_first(unit)
-            else:
-                yield from self._of_second(unit)
+            if _is_translated(unit) and self._is_of_languages(unit):
+                yield from self._of_first(unit) if self._is_first else self._of_second(unit)
+
+    def notes(self, slots: list[Slot]) -> list[str]:
+        """Return what was left as it is, after the texts have been read.
+
+        Raises:
+            DocumentError: that is all, as nothing is of the languages that were asked for.
+        """
+        notes = []
+        if self._others and not any(self._is_ours.values()):
+            raise self._others[0]
+        if self._others:
+            notes.append(f"files of other languages were left as they are: {len(self._others)}, {self._others[0]}")
+        if number := self._inline.num_sub_flows:
+            notes.append(f"texts within inline codes, <sub>, were left as they are: {number}.")
+        return notes
+
+    @property
+    def language(self) -> str:
+        """Return the language of all sources that have been read; empty if it is not one."""
+        return self._sources[0] if len({_primary(each) for each in self._sources}) == 1 else ""
 
     def _units(self, root: Element) -> tuple[str, ...]:
         self._prefix, _, name = root.name.rpartition(":")
         self._prefix += ":" if self._prefix else ""
+        self._inline = InlineReader(self._source.raw, self._prefix)
         version = root.attributes.get("version", "")
         if name != "xliff" or version[:2] not in ("1.", "2."):
             raise DocumentError(
@@ -71,112 +93,111 @@ class _Reader:
 
     def _of_first(self, unit: Element) -> Iterator[Slot]:
         source, target = unit.first(f"{self._prefix}source"), unit.first(f"{self._prefix}target")
-        if source is None or not _is_translated(unit):
+        if source is None:
             return
         is_done = unit.attributes.get("approved") == "yes"
         if target is not None and target.text().strip():
             is_done |= target.attributes.get("state", "translated") not in _UNFINISHED
         if is_done and not self._options.has_all:
             return
-        segmented = unit.first(f"{self._prefix}seg-source")
-        inline = InlineText(self._pieces(segmented or source), is_strict=True)
-        if not inline.has_words:
-            return
-        self._name_language(unit, f"{self._prefix}file", "target-language")
-        states = ' state="translated" state-qualifier="mt-suggestion"'
-        yield self._slot(inline, source, target, (segmented or source).end, states, "", 0)
+        source = unit.first(f"{self._prefix}seg-source") or source
+        approved = _APPROVED.search(self._source.raw, unit.start, unit.inner)
+        disapproved = [Edit(approved.start(), approved.end(), '"no"')] if approved else []
+        yield from self._slot(source, target, None, disapproved)
 
     def _of_second(self, unit: Element) -> Iterator[Slot]:
         for segment in unit.elements:
             source, target = segment.first(f"{self._prefix}source"), segment.first(f"{self._prefix}target")
-            if segment.name != f"{self._prefix}segment" or source is None or not _is_translated(unit):
+            if segment.name != f"{self._prefix}segment" or source is None:
                 continue
             has_target = target is not None and bool(target.text().strip())
             state = segment.attributes.get("state", "translated" if has_target else "initial")
             is_done = (state != "initial" and has_target) or state == "final"
-            if is_done and not self._options.has_all:
-                continue
-            inline = InlineText(self._pieces(source), is_strict=True)
-            if not inline.has_words:
-                continue
-            root = list(unit.ancestors)[-1]
-            self._name_language(unit, root.name, "trgLang")
-            raw = self._source.raw
-            opening = _with_attributes(raw[segment.start : segment.inner], ' state="translated"')
-            start = target.start if target else source.end
-            yield self._slot(
-                inline, source, target, source.end, "", opening + raw[segment.inner : start], segment.start
-            )
+            if not is_done or self._options.has_all:
+                yield from self._slot(source, target, segment, [])
 
     def _slot(
+        self, source: Element, target: Element | None, segment: Element | None, others: list[Edit]
+    ) -> Iterator[Slot]:
+        """Yield the slot of a target, or of a new one after its source; its state is that of a `segment` in 2."""
+        string = self._inline.string(source)
+        if not string.inline.has_words:
+            return
+        self._name_language(source)
+        told = DocumentText(string.inline.text, string.inline.mime_type, self._source.place(source.start))
+        closing = f"</{target.name if target else f'{self._prefix}target'}>"
+        mark = functools.partial(self._mark, string, source, target, segment, others)
+        if target is not None and target.inner < target.end:
+            write = functools.partial(_written, string, "")
+            yield Slot(target.inner, target.outer, told, write, is_target=True, mark=mark)
+        else:
+            end = (target or source).end
+            write = functools.partial(_written, string, closing)
+            yield Slot(end, end, told, write, is_target=True, mark=mark)
+
+    def _mark(
         self,
-        inline: InlineText,
+        string: ProgramString,
         source: Element,
         target: Element | None,
-        after: int,
-        states: str,
-        before: str,
-        start: int,
-    ) -> Slot:
-        """Return the slot of a target, or of a new one `after` its source.
-
-        The slot begins with `before`, which is from `start` on, if there is one.
-        """
+        segment: Element | None,
+        others: list[Edit],
+        translation: str,
+        doubt: Doubt | None,
+    ) -> Iterator[Edit]:
+        """Yield the tags of a target, and of its segment, with the state that it has now."""
         raw = self._source.raw
+        if doubt is None and not string.is_ordered(translation):
+            doubt = Doubt(("order",))
+        states = _states_of_first(doubt) if segment is None else ""
+        yield from others
+        if segment is not None:
+            tag = _with_attributes(raw[segment.start : segment.inner], _states_of_second(doubt))
+            yield Edit(segment.start, segment.inner, tag)
         if target is None:
-            indent = _indent(raw, source.start)
-            opening, closing = f"{indent}<{self._prefix}target{states}>", f"</{self._prefix}target>"
-            place = end = after
+            opening = f"{_indent(raw, source.start)}<{self._prefix}target{states}>"
+            yield Edit(source.outer, source.end, raw[source.outer : source.end] + opening)
         else:
-            place, end = target.start, target.end
             opening = raw[target.start : target.inner]
             if target.inner == target.end:
                 opening = opening.removesuffix("/>").rstrip() + ">"
-            opening, closing = _with_attributes(opening, states), f"</{target.name}>"
-        told = DocumentText(inline.text, inline.mime_type, self._source.place(source.start))
-        write = functools.partial(_written, inline, before + opening, closing)
-        return Slot(start if before else place, end, told, write, is_target=True)
+            yield Edit(target.start, target.inner, _with_attributes(opening, states))
 
-    def _name_language(self, unit: Element, name: str, key: str) -> None:
-        """See that the element around a unit that names the language of its targets does so, rightly."""
-        element = next((each for each in unit.ancestors if each.name == name), None)
-        wanted = self._options.target
-        if element is None or not wanted or element.start in self._with_language:
-            return
-        self._with_language.add(element.start)
-        found = element.attributes.get(key)
-        if found is None:
-            self.edits.append(Edit(element.inner - 1, element.inner - 1, f" {key}={attribute(wanted)}"))
-        elif _primary(canonical(found)) != _primary(wanted):
-            raise DocumentError(
-                f"its {key} is {found!r}, and the translations are in {wanted!r}.", self._source.place(element.start)
-            )
-
-    def _pieces(self, element: Element) -> list[Piece]:
-        is_nested = _is_nested(element)
-        return list(self._inline(element, is_nested))
-
-    def _inline(self, element: Element, is_nested: bool) -> Iterator[Piece]:
-        raw = self._source.raw
-        for child in element.children:
-            if isinstance(child, str):
-                yield Piece(Kind.TEXT, text=child)
-                continue
-            name = child.name.removeprefix(self._prefix)
-            whole = raw[child.start : child.end]
-            if name in _PAIRS and child.inner < child.end:
-                if child.attributes.get("mtype") == "protected" or child.attributes.get("translate") == "no":
-                    yield Piece(Kind.KEPT, whole, child.text())
-                    continue
-                yield Piece(Kind.OPEN, raw[child.start : child.inner])
-                yield from self._inline(child, is_nested)
-                yield Piece(Kind.CLOSE, raw[child.outer : child.end])
-            elif name in _OPENINGS:
-                yield Piece(Kind.OPEN if is_nested else Kind.ORDERED, whole)
-            elif name in _CLOSINGS:
-                yield Piece(Kind.CLOSE if is_nested else Kind.ORDERED, whole)
+    def _is_of_languages(self, unit: Element) -> bool:
+        """Return whether a unit's texts and targets are in the languages that were asked for, or of unknown ones."""
+        element = self._languages(unit)
+        if element is None:
+            return True
+        if element.start not in self._is_ours:
+            keys = ("source-language", "target-language") if self._is_first else ("srcLang", "trgLang")
+            wanted = (self._options.source, self._options.target)
+            said = ("and the texts are said to be in", "and the translations are in")
+            self._is_ours[element.start] = True
+            for key, language, words in zip(keys, wanted, said, strict=True):
+                found = element.attributes.get(key, "")
+                if found and language and _primary(canonical(found)) != _primary(language):
+                    self._is_ours[element.start] = False
+                    problem = f"its {key} is {found!r}, {words} {language!r}."
+                    self._others.append(DocumentError(problem, self._source.place(element.start)))
+                    break
             else:
-                yield Piece(Kind.MARK, whole)
+                self._sources.append(canonical(element.attributes.get(keys[0], "")))
+        return self._is_ours[element.start]
+
+    def _name_language(self, source: Element) -> None:
+        """See that what names the language of the targets does so."""
+        element, key = self._languages(source), "target-language" if self._is_first else "trgLang"
+        if element is not None and self._options.target and key not in element.attributes:
+            element.attributes[key] = self._options.target
+            edit = Edit(element.inner - 1, element.inner - 1, f" {key}={attribute(self._options.target)}")
+            self.edits.append(edit)
+
+    def _languages(self, element: Element) -> Element | None:
+        """Return what names the languages of an element: in 1.2 the file that it is in, in 2 the root."""
+        ancestors = list(element.ancestors)
+        if not self._is_first:
+            return ancestors[-1]
+        return next((each for each in ancestors if each.name == f"{self._prefix}file"), None)
 
 
 def _is_translated(unit: Element) -> bool:
@@ -184,20 +205,14 @@ def _is_translated(unit: Element) -> bool:
     return next((value for value in values if value), "yes") == "yes"
 
 
-def _is_nested(element: Element) -> bool:
-    """Return whether the start and end marks in an element form pairs that nest, with each other and with elements."""
-    path: list[str] = []
-    for child in element.elements:
-        name = child.name.rpartition(":")[2]
-        own = child.attributes.get("rid") or child.attributes.get("startRef") or child.attributes.get("id", "")
-        if name in _OPENINGS:
-            path.append(own)
-        elif name in _CLOSINGS:
-            if not path or path.pop() != own:
-                return False
-        elif name in _PAIRS and not _is_nested(child):
-            return False
-    return not path
+def _states_of_first(doubt: Doubt | None) -> str:
+    return f' state="{"needs-review-translation" if doubt else "translated"}" state-qualifier="mt-suggestion"'
+
+
+def _states_of_second(doubt: Doubt | None) -> str:
+    if doubt is None:
+        return ' state="translated"'
+    return f' state="initial" subState="dragoman:{next(iter(doubt.flags), doubt.finish_reason)}"'
 
 
 def _with_attributes(tag: str, attributes: str) -> str:
@@ -216,6 +231,5 @@ def _primary(language: str) -> str:
     return re.split("[-_]", language.lower())[0]
 
 
-def _written(inline: InlineText, opening: str, closing: str, translation: str) -> str:
-    output = [as_raw(piece.text) if piece.kind is Kind.TEXT else piece.raw for piece in inline.pieces(translation)]
-    return opening + "".join(output) + closing
+def _written(string: ProgramString, closing: str, translation: str) -> str:
+    return string.written(translation) + closing

@@ -1,7 +1,8 @@
 """XML by position: elements with the bytes that they were read from, so that everything else can stay as it is.
 
-Documents are untrusted. One with a document type declaration is rejected: only there can entities be declared, so none
-is ever expanded and nothing is ever loaded. Depth is limited, and only the elements that are asked for are kept.
+Documents are untrusted. One that declares an entity is rejected, and so is one that refers to an entity of a document
+type elsewhere: none is ever expanded, and nothing is ever loaded. Depth is limited, and only the elements that are
+asked for are kept.
 """
 
 import re
@@ -10,11 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
+from service.documents.charsets import codec_of
+from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 
 MAX_DEPTH = 200
 _BLOCK = 65_536  # bytes parsed at once
 _TAG = re.compile(r"""<[^\s/>]++(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
+_DECLARED = re.compile(rb"""<\?xml\s[^>]{0,100}?encoding\s{0,10}=\s{0,10}["']([A-Za-z0-9_.:-]{1,40})["']""")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
@@ -74,6 +78,8 @@ class XmlSource:
         Raises:
             DocumentError: it is not well-formed, too deep, not UTF-8, or has a document type declaration.
         """
+        if (nul := self._data.find(b"\0")) >= 0:  # from which expat would guess an encoding of its own
+            raise DocumentError("it has a character of the number 0, which XML can't have.", self.place(nul))
         parser = _Parser(self, wanted)
         for start in range(0, len(self._data), _BLOCK):
             self._parsed(parser, self._data[start : start + _BLOCK], is_last=False)
@@ -97,6 +103,35 @@ class XmlSource:
                 f"it is not well-formed XML: {expat.errors.messages[error.code]}.",
                 f"{place}line {error.lineno}, column {error.offset + 1}",
             ) from None
+
+
+def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], bytes]]:
+    """Return XML in UTF-8, and what encodes it again as it was: as its byte order mark says, or its declaration.
+
+    What the declared encoding lacks is written by number.
+
+    Raises:
+        DocumentError: its encoding is not known, or it is in another one.
+    """
+    declared = _DECLARED.match(data)
+    codec = "utf-8"
+    if declared and not declared[1].upper().startswith((b"UTF-16", b"UCS-2")):  # which can't be read as ASCII
+        codec = codec_of(declared[1].decode()) or ""
+    elif data.startswith((b"<\0", b"\0<")):
+        codec = "utf-16-le" if data[1] == 0 else "utf-16-be"
+    place = f"{part}, line 1" if part else "line 1"
+    if not codec:
+        raise DocumentError(f"its encoding is {declared[1].decode()}; convert it to UTF-8.", place)  # type: ignore[index]
+    if codec in ("utf-8", "utf-8-sig") or (codec == "ascii" and not data.isascii()):
+        text, encode = decoded(data)
+        return text.encode(), lambda raw: encode(raw.decode())
+    try:
+        found = data.decode(codec).encode()
+    except UnicodeDecodeError as error:
+        raise DocumentError(
+            f"byte {error.start + 1} is not {codec.upper()}, which it says it is; correct it.", place
+        ) from None
+    return found, lambda raw: raw.decode().encode(codec, "xmlcharrefreplace")
 
 
 def as_raw(text: str) -> str:
@@ -127,8 +162,9 @@ class _Parser:
         self._done: list[Element] = []
         self.expat: Any = expat.ParserCreate("utf-8")
         self.expat.buffer_text = True
-        self.expat.XmlDeclHandler = self._declared
-        self.expat.StartDoctypeDeclHandler = self._typed
+        self.expat.specified_attributes = True
+        self.expat.EntityDeclHandler = self._entity
+        self.expat.SkippedEntityHandler = self._skipped
         self.expat.StartElementHandler = self._started
         self.expat.EndElementHandler = self._ended
         self.expat.CharacterDataHandler = self._text
@@ -138,13 +174,13 @@ class _Parser:
         yield from self._done
         self._done.clear()
 
-    def _declared(self, _: str, encoding: str | None, __: int) -> None:
-        if encoding and encoding.lower() not in ("utf-8", "utf8", "us-ascii", "utf-16"):
-            raise DocumentError(f"its encoding is {encoding}; convert it to UTF-8.", self._source.place(0))
-
-    def _typed(self, *_: object) -> None:
+    def _entity(self, name: str, *_: object) -> None:
         place = self._source.place(self.expat.CurrentByteIndex)
-        raise DocumentError("it has a document type declaration (<!DOCTYPE), which is not read; remove it.", place)
+        raise DocumentError(f"it declares an entity, {name[:40]!r}, and such are not read; remove it.", place)
+
+    def _skipped(self, name: str, _: object) -> None:
+        place = self._source.place(self.expat.CurrentByteIndex)
+        raise DocumentError(f"it refers to the entity {name[:40]!r}, which it does not declare; write a sign.", place)
 
     def _started(self, name: str, attributes: dict[str, str]) -> None:
         start = self.expat.CurrentByteIndex

@@ -14,6 +14,7 @@ import pytest
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
 from service.documents import ENDINGS, DocumentOptions, open_document
+from service.documents.report import doubt_of
 from tests.http_caller import Reply, call
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 from tests.unit.documents.constructs import FORMATS
@@ -38,6 +39,7 @@ DOCUMENTS = {
     ".ods": FORMATS["a.odt"].document("<text:p>station</text:p>"),
     ".odt": FORMATS["a.odt"].document("<text:p>station</text:p>"),
     ".po": b'msgid "station"\nmsgstr ""\n',
+    ".pot": b'msgid "station"\nmsgstr ""\n',
     ".pptx": FORMATS["a.pptx"].document("<a:p><a:r><a:t>station</a:t></a:r></a:p>"),
     ".properties": b"a=station\n",
     ".resx": b'<root><data name="a"><value>station</value></data></root>',
@@ -94,14 +96,18 @@ def translate(server: InProcessServer, name: str, data: bytes, **fields: str) ->
 
 
 def expected(server: InProcessServer, name: str, data: bytes, **options: Any) -> bytes:
-    """Return the document with what /v1/translate makes of its texts."""
+    """Return the document with what /v1/translate makes, and says, of its texts."""
     document = open_document(name, data, DocumentOptions(target="de", **options))
-    found = []
-    for each in document.texts:
-        asked = {**PAIR, "text": each.text, "mime_type": each.mime_type.value}
-        found.append(call(server.http_url, "POST", "/v1/translate", asked).document["translations"][0]["text"])
+    found, doubts = [], {}
+    for number, each in enumerate(document.texts):
+        asked = {**PAIR, "text": each.text, "mime_type": each.mime_type.value, "return_segments": True}
+        [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
+        found.append(translation["text"])
+        flags = (flag for segment in translation["segments"] for flag in segment["flags"])
+        if doubt := doubt_of(flags, translation["finish_reason"]):
+            doubts[number] = doubt
     assert found
-    return document.written(found)
+    return document.written(found, doubts)
 
 
 @pytest.mark.parametrize("ending", DOCUMENTS)
@@ -124,14 +130,19 @@ def test_a_word_document_comes_back_translated(server: InProcessServer) -> None:
     asked = {**PAIR, "text": "station window", "mime_type": "text/html"}
     [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
     assert paragraph.text == translation["text"] != "station window"
-    assert sorted([*DOCUMENTS, ".docx"]) == sorted(ENDINGS)
+    assert sorted([*DOCUMENTS, ".docx", ".docm", ".dotx", ".dotm"]) == sorted(ENDINGS)
 
 
 def test_options_are_those_of_a_text(server: InProcessServer) -> None:
     options = {"options": json.dumps({"max_output_tokens": 1, "max_length_ratio": 0.0})}
     short = translate(server, "a.txt", b"station window keys", **options)
     assert short.status == 200
-    assert len(short.body) < len(translate(server, "a.txt", b"station window keys").body)
+    whole = translate(server, "a.txt", b"station window keys")
+    assert len(short.body) < len(whole.body)
+    told = {"place": "line 1", "flags": ["empty"], "finish_reason": "length"}
+    report = {"num_texts": 1, "flags": {"empty": 1}, "finish_reasons": {"length": 1}, "texts": [told]}
+    assert json.loads(short.headers["x-document-report"]) == report
+    assert short.headers["x-document-notes"] == "1 text was flagged: 1 empty. 1 text was cut off: 1 length."
 
 
 def test_front_matter_is_translated_by_its_keys(server: InProcessServer) -> None:

@@ -95,6 +95,21 @@ def test_files_in_and_out(translate: Any, tmp_path: Path) -> None:
     assert target.read_bytes() == translate("Hello", "keys").stdout
 
 
+def test_what_to_check_is_told_in_notes_and_in_a_report(translate: Any, tmp_path: Path) -> None:
+    source, target, report = tmp_path / "a.po", tmp_path / "b.po", tmp_path / "report.json"
+    source.write_text('msgid "station"\nmsgstr ""\n\nmsgid "12"\nmsgstr ""\n')
+    cut = ("--max-output-tokens", "1", "--max-length-ratio", "0")
+    run = translate("-i", source, "-o", target, "--report", report, *cut)
+    assert (run.returncode, one_line(run)) == (0, "note: 1 text was cut off: 1 length.")
+    assert target.read_text().startswith('#, fuzzy\nmsgid "station"')
+    told = {"place": "line 2", "flags": [], "finish_reason": "length"}
+    found = {"num_texts": 1, "flags": {}, "finish_reasons": {"length": 1}, "texts": [told], "left_out": []}
+    assert json.loads(report.read_text()) == found
+    lines = translate("--report", report, *cut, stdin=b"12\nstation\n")
+    assert (lines.returncode, lines.stderr) == (0, b"")
+    assert json.loads(report.read_text()) == {**found, "num_texts": 2}
+
+
 def test_a_line_is_translated_before_the_next_one_is_written(server: ServerProcess) -> None:
     command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de"]
     with subprocess.Popen(

@@ -22,6 +22,7 @@ _EXPOSED = ", ".join(
         "www-authenticate",
         "content-disposition",
         "x-document-notes",
+        "x-document-report",
         "dragoman-finish-reasons",
         "inference-header-content-length",
     )

@@ -73,6 +73,7 @@ def test_a_document_is_read_in_chunks() -> None:
         "num_texts": 3,
         "num_characters": 14,
         "notes": [],
+        "language": "",
         "sample": "Wörter\nzwei\ndrei",
         "sample_type": "text/plain",
     }
@@ -84,8 +85,12 @@ def test_a_document_is_read_in_chunks() -> None:
 
 
 def test_a_document_is_written_with_the_translations_of_its_chunks() -> None:
-    sent = order(name="a.tsv", options={"columns": ["text"]}, is_written=True) + frame(TSV) + frame(b'["\\u00fc", "2"]')
-    code, (written,) = run(sent + frame(b'["3"]'))
+    sent = (
+        order(name="a.tsv", options={"columns": ["text"]}, is_written=True)
+        + frame(TSV)
+        + frame(b'{"texts": ["\\u00fc", "2"], "doubts": []}')
+    )
+    code, (written,) = run(sent + frame(b'{"texts": ["3"], "doubts": []}'))
     assert (code, written.decode()) == (0, "text\nü\n2\n3\n")
     assert run(sent) == (0, [])
 

@@ -9,7 +9,7 @@ from service.documents import ENDINGS, DocumentError, DocumentOptions, UnknownFo
 from service.documents.opening import MAX_BYTES
 from tests.unit.documents.pseudo import texts, translated, unchanged
 
-ARCHIVES = {".docx", ".epub", ".odp", ".ods", ".odt", ".pptx"}
+ARCHIVES = {".docm", ".docx", ".dotm", ".dotx", ".epub", ".odp", ".ods", ".odt", ".pptx"}
 MORE = ", and more words" * 20
 MEASURED = """
 import io, resource, sys, zipfile

@@ -1,11 +1,13 @@
 """PO files, read again by polib."""
 
+import re
+
 import polib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.documents import DocumentError, DocumentOptions, open_document
+from service.documents import DocumentError, DocumentOptions, Doubt, open_document
 from tests.unit.documents.pseudo import texts, translated
 
 HEADER = (
@@ -53,21 +55,21 @@ def catalogue(data: bytes) -> polib.POFile:
 
 def test_only_untranslated_and_fuzzy_entries_change_and_nothing_beside_msgstr() -> None:
     document = open_document("t.po", CATALOGUE.encode())
-    assert texts(document)[:3] == ["Open %s file", "Find keys", '%d "file"']
+    assert texts(document)[:3] == ['Open <code id="1">%s</code> file', "Find keys", '<code id="0">%d</code> "file"']
     before, after = catalogue(CATALOGUE.encode()), catalogue(translated(document))
     for old, new in zip(before, after, strict=True):
         for name in ("msgid", "msgid_plural", "msgctxt", "comment", "tcomment", "flags", "occurrences", "obsolete"):
             assert getattr(new, name) == getattr(old, name)
         assert new.previous_msgid == old.previous_msgid
     assert [entry.msgstr for entry in after] == [
-        "OPEN %S FILE\n",
+        "OPEN %s FILE\n",
         "FIND KEYS",
         "Fenster",
         "",
         "COPIED %1 OF %2",
         "obsolete",
     ]
-    assert after[3].msgstr_plural == {0: '%D "FILE"', 1: "%D FILES"}
+    assert after[3].msgstr_plural == {0: '%d "FILE"', 1: "%d FILES"}
     assert after.metadata == before.metadata
 
 
@@ -85,12 +87,145 @@ def test_more_than_two_plural_forms_are_not_guessed() -> None:
     source = b'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
     document = open_document("t.po", source)
     assert (document.texts, translated(document)) == ([], source)
-    assert list(document.notes) == ["1 entries with more than two plural forms were left as they are."]
+    assert list(document.notes) == ["entries with more than two plural forms were left as they are: 1."]
 
 
 def test_a_language_with_one_form_gets_that_of_many() -> None:
     document = open_document("t.po", b'msgid "one file"\nmsgid_plural "%d files"\nmsgstr[0] ""\n')
-    assert texts(document) == ["%d files"]
+    assert texts(document) == ['<code id="0">%d</code> files']
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ('msgid "One" " more"\nmsgstr ""\n', ["One more"]),
+        ('msgid "One"msgstr""', ["One"]),
+        ('msgid\n"One"\n\n" more" # a comment\nmsgstr ""\n', ["One more"]),
+        ('msgid "One"\n# a comment\nmsgstr ""\nmsgid "two" msgstr ""', ["One", "two"]),
+        ('domain "x"\nmsgid "One"\nmsgstr ""\n', ["One"]),
+        ('msgid "a"\nmsgid_plural "b"\nmsgstr [0] ""\nmsgstr[ 1 ] ""\n', ["a", "b"]),
+        ('#~ msgid "a"\n#~ msgstr ""\n\n#~| msgid "b"\n', []),
+        ('#, fuzzy\n#~ msgid "a"\n#~ msgstr ""\nmsgid "b"\nmsgstr "c"\n', []),
+        ('#: a.c:1\r\n#, c-format\r\nmsgid "a"\r\nmsgstr ""\r\n', ["a"]),
+    ],
+)
+def test_entries_are_read_as_gettext_reads_them(source: str, told: list[str]) -> None:
+    document = open_document("t.po", source.encode())
+    assert texts(document) == told
+    assert texts(open_document("t.po", translated(document))) == []
+
+
+@pytest.mark.parametrize(
+    ("charset", "translation", "found"),
+    [
+        ("ISO-8859-1", "Caf\u00e9", "iso8859-1"),
+        ("CP1252", "\u2013", "cp1252"),
+        ("KOI8-R", "\u0434\u0430", "koi8-r"),
+        ("EUC-JP", "\u99c5", "euc_jp"),
+        ("Shift_JIS", "\u8868", "shift_jis"),  # whose second byte is a backslash
+        ("ISO-8859-1", "\u99c5", "utf-8"),
+        ("ASCII", "e", "ascii"),
+        ("us-ascii", "\u00e9", "utf-8"),
+        ("CHARSET", "\u00e9", "utf-8"),
+    ],
+)
+def test_the_charset_of_the_header_is_believed(charset: str, translation: str, found: str) -> None:
+    header = f'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={charset}\\n"\n\n'
+    source = f'{header}msgid "caf\u00e9"\nmsgstr ""\n' if charset == "ISO-8859-1" else f'{header}msgid "a"\nmsgstr ""\n'
+    document = open_document("t.po", source.encode(found if found != "utf-8" else "latin-1"))
+    written = document.written([translation]).decode(found)
+    assert written.endswith(f'msgstr "{translation}"\n')
+    assert f"charset={'UTF-8' if found == 'utf-8' else charset}" in written
+
+
+def test_bytes_that_are_not_of_the_charset_are_named() -> None:
+    source = b'msgid ""\nmsgstr "Content-Type: text/plain; charset=CP1252\\n"\nmsgid "\x81"\nmsgstr ""\n'
+    with pytest.raises(DocumentError, match=r"^line 3: byte \d+, 0x81, is not CP1252, which"):
+        open_document("t.po", source)
+
+
+FUZZY = [
+    ('msgid "a"\nmsgstr ""\n', '#, fuzzy\nmsgid "a"\nmsgstr "A"\n'),
+    ('#| msgid "x"\nmsgid "a"\nmsgstr ""\n', '#, fuzzy\n#| msgid "x"\nmsgid "a"\nmsgstr "A"\n'),
+    ('#, c-format\nmsgid "a"\nmsgstr ""\n', '#, fuzzy, c-format\nmsgid "a"\nmsgstr "A"\n'),
+    ('#, fuzzy\nmsgid "a"\nmsgstr ""\n', '#, fuzzy\nmsgid "a"\nmsgstr "A"\n'),
+    ('#: x\r\nmsgctxt "c"\r\nmsgid "a"\r\nmsgstr ""\r\n', None),
+]
+
+
+@pytest.mark.parametrize(("source", "written"), FUZZY)
+def test_an_entry_whose_translation_is_in_doubt_is_fuzzy(source: str, written: str | None) -> None:
+    document = open_document("t.po", source.encode())
+    sure = document.written(["A"]).decode()
+    assert sure == source.replace('msgstr ""', 'msgstr "A"')
+    doubtful = document.written(["A"], {0: Doubt((), "length")}).decode()
+    assert doubtful == (written or sure.replace('msgctxt "c"', '#, fuzzy\r\nmsgctxt "c"'))
+
+
+def test_one_doubtful_form_makes_an_entry_fuzzy_once() -> None:
+    document = open_document("t.po", b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\nmsgstr[1] ""\n')
+    for doubts in ({1: Doubt(("term",))}, {0: Doubt(("term",)), 1: Doubt(("empty",))}):
+        assert document.written(["A", "B"], doubts).count(b"fuzzy") == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "written"),
+    [
+        ("c-format", "'%s' by %d", "#, c-format|%2$d by '%1$s'"),
+        ("python-format", "'%s' by %d", "#, fuzzy, python-format|%d by '%s'"),
+        ("python-format", "'%(a)s' by %(b)d", "#, python-format|%(b)d by '%(a)s'"),
+        ("python-brace-format", "'{}' by {:d}", "#, python-brace-format|{1:d} by '{0}'"),
+        ("csharp-format", "'{0}' by {1}", "#, csharp-format|{1} by '{0}'"),
+        ("qt-format", "'%1' by %2", "#, qt-format|%2 by '%1'"),
+        ("java-format", "''{0}'' by {1}", "#, java-format|{1} by ''{0}''"),
+    ],
+)
+def test_arguments_in_another_order_take_the_right_values(flag: str, text: str, written: str) -> None:
+    document = open_document("t.po", f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n'.encode())
+    [told] = texts(document)
+    first, second = re.findall("<code id=.*?</code>", told)
+    swapped = told.replace(f"'{first}'", "*").replace(second, f"'{first}'").replace("*", second)
+    found = document.written([swapped]).decode().splitlines()
+    assert f"{found[0]}|{found[2].removeprefix('msgstr ')[1:-1]}" == written
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "translation", "written"),
+    [
+        ("Save &As...", "Save As", "Sichern als", "Sichern &als..."),
+        (r"Quit\tCtrl+Q", 'Quit<br id="1"><code id="2">Ctrl+Q</code>', 'Ende<br id="1">', r"Ende\tCtrl+Q"),
+        ("<b>Bold</b> &amp; _new", '<span id="0">Bold</span> <code id="4">&amp;amp;</code> new', None, None),
+        (
+            "Press :kbd:`Ctrl+S`, see :ref:`the page <page>`.",
+            'Press <code id="1">:kbd:`Ctrl+S`</code>, see <span id="3">the page</span>.',
+            'Siehe <span id="3">die Seite</span>',
+            "Siehe :ref:`die Seite <page>`:kbd:`Ctrl+S`",
+        ),
+        (r"\nUsage: %s\n  a  b\n", None, None, r"\nUSAGE: %s\n  A  B\n"),
+    ],
+)
+def test_what_a_program_needs_comes_back(
+    text: str, told: str | None, translation: str | None, written: str | None
+) -> None:
+    document = open_document("t.po", f'msgid "{text}"\nmsgstr ""\n'.encode())
+    assert told is None or texts(document) == [told]
+    found = translated(document) if translation is None else document.written([translation])
+    joined = "".join(re.findall(r'"(.*)"', found.decode().partition("msgstr")[2]))
+    assert written is None or joined == written
+
+
+def test_a_template_gets_a_charset_a_language_and_plurals() -> None:
+    header = r'msgid "" msgstr "Language: \n" "Content-Type: text/plain; charset=CHARSET\n" '
+    header += r'"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\n"'
+    source = f'#, fuzzy\n{header}\nmsgid "a"\nmsgstr ""\n'
+    written = translated(open_document("a.pot", source.encode(), DocumentOptions(target="de"))).decode()
+    assert "charset=UTF-8" in written
+    assert r"Language: de\n" in written
+    assert "nplurals=2; plural=(n != 1);" in written
+    other = translated(open_document("a.pot", source.encode(), DocumentOptions(target="pt_BR"))).decode()
+    assert r"Language: pt_BR\n" in other
+    assert "nplurals=INTEGER" in other
+    assert "CHARSET" in translated(open_document("a.po", source.encode())).decode()
 
 
 # polib ends lines at every character that Python does, even within strings, and knows no \\a.
@@ -109,10 +244,12 @@ def test_any_translation_is_read_again_as_it_is(translation: str) -> None:
     [
         ('msgid "a"\nmsgstr "b\n', "^line 2: expected a comment, or msgid"),
         ('msgid "a"\nmsgstr "b"\nfoo\n', "^line 3: expected a comment.*not 'foo'"),
-        ('msgid "a"\n\n"b"\n', "^line 2: the entry before this line needs msgid and msgstr"),
+        ('msgid "a"\n\n"b"\n', "^line 3: the entry before this line needs msgid and msgstr"),
+        ('msgid "a"\nmsgstr\n', "^line 2: the entry before this line needs msgid and msgstr"),
+        ('"a"\n', "^line 1: expected msgid, msgstr and the like before '\"a\"'"),
         ('msgid "a"\nmsgid "b"\n', "^line 2: the entry has a second msgid"),
         ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n', r"^line 3: expected msgstr\[0\], not msgstr\[1\]"),
-        ('msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n"\n', "^line 2: its charset is ISO-8859-1"),
+        ('msgid ""\nmsgstr "Content-Type: text/plain; charset=EUC-TW\\n"\n', "^line 2: its charset is EUC-TW"),
     ],
 )
 def test_a_broken_file_gets_an_error_with_its_line(source: str, message: str) -> None:

@@ -84,7 +84,7 @@ class Documents:
         file, _ = form_with_file(request)
         asked = asked_in(request, UploadParameters)
         check_formality(asked.formality)
-        options = DocumentOptions(target=asked.target_lang)
+        options = DocumentOptions(target=asked.target_lang, source=asked.source_lang or "")
         upload = upload_of(file, asked.filename or "", options)
         check_ending(upload.name)
         _check_output(upload.name, asked.output_format)

@@ -72,6 +72,7 @@ class DocumentKeeper:
             "content_type": translation.content_type,
             "notes": list(translation.notes),
             "num_characters": translation.num_characters,
+            "report": translation.report,
         }
         await self._run(self._done, kept, translation, about)
 

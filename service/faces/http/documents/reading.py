@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -17,8 +17,9 @@ from pathlib import PurePath
 from typing import Any
 
 import service
-from service.documents import ENDINGS, DocumentOptions, MimeType
-from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal
+from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
+from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
+from service.documents.document import NO_DOUBTS
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
 from service.faces.http.documents.turns import DocumentTurns, current_caller
 
@@ -52,7 +53,8 @@ class Upload:
 class DocumentTexts:
     """The texts of a document: what is known of all, and its chunks as they came, which take the least memory.
 
-    `sample` is from the beginning, to detect the language from, and empty if there are no texts.
+    `sample` is from the beginning, to detect the language from, and empty if there are no texts. `language` is what the
+    document says of it, if it does.
     """
 
     num_texts: int
@@ -61,6 +63,7 @@ class DocumentTexts:
     sample: str
     sample_type: MimeType
     chunks: list[bytes]
+    language: str = ""
 
 
 class DocumentReaders:
@@ -97,7 +100,15 @@ class DocumentReaders:
                 if len(chunks) % _PIECE_FRAMES == 0:
                     await asyncio.sleep(0)
         kind = MimeType(head["sample_type"] or MimeType.TEXT)
-        return DocumentTexts(head["num_texts"], head["num_characters"], head["notes"], head["sample"], kind, chunks)
+        return DocumentTexts(
+            head["num_texts"],
+            head["num_characters"],
+            head["notes"],
+            head["sample"],
+            kind,
+            chunks,
+            head["language"],
+        )
 
     async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float) -> bytes:
         """Return a document that was read with the translations of its chunks, each `translated_chunk`.
@@ -181,9 +192,10 @@ def chunk_of(frame: bytes) -> Chunk:
     return chunk
 
 
-def translated_chunk(translations: Sequence[str]) -> bytes:
-    """Return the translations of a chunk's texts as they are sent."""
-    return json.dumps(translations).encode("ascii")
+def translated_chunk(texts: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
+    """Return the translations of a chunk's texts, and the doubts about some by their numbers, as they are sent."""
+    told = [(number, list(doubt.flags), doubt.finish_reason) for number, doubt in doubts.items()]
+    return json.dumps(Translations(texts=list(texts), doubts=told)).encode("ascii")
 
 
 def place_of(place: str) -> Path:

@@ -3,14 +3,16 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
+from typing import Any
 
-from service.documents import FORMATS
+from service.documents import FORMATS, Doubt
 from service.documents.child import Chunk
+from service.documents.report import Report, doubt_of
 from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
-from service.domain.translation import MimeType, TranslationRequest
+from service.domain.translation import MimeType, Translation, TranslationRequest
 from service.faces.http.documents.reading import (
     FILE,
     DocumentReaders,
@@ -38,13 +40,14 @@ _MAX_NAME = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class TranslatedDocument:
-    """A document with its translations; `num_characters` are those of its texts."""
+    """A document with its translations; `num_characters` are those of its texts, `report` is `Report.to_json`."""
 
     name: str
     content_type: str
     data: bytes
     notes: Sequence[str]
     num_characters: int
+    report: dict[str, Any] = field(default_factory=dict)
 
 
 class DocumentTranslator:
@@ -79,20 +82,24 @@ class DocumentTranslator:
         document = await self._readers.read(upload, deadline_seconds)
         current_call().num_texts = document.num_texts
         request = await self._with_source(document, request)
-        translations = await self._translations(document.chunks, request, deadline_seconds)
+        report = Report(document.notes)
+        translations = await self._translations(document.chunks, request, report, deadline_seconds)
         data = await self._readers.write(upload, translations, deadline_seconds)
         ending = PurePath(upload.name).suffix.lower()
         return TranslatedDocument(
             _translated_name(upload.name, request.target_language_code),
             FORMATS[ending].media_type,
             data,
-            document.notes,
+            report.notes,
             document.num_characters,
+            report.to_json(),
         )
 
     async def _with_source(self, document: DocumentTexts, request: TranslationRequest) -> TranslationRequest:
         if request.source_language_code or not document.num_texts:
             return request
+        if document.language:
+            return replace(request, source_language_code=document.language)
         sampled = replace(request, texts=(document.sample,), mime_type=MimeType(document.sample_type.value))
         try:
             return replace(request, source_language_code=await self._translator.source_of(sampled))
@@ -101,7 +108,7 @@ class DocumentTranslator:
             raise
 
     async def _translations(
-        self, chunks: list[bytes], request: TranslationRequest, deadline_seconds: float
+        self, chunks: list[bytes], request: TranslationRequest, report: Report, deadline_seconds: float
     ) -> Sequence[bytes]:
         """Return the translations of chunks, which replace these: only one of both is kept."""
         numbers = iter(range(len(chunks)))
@@ -109,7 +116,11 @@ class DocumentTranslator:
         async def work() -> None:
             for number in numbers:
                 chunk = chunk_of(chunks[number])
-                chunks[number] = translated_chunk(await self._chunk(chunk, request, deadline_seconds))
+                found = await self._chunk(chunk, request, deadline_seconds)
+                doubts = {index: doubt for index, each in enumerate(found) if (doubt := _doubt(each))}
+                for index, place in enumerate(chunk["places"]):
+                    report.add(number, place, doubts.get(index))
+                chunks[number] = translated_chunk([each.text for each in found], doubts)
                 async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
                     await asyncio.sleep(0)
 
@@ -121,7 +132,7 @@ class DocumentTranslator:
             raise errors.exceptions[0] from None
         return chunks
 
-    async def _chunk(self, chunk: Chunk, request: TranslationRequest, deadline_seconds: float) -> list[str]:
+    async def _chunk(self, chunk: Chunk, request: TranslationRequest, deadline_seconds: float) -> Sequence[Translation]:
         """Translate a chunk; while the server is overloaded, wait as long as the deadline allows."""
         asked = replace(request, texts=tuple(chunk["texts"]), mime_type=MimeType(chunk["mime_type"]))
         while True:
@@ -139,12 +150,17 @@ class DocumentTranslator:
                         error.path = place_of(chunk["places"][index])
                 raise
             else:
-                return [each.text for each in result.translations]
+                return result.translations
 
 
 def is_of_document(error: ServiceError) -> bool:
     """Return whether an error is about the document itself, and not about how or when it was to be translated."""
     return isinstance(error, InvalidRequest) and bool(error.path) and str(error.path[0]).split(" ")[0] == FILE
+
+
+def _doubt(translation: Translation) -> Doubt | None:
+    flags = (flag.value for segment in translation.segments for flag in segment.flags)
+    return doubt_of(flags, translation.finish_reason.value)
 
 
 def _translated_name(name: str, target: str) -> str:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from service.documents import DocumentOptions
 from service.documents.opening import MAX_BYTES
+from service.documents.report import compact_json
 from service.domain.errors import InvalidRequest, Path
 from service.faces.http.application import FormPart, HttpAnswer, HttpRequest
 from service.faces.http.bodies import content_type
@@ -15,6 +16,8 @@ from service.faces.http.multipart import MULTIPART
 
 MAX_UPLOAD_BYTES = MAX_BYTES + 2**16  # with the form around it
 NOTES_HEADER = "X-Document-Notes"
+REPORT_HEADER = "X-Document-Report"
+_MAX_REPORT = 4096  # characters; clients and proxies take headers of 8 KiB in all
 
 _NO_OPTIONS = DocumentOptions()
 
@@ -46,6 +49,8 @@ def file_answer(document: TranslatedDocument) -> HttpAnswer:
     headers = {"Content-Disposition": attachment(document.name), "X-Content-Type-Options": "nosniff"}
     if document.notes:
         headers[NOTES_HEADER] = _in_ascii(document.notes)
+    if document.report:
+        headers[REPORT_HEADER] = compact_json(document.report, _MAX_REPORT)
     return HttpAnswer(HTTPStatus.OK, document.content_type, document.data, headers)
 
 

@@ -61,7 +61,8 @@ class Files:
             target_language_code=messages.code_from(values["target"]),
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
-        upload = upload_of(file, options=DocumentOptions(target=wanted.target_language_code))
+        options = DocumentOptions(target=wanted.target_language_code, source=wanted.source_language_code)
+        upload = upload_of(file, options=options)
         kept = await self._kept.add(_API, "", len(upload.data), DOCUMENT_SECONDS)
         try:
             await self._kept.done(kept, await self._documents.translate(upload, wanted))

@@ -79,6 +79,7 @@ class Files:
             tuple(fields.columns),
             fields.target_language_code,
             fields.retranslate,
+            fields.source_language_code,
             front_matter=tuple(key.strip() for key in fields.front_matter.split(",") if key.strip()),
             attributes=fields.attributes,
         )

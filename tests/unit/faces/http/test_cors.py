@@ -8,7 +8,7 @@ from service.calls.metadata import REQUEST_ID_KEY
 from service.domain.call import TIMING_KEY
 from service.faces.grpc.google.methods import FINISH_REASONS_KEY
 from service.faces.http.cors import Cors
-from service.faces.http.documents.uploads import NOTES_HEADER
+from service.faces.http.documents.uploads import NOTES_HEADER, REPORT_HEADER
 from service.faces.http.kserve.inference import JSON_LENGTH
 
 PAGE = "https://example.org"
@@ -44,6 +44,6 @@ def test_only_listed_pages_may_call() -> None:
 @pytest.mark.parametrize("origins", [["*"], [PAGE]], ids=["any", "listed"])
 def test_pages_may_read_all_that_the_apis_tell_in_headers(origins: list[str]) -> None:
     exposed = Cors(origins).headers(PAGE)["Access-Control-Expose-Headers"].split(", ")
-    told = (REQUEST_ID_KEY, TIMING_KEY, FINISH_REASONS_KEY, NOTES_HEADER, JSON_LENGTH)
+    told = (REQUEST_ID_KEY, TIMING_KEY, FINISH_REASONS_KEY, NOTES_HEADER, REPORT_HEADER, JSON_LENGTH)
     others = ("Retry-After", "WWW-Authenticate", "Content-Disposition")
     assert sorted(exposed) == sorted(each.lower() for each in (*told, *others))

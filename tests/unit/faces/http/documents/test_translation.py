@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -15,8 +15,10 @@ from service.documents.child import Chunk
 from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
 from service.domain.translation import (
     FinishReason,
+    Flag,
     Hypothesis,
     MimeType,
+    Segment,
     Translation,
     TranslationRequest,
     TranslationResult,
@@ -33,7 +35,10 @@ class Fake:
 
     texts: Sequence[DocumentText]
     errors: list[ServiceError] = field(default_factory=list)
+    language: str = ""
     written: Sequence[str] = ()
+    doubts: Sequence[object] = ()
+    flags: Mapping[str, tuple[Flag, ...]] = field(default_factory=dict)
     requests: list[TranslationRequest] = field(default_factory=list)
     most_at_once: int = 0
     num_running: int = 0
@@ -46,10 +51,12 @@ class Fake:
         ]
         size = sum(len(each.text) for each in self.texts)
         frames = [json.dumps(chunk).encode() for chunk in chunks]
-        return DocumentTexts(len(self.texts), size, ("a note",), "a sample", Kind.HTML, frames)
+        return DocumentTexts(len(self.texts), size, ("a note",), "a sample", Kind.HTML, frames, self.language)
 
     async def write(self, upload: Upload, translations: Sequence[bytes], deadline_seconds: float) -> bytes:
-        self.written = [text for frame in translations for text in json.loads(frame)]
+        frames = [json.loads(frame) for frame in translations]
+        self.written = [text for frame in frames for text in frame["texts"]]
+        self.doubts = [frame["doubts"] for frame in frames]
         return b"written"
 
     def models(self) -> None:
@@ -69,10 +76,12 @@ class Fake:
         self.num_running -= 1
         if self.errors:
             raise self.errors.pop(0)
-        found = tuple(
-            Translation(each.upper(), (Hypothesis(each.upper(), 1),), FinishReason.STOP, 1) for each in request.texts
-        )
+        found = tuple(self.translation(each) for each in request.texts)
         return TranslationResult("m", "1", found)
+
+    def translation(self, text: str) -> Translation:
+        segment = Segment(0, 1, 0, 1, FinishReason.STOP, 1, 1, self.flags.get(text, ()))
+        return Translation(text.upper(), (Hypothesis(text.upper(), 1),), segment.finish_reason, 1, (segment,))
 
 
 def translate(fake: Fake, name: str = "a.txt", source: str = "en", target: str = "de") -> TranslatedDocument:
@@ -97,7 +106,18 @@ def test_chunks_are_translated_several_at_a_time_and_written_in_order() -> None:
         assert each.deadline_seconds == fake.requests[0].deadline_seconds
     assert 1 < fake.most_at_once <= 4
     size = sum(len(each.text) for each in fake.texts)
-    assert translated == TranslatedDocument("a.de.txt", FORMATS[".txt"].media_type, b"written", ("a note",), size)
+    report = {"num_texts": 103, "flags": {}, "finish_reasons": {}, "texts": [], "left_out": ["a note"]}
+    assert translated == TranslatedDocument(
+        "a.de.txt", FORMATS[".txt"].media_type, b"written", ["a note"], size, report
+    )
+
+
+def test_what_a_call_tells_of_a_text_is_told_to_the_document_and_to_the_caller() -> None:
+    fake = Fake(texts(7), flags={"t1": (Flag.TERM, Flag.EMPTY), "t6": (Flag.TERM,)})
+    translated = translate(fake)
+    assert fake.doubts == [[[1, ["term", "empty"], "stop"]], [[1, ["term"], "stop"]]]
+    assert translated.notes == ["a note", "2 texts were flagged: 2 term, 1 empty."]
+    assert [each["place"] for each in translated.report["texts"]] == ["line 1", "line 6"]
 
 
 def test_a_document_without_texts_is_only_written() -> None:
@@ -138,6 +158,12 @@ def test_a_language_is_detected_once() -> None:
     sampled, *rest = fake.requests
     assert (sampled.texts, sampled.mime_type) == (("a sample",), MimeType.HTML)
     assert {each.source_language_code for each in rest} == {"en"}
+
+
+def test_a_document_may_say_its_language() -> None:
+    fake = Fake(texts(2), language="fr-CA")
+    translate(fake, source="")
+    assert [each.source_language_code for each in fake.requests] == ["fr-CA"]
 
 
 def test_a_language_that_is_not_served_is_the_files_problem() -> None:

@@ -58,4 +58,8 @@ def test_notes_are_told_in_ascii() -> None:
     answer = file_answer(document)
     assert answer.headers["X-Document-Notes"] == "one. zwei: ?."
     assert answer.headers["Content-Disposition"] == "attachment; filename=\"_.de.txt\"; filename*=UTF-8''%C3%A4.de.txt"
+    assert "X-Document-Report" not in answer.headers
+    report = {"num_texts": 1, "flags": {}, "finish_reasons": {}, "texts": [], "left_out": ["zwei: ü."]}
+    told = file_answer(TranslatedDocument("a.txt", "text/plain", b"x", (), 1, report)).headers["X-Document-Report"]
+    assert told == '{"num_texts": 1, "flags": {}, "finish_reasons": {}, "texts": []}'
     assert "X-Document-Notes" not in file_answer(TranslatedDocument("a.de.txt", "text/plain", b"x", (), 1)).headers

@@ -1,0 +1,50 @@
+"""Reports of what a person should check of translations, in files of JSON."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dragoman_client import Translation
+from service.cli.output_file import open_output
+from service.cli.streams import write_bytes
+from service.documents.document import Doubt
+from service.documents.report import Report, doubt_of
+
+
+class TranslationReport:
+    """What the calls of a command said of its texts."""
+
+    def __init__(self, notes: Sequence[str]) -> None:
+        self._report = Report(notes)
+
+    def add(self, number: int, place: str, translation: Translation) -> Doubt | None:
+        """Take the translation of the text at `place`, and return the doubt about it, if there is one."""
+        flags = (flag.value for segment in translation.segments for flag in segment.flags)
+        doubt = doubt_of(flags, translation.finish_reason.value)
+        self._report.add(number, place, doubt)
+        return doubt
+
+    @property
+    def notes(self) -> list[str]:
+        """See `Report.notes`."""
+        return self._report.notes
+
+    def in_json(self) -> bytes:
+        """Return all of it."""
+        return json.dumps(self._report.to_json(), ensure_ascii=False, indent=2).encode() + b"\n"
+
+
+@contextlib.contextmanager
+def reporting(path: Path | None, notes: Sequence[str] = ()) -> Iterator[TranslationReport]:
+    """Yield a report; at the end of the `with` block it is written to the file, if there is one.
+
+    Raises:
+        CommandError: the file can't be written.
+    """
+    report = TranslationReport(notes)
+    with contextlib.ExitStack() as stack:
+        output = stack.enter_context(open_output(path))[0] if path else None
+        yield report
+        if output:
+            write_bytes(output, report.in_json())

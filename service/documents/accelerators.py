@@ -1,0 +1,116 @@
+"""Accelerators in labels: the letter that chooses an item of a menu, after a sign: `&File`, `_File`, `~File`.
+
+The sign is taken out before a label is translated, and put before a letter of the translation: the same letter if there
+is one, as whoever chose it saw to it that no neighbour has it.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from service.documents.inline import Kind, Piece
+
+_SIGN = re.compile(r"&&|__|~~|[&_~](?=[^\W_])")
+_WORD_START = re.compile(r"(?<!\w)[^\W_]")
+_WORD = re.compile(r"\w*")
+_MAX_WORDS = 12  # of a label
+_MAX_CHARACTERS = 200
+_EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL")
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """A sign, and the letter after it."""
+
+    sign: str
+    letter: str
+
+
+def taken_out(pieces: Sequence[Piece]) -> tuple[list[Piece], Accelerator | None]:
+    """Return the pieces of a text without the sign of its accelerator; a text with several has none."""
+    every = list(pieces)
+    label = "".join(piece.text for piece in every if piece.kind is Kind.TEXT)
+    if len(label) > _MAX_CHARACTERS or label.count(" ") >= _MAX_WORDS:
+        return every, None
+    found = [
+        (index, match.start())
+        for index, piece in enumerate(every)
+        if piece.kind is Kind.TEXT
+        for match in _SIGN.finditer(piece.text)
+        if len(match[0]) == 1 and _is_accelerator(piece.text, match.start())
+    ]
+    if len(found) != 1:
+        return every, None
+    [(index, place)] = found
+    text = every[index].text
+    every[index] = Piece(Kind.TEXT, text=text[:place] + text[place + 1 :])
+    return every, Accelerator(text[place], text[place + 1])
+
+
+def put_in(pieces: Sequence[Piece], accelerator: Accelerator) -> list[Piece]:
+    """Return the pieces of a translation with the sign before one of its letters; after it where scripts have none."""
+    every = list(pieces)
+    index, place = _place(every, accelerator)
+    if index < 0:
+        return every
+    text = every[index].text
+    if unicodedata.name(text[place], "").startswith(_EAST_ASIAN):
+        last = max(i for i, piece in enumerate(every) if piece.kind is Kind.TEXT and not piece.text.isspace())
+        text = every[last].text
+        end = _end(text)
+        added = f"({accelerator.sign}{accelerator.letter.upper()})"
+        every[last] = Piece(Kind.TEXT, text=text[:end] + added + text[end:])
+    else:
+        every[index] = Piece(Kind.TEXT, text=text[:place] + accelerator.sign + text[place:])
+    return every
+
+
+def _end(text: str) -> int:
+    """Return where the words of a text end, before points and white space."""
+    end = len(text)
+    while end and (text[end - 1].isspace() or text[end - 1] in ".…:：。"):
+        end -= 1
+    return end
+
+
+def _is_accelerator(text: str, place: int) -> bool:
+    """Return whether a sign is that of an accelerator, and not a part of a name, a path or a query."""
+    before, after = text[place - 1 : place], text[place + 1]
+    word = _WORD.match(text, place + 1)
+    assert word is not None
+    following = text[word.end() : word.end() + 1]
+    if following in ("=", ";", "/", "("):
+        return False
+    start = place
+    while start and text[start - 1].isalnum():
+        start -= 1
+    if start < place and not (text[start].isupper() and after.islower()):
+        return False  # two names, or two words
+    if text[place] == "&":
+        return not before.isdigit()
+    is_free = not start or text[start - 1] in " \t\n([{\"'“„«-/…"
+    return is_free and after.isalpha() and "_" not in word[0] and (start == place or word[0].islower())
+
+
+def _place(pieces: Sequence[Piece], accelerator: Accelerator) -> tuple[int, int]:
+    """Return the piece and the place in it of the letter that gets the sign; -1 if there are no letters."""
+    best, found = 4, (-1, 0)
+    for rank, index, place in _places(pieces, accelerator.letter.casefold()):
+        if rank < best:
+            best, found = rank, (index, place)
+    return found
+
+
+def _places(pieces: Sequence[Piece], letter: str) -> Iterator[tuple[int, int, int]]:
+    for index, piece in enumerate(pieces):
+        if piece.kind is not Kind.TEXT:
+            continue
+        starts = {match.start() for match in _WORD_START.finditer(piece.text)}
+        for place, character in enumerate(piece.text):
+            if not character.isalnum():
+                continue
+            if character.casefold() == letter:
+                yield (0 if place in starts else 1), index, place
+            elif place in starts:
+                yield (2 if character.isalpha() else 3), index, place

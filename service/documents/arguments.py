@@ -1,0 +1,159 @@
+"""Arguments in the strings of programs, by the flags of gettext, such as c-format: where they are, what order means.
+
+Source: https://www.gnu.org/software/gettext/manual/html_node/Translators-for-other-Languages.html and msgfmt's checks.
+
+The arguments of most formats are taken in the order in which they are written, unless they are numbered. So where a
+translation has them in another order, they are numbered, if the format has numbers.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentFormat:
+    """How a kind of program writes arguments.
+
+    `takes` tells how many values an argument takes in the order of writing: none if it is numbered or named. `numbered`
+    writes it with the number of its first value, from 0; it is `None` if the format has no numbers. `escaped` are signs
+    that are doubled in text.
+    """
+
+    pattern: re.Pattern[str]
+    takes: Callable[[str], int]
+    numbered: Callable[[str, int], str] | None = None
+    escaped: str = ""
+
+
+_LENGTH = r"(?:hh|ll|[hlqjztLw]){0,1}"
+_WIDTH = r"(?:\*(?:\d{1,3}\$)?|\d{1,6})?(?:\.(?:\*(?:\d{1,3}\$)?|\d{1,6})?)?"
+_CONVERSION = "(?:[tT][A-Za-z]|[diouxXeEfFgGaAcsCSpnmbBhH@%qQrRv])"
+_C = rf"%(?:\d{{1,3}}\$)?[-+ #0'I_,]{{0,8}}{_WIDTH}{_LENGTH}(?:{_CONVERSION}|<PRI\w{{1,16}}>)"
+
+
+_STRINGS_DICT = r"%(?:\d{1,2}\$)?#@\w{1,60}@"  # of Apple's .stringsdict
+
+
+def _of_printf(argument: str) -> int:
+    if "$" in argument or argument[1] in "({" or argument[-1] in "%m" or (argument[1] == "<" and "PRI" not in argument):
+        return 0
+    return 1 + argument.count("*")
+
+
+def _numbered_printf(argument: str, first: int) -> str:
+    for star in range(argument.count("*")):
+        argument = argument.replace("*", f"\0{first + star + 1}$", 1)
+    number = first + argument.count("\0") + 1
+    return f"%{number}${argument[1:]}".replace("\0", "*")
+
+
+def _of_braces(argument: str) -> int:
+    return 1 if re.match(r"\{[:!}]", argument) else 0
+
+
+def _of_names(_: str) -> int:
+    return 0
+
+
+def _one(argument: str) -> int:
+    return int(argument not in ("~~", "~%", "~&", "~\n", "%%"))
+
+
+def _printf(pattern: str) -> ArgumentFormat:
+    return ArgumentFormat(re.compile(pattern), _of_printf, _numbered_printf, "%")
+
+
+_BRACES = r"\{\{|\}\}|\{[^{}]{0,200}(?:\{[^{}]{0,100}\}[^{}]{0,100}){0,5}\}"
+_QT = ArgumentFormat(re.compile(r"%L?(?:\d{1,2}|n\b)"), _of_names)
+_LISP = ArgumentFormat(
+    re.compile(r"~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}[^\s\w']|~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}\w"), _one
+)
+_C_PLUS_PLUS = ArgumentFormat(re.compile(_BRACES), _of_braces, lambda each, first: f"{{{first}{each[1:]}", "{}")
+_BY_FLAG = {
+    **dict.fromkeys(
+        (
+            "awk",
+            "c",
+            "d",
+            "elisp",
+            "java-printf",
+            "javascript",
+            "librep",
+            "modula2",
+            "objc",
+            "perl",
+            "sh-printf",
+            "tcl",
+        ),
+        _printf(_C),
+    ),
+    "objc": _printf(rf"{_STRINGS_DICT}|{_C}"),
+    "php": _printf(_C.replace("[-+ #0'I_,]{0,8}", r"(?:[-+ 0]|'.){0,8}")),
+    "gcc-internal": _printf(r"%(?:\d{1,3}\$)?[-+q# ]{0,4}(?:\.\*|\*)?(?:ll|[lwzt])?[A-Za-z%<>'{}]"),
+    "gfc-internal": _printf(r"%(?:\d{1,3}\$)?[-+q# ]{0,4}(?:ll|[lwzt])?[A-Za-z%<>'{}]"),
+    "ruby": _printf(rf"%<\w{{1,60}}>[-+ #0]{{0,4}}{_WIDTH}[A-Za-z]|%[-+ #0]{{0,4}}\d{{0,4}}\{{\w{{1,60}}\}}|{_C}"),
+    "go": _printf(r"%[-+ #0]{0,4}(?:\[\d\])?" + _WIDTH + r"(?:\[\d\])?[A-Za-z%]"),
+    "boost": _printf(rf"%\d{{1,2}}%|%\|[^|%]{{1,40}}\||{_C}"),
+    "lua": ArgumentFormat(re.compile(_C), _of_printf, None, "%"),
+    "ocaml": ArgumentFormat(re.compile(_C), _of_printf, None, "%"),
+    "python": ArgumentFormat(
+        re.compile(rf"%(?:\([^()]{{0,100}}\))?[-+ #0]{{0,5}}{_WIDTH}{_LENGTH}[A-Za-z%]"), _of_printf, None, "%"
+    ),
+    "object-pascal": ArgumentFormat(
+        re.compile(r"%(?:\d{1,3}:)?-?(?:\*|\d{1,4})?(?:\.(?:\*|\d{1,4}))?[A-Za-z%]"),
+        lambda each: 0 if ":" in each or each == "%%" else 1 + each.count("*"),
+        lambda each, first: each if "*" in each else f"%{first}:{each[1:]}",
+        "%",
+    ),
+    "python-brace": _C_PLUS_PLUS,
+    "c++": _C_PLUS_PLUS,
+    "rust": _C_PLUS_PLUS,
+    "csharp": ArgumentFormat(re.compile(_BRACES), _of_names, None, "{}"),
+    "java": ArgumentFormat(re.compile(_BRACES), _of_names, None, "'"),
+    "perl-brace": ArgumentFormat(re.compile(r"\{\w{1,60}\}"), _of_names),
+    "sh": ArgumentFormat(re.compile(r"\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\})"), _of_names),
+    "scheme": _LISP,
+    "lisp": _LISP,
+    "smalltalk": ArgumentFormat(re.compile(r"%\d|%<[^|<>]{0,100}\|[^|<>]{0,100}>%\d"), _of_names),
+    "ycp": ArgumentFormat(re.compile(r"%[1-9%]"), _of_names),
+    "qt": _QT,
+    "qt-plural": _QT,
+    "kde": _QT,
+    "kde-kuit": _QT,
+}
+# Of strings whose programs nobody tells. What may as well be a percentage is left to whoever translates.
+_UNKNOWN = ArgumentFormat(
+    re.compile(
+        rf"{_STRINGS_DICT}|"
+        r"(?<![\d%])%(?:\([A-Za-z_]\w{0,60}\)|\d{1,2}\$)?[-+#0]?\d{0,3}(?:\.\d{1,2})?(?:hh|ll|[hlz])?[diouxXcsfFgGeEp@]"
+    ),
+    _of_printf,
+)
+
+
+def format_of(flags: Collection[str]) -> ArgumentFormat:
+    """Return the format of an entry with these flags, such as "c-format"."""
+    names = (flag.removesuffix("-format") for flag in flags if flag.endswith("-format"))
+    return next((_BY_FLAG[name] for name in sorted(names) if name in _BY_FLAG), _UNKNOWN)
+
+
+def in_order(kind: ArgumentFormat, source: Sequence[str], found: Sequence[int]) -> Sequence[str] | None:
+    """Return the arguments of a translation as they have to be written, so that each takes the same value as before.
+
+    `source` are the arguments of the source, `found` the places there of those of the translation, in its order.
+    `None` if they are in an order that the format can't tell.
+    """
+    firsts: list[int] = []
+    number = 0
+    for argument in source:
+        firsts.append(number)
+        number += kind.takes(argument)
+    taking = [place for place in found if kind.takes(source[place])]
+    if taking == sorted(taking) and len(taking) == sum(1 for each in source if kind.takes(each)):
+        return [source[place] for place in found]
+    if kind.numbered is None:
+        return None
+    return [
+        kind.numbered(source[place], firsts[place]) if kind.takes(source[place]) else source[place] for place in found
+    ]

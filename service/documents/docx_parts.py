@@ -1,0 +1,112 @@
+"""The files of a Word document: those with its text, by their relationships (ECMA-376, part 2), and what else has text.
+
+The main one is what the package says, whatever its name and its content type: of documents, templates, with macros or
+without. Names of files are compared as the standard says, without regard to case.
+"""
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from service.documents.archive import Archive
+from service.documents.errors import DocumentError
+from service.documents.xml_source import XmlSource, decoded_xml
+
+_CONTENT_TYPES = "[Content_Types].xml"
+_MAIN_TYPE = re.compile(
+    r"application/vnd\.(?:openxmlformats-officedocument\.wordprocessingml|ms-word)\."
+    r"(?:document|template)(?:\.macroEnabled)?\.main\+xml",
+    re.IGNORECASE,
+)
+_TEXT = ("header", "footer", "footnotes", "endnotes")  # ends of the types of relationships
+# What is left as it is, by such ends: one and several of it, and what each looks like, if it is no file of its own.
+_LEFT: Mapping[str, tuple[str, str, bytes]] = MappingProxyType(
+    {
+        "comments": ("comment", "comments", rb"<(?:\w+:)?comment[\s>]"),
+        "chart": ("chart", "charts", b""),
+        "chartEx": ("chart", "charts", b""),
+        "diagramData": ("diagram (SmartArt)", "diagrams (SmartArt)", b""),
+        "glossaryDocument": ("set of building blocks", "sets of building blocks", b""),
+        "oleObject": ("embedded object", "embedded objects", b""),
+        "package": ("embedded object", "embedded objects", b""),
+        "aFChunk": ("imported file", "imported files", b""),
+        "core-properties": (
+            "document property",
+            "document properties",
+            rb"<(?:\w+:)?(?:title|subject|description|keywords|category)>[^<]",
+        ),
+    }
+)
+_DRAWN = ("chart", "chartEx", "diagramData")  # which may be without text
+_WORDS = re.compile(rb"<(?:\w+:)?(?:t|v)(?:\s[^<>]*)?>[^<]*[A-Za-z\x80-\xff]")
+# Of DrawingML; older programs have a copy of it in another form.
+_ALTERNATIVE_TEXT = re.compile(r"""<(?:\w+:)?(?:docPr|cNvPr)\s(?:[^<>]*?\s)?descr=["'][^"'<>\s]""")
+
+
+def text_parts(archive: Archive) -> tuple[list[str], list[str]]:
+    """Return the names of the files with text, the main one first, and notes on those that are left as they are.
+
+    Raises:
+        DocumentError: nothing says which file is the main one, or it is not there.
+    """
+    files = {_normal(name): name for name in archive.names}
+    package = list(_relationships(archive, files, ""))
+    main = next((name for kind, name in package if kind == "officeDocument"), None) or _main_by_type(archive, files)
+    own = sorted(_relationships(archive, files, main), key=lambda each: each[1])
+    names = [main, *(name for kind, name in own if kind in _TEXT)]
+    return list(dict.fromkeys(names)), list(_left(archive, [*own, *package]))
+
+
+def notes_on_pictures(raws: Iterable[str]) -> list[str]:
+    """Return the note on alternative texts of pictures in the content of files, if there are any."""
+    number = sum(1 for raw in raws for _ in _ALTERNATIVE_TEXT.finditer(raw))
+    return [_note(number, "alternative text of a picture", "alternative texts of pictures")] if number else []
+
+
+def _left(archive: Archive, relationships: Sequence[tuple[str, str]]) -> Iterator[str]:
+    numbers: Counter[tuple[str, str]] = Counter()
+    for kind, name in dict.fromkeys(relationships):
+        if kind not in _LEFT:
+            continue
+        one, several, each = _LEFT[kind]
+        content = archive.read(name) if each or kind in _DRAWN else b""
+        is_there = kind not in _DRAWN or _WORDS.search(content) is not None
+        numbers[one, several] += len(re.findall(each, content)) if each else is_there
+    return (_note(number, one, several) for (one, several), number in numbers.items() if number)
+
+
+def _note(number: int, one: str, several: str) -> str:
+    return f"{number} {several} were left as they are." if number > 1 else f"1 {one} was left as it is."
+
+
+def _relationships(archive: Archive, files: Mapping[str, str], part: str) -> Iterator[tuple[str, str]]:
+    """Yield the end of the type of each relationship of a file, or of the package, and the file that it leads to."""
+    folder, base = posixpath.split(part.replace("\\", "/"))
+    name = files.get(_normal(posixpath.join(folder, "_rels", f"{base}.rels")))
+    if name is None:
+        return
+    source = XmlSource(decoded_xml(archive.read(name), name)[0], name)
+    for element in source.elements(lambda root: (f"{root.name.removesuffix('Relationships')}Relationship",)):
+        target = element.attributes.get("Target", "").replace("\\", "/")
+        found = files.get(_normal(posixpath.normpath(posixpath.join("/", folder, target))))
+        if found is not None and element.attributes.get("TargetMode", "") != "External":
+            yield element.attributes.get("Type", "").rpartition("/")[2], found
+
+
+def _main_by_type(archive: Archive, files: Mapping[str, str]) -> str:
+    source = XmlSource(decoded_xml(archive.read(_CONTENT_TYPES), _CONTENT_TYPES)[0], _CONTENT_TYPES)
+    for element in source.elements(lambda _: ("Override", "Default")):
+        if _MAIN_TYPE.fullmatch(element.attributes.get("ContentType", "")):
+            name = files.get(_normal(element.attributes.get("PartName", "")))
+            ending = f".{element.attributes.get('Extension', '')}".lower()
+            others = (own for key, own in sorted(files.items()) if key.endswith(ending) and own != _CONTENT_TYPES)
+            name = name or next(others, None)
+            if name is not None:
+                return name
+    raise DocumentError("it names no text of a Word document: its main file is missing.", _CONTENT_TYPES)
+
+
+def _normal(name: str) -> str:
+    return name.replace("\\", "/").lstrip("/").lower()

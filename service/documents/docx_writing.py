@@ -1,0 +1,183 @@
+"""Paragraphs of Word documents as pieces to translate, and translations as runs."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from service.documents.document import Doubt, Edit
+from service.documents.docx_items import Item
+from service.documents.inline import InlineText, Kind, Piece
+from service.documents.raised import merged
+from service.documents.xml_source import as_raw
+
+_SPACES = re.compile(r"[\t\n\r]+")
+_IN_PLACE = "\0"  # begins what is written of a piece that stays where it is in the source
+NO_BREAK_HYPHEN = "\u2011"
+_HYPHENED = re.compile(r"[\w\u2011-]*\u2011[\w\u2011-]*")
+_RAISED = re.compile(r'vertAlign\s[^<>]*?val="(?:superscript|subscript)"')
+_HYPHENABLE = re.compile(r"[\w-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A text of a paragraph, `w` being the prefix of WordprocessingML.
+
+    `before` and `after` are what is written around it. What stays where it is in the source, such as an anchored box,
+    cuts it into stretches.
+    """
+
+    inline: InlineText
+    w: str
+    before: str
+    after: str
+    hyphened: frozenset[str]  # words with hyphens at which no line ends, written with usual ones
+
+    def stretches(self, translation: str) -> list[str]:
+        """Return what is written of a translation in each stretch."""
+        output = [self.before]
+        formats: list[str] = [""]  # outside of all pairs, and in each that is open
+        for piece in self.inline.pieces(translation):
+            match piece.kind:
+                case Kind.OPEN:
+                    formats.append(formats[-1] if piece.raw else piece.text)
+                    output.append(piece.raw)
+                case Kind.CLOSE:
+                    formats.pop()
+                    output.append(piece.raw)
+                case Kind.TEXT if piece.text:
+                    output.append(run_of(self.w, formats[-1], self._hyphened(piece.text)))
+                case _:
+                    output.append(piece.raw)
+        return "".join((*output, self.after)).split(_IN_PLACE)
+
+    def _hyphened(self, text: str) -> str:
+        def word(match: re.Match[str]) -> str:
+            is_hyphened = match[0].casefold() in self.hyphened
+            return match[0].replace("-", NO_BREAK_HYPHEN) if is_hyphened else match[0]
+
+        return _HYPHENABLE.sub(word, text) if self.hyphened else text
+
+
+def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence:
+    """Return the text of items of a paragraph."""
+    pieces = list(_pieces(items))
+    text = "".join(piece.text if piece.kind is Kind.TEXT else "\n" for piece in pieces)
+    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in _HYPHENED.findall(text)}
+    if hyphened:
+        pieces = [
+            Piece(piece.kind, text=piece.text.replace(NO_BREAK_HYPHEN, "-")) if piece.kind is Kind.TEXT else piece
+            for piece in pieces
+        ]
+    return Sentence(InlineText(pieces), w, before, after, frozenset(hyphened))
+
+
+def with_raised(items: Sequence[Item], w: str) -> list[Item]:
+    """Return the items with what is raised or lowered as a part of its word, or as a mark behind it."""
+    groups = itertools.groupby(enumerate(items), lambda each: _formatting(*each))
+    every = [_joined([item for _, item in group]) for _, group in groups]
+    raised = [item.kind is Kind.TEXT and _RAISED.search(item.properties) is not None for item in every]
+    if not any(raised):
+        return every
+    texts = [
+        (item.text, is_raised) if item.kind is Kind.TEXT else None
+        for item, is_raised in zip(every, raised, strict=True)
+    ]
+
+    def cut(item: Item, start: int, end: int) -> Item:
+        text = item.text[start:end]
+        return replace(item, text=text, raw=run_of(w, item.properties, text)) if text != item.text else item
+
+    def kept(parts: Sequence[Item]) -> Item:
+        return replace(_joined(parts), kind=Kind.KEPT)
+
+    found = merged(every, texts, cut, kept, lambda item: replace(item, kind=Kind.MARK))
+    for index, item in enumerate(found):
+        number = found[index - 1] if index else item
+        if item.text.isalpha() and number.text[-1:].isdigit() and {number.kind, item.kind} == {Kind.TEXT}:
+            # The letters of an ordinal: another language has others, or none, and its number is never raised.
+            found[index] = replace(item, properties=number.properties)
+    return found
+
+
+def _formatting(index: int, item: Item) -> str | int:
+    """Return what neighbouring texts have in common that are written as one run; of anything else its own number."""
+    return item.properties if item.kind is Kind.TEXT else index
+
+
+def _joined(items: Sequence[Item]) -> Item:
+    return replace(
+        items[0],
+        end=items[-1].end,
+        raw="".join(item.raw for item in items),
+        text="".join(item.text for item in items),
+        splits_after=items[-1].splits_after,
+    )
+
+
+def run_of(w: str, properties: str, text: str) -> str:
+    """Return a run of a text."""
+    raw = as_raw(_SPACES.sub(" ", text)).replace(
+        as_raw(NO_BREAK_HYPHEN), f'</{w}t><{w}noBreakHyphen/><{w}t xml:space="preserve">'
+    )
+    return f'<{w}r>{properties}<{w}t xml:space="preserve">{raw}</{w}t></{w}r>'.replace(
+        f'<{w}t xml:space="preserve"></{w}t>', ""
+    )
+
+
+def _pieces(items: Iterable[Item]) -> Iterator[Piece]:
+    """Yield pieces in which formatting other than the most frequent is in pairs, whose `text` is that formatting."""
+    every = list(items)
+    lengths: Counter[str] = Counter()
+    for item in every:
+        if item.kind is Kind.TEXT:
+            lengths[item.properties] += len(item.text.strip())
+    base = lengths.most_common(1)[0][0]
+    current = base
+    # The base is the outermost pair, so that a writer knows it; it is around all of the text and never moves.
+    yield Piece(Kind.OPEN, text=base)
+    for item in every:
+        is_text = item.kind is Kind.TEXT
+        wanted = base if item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK) else current
+        if is_text and item.text.strip():
+            wanted = item.properties
+        if wanted != current:
+            if current != base:
+                yield Piece(Kind.CLOSE)
+            if wanted != base:
+                yield Piece(Kind.OPEN, text=wanted)
+            current = wanted
+        assert item.kind is not None
+        raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
+        yield Piece(item.kind, "" if is_text else raw, item.text)
+    if current != base:
+        yield Piece(Kind.CLOSE)
+    yield Piece(Kind.CLOSE)
+
+
+def trimmed(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the items without those before and after all others that stay where they are."""
+    start, end = 0, len(items)
+    while start < end and items[start].is_in_place:
+        start += 1
+    while start < end and items[end - 1].is_in_place:
+        end -= 1
+    return items[start:end]
+
+
+def separate(item: Item | None) -> Item:
+    """Return a line break for what is between two elements, if there is anything."""
+    return replace(item, kind=Kind.BREAK) if item else Item(Kind.BREAK, 0, 0)
+
+
+def first_stretch(text: Sentence, translation: str) -> str:
+    """Return what is written of a translation before all that stays in its place."""
+    return text.stretches(translation)[0]
+
+
+def other_stretches(text: Sentence, borders: Sequence[int], translation: str, _: Doubt | None) -> Iterator[Edit]:
+    """Yield what is written after it; `borders` are where each stretch starts and ends in the source."""
+    for index, stretch in enumerate(text.stretches(translation)):
+        if index:
+            yield Edit(borders[2 * index], borders[2 * index + 1], stretch)

@@ -1,0 +1,138 @@
+"""What separates texts within a string: tabs, and beside markup also line ends, columns and the skeleton of ICU."""
+
+import enum
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from service.documents.document import has_words
+from service.documents.inline import Kind, Piece
+
+# In HTML, as which texts with markup are translated, all white space is one space.
+_SPACES = re.compile(r"[ \t\r\n]{2,}+|[\t\n]")
+# https://unicode-org.github.io/icu/userguide/format_parse/messages
+_COLUMNS = re.compile(r"\t|\n[ ]{2}")
+_BRACKET = re.compile(r"[{}]")
+_ICU = re.compile(r"\{\s{0,20}[\w.]{1,60}\s{0,20},\s{0,20}(?:plural|select|selectordinal)\s{0,20},")
+
+
+class _AnyPiece(Protocol):
+    @property
+    def kind(self) -> Kind | None: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+P = TypeVar("P", bound=_AnyPiece)
+
+
+def laid_out(pieces: Sequence[Piece], write: Callable[[str], str] = str) -> list[Piece]:
+    """Return the pieces of a string with a line break for all that no text moves across; `write` writes its text.
+
+    A plural or a choice within a sentence of plain text is left to whoever translates it.
+    """
+    if all(piece.kind is Kind.TEXT for piece in pieces):
+        text = "".join(piece.text for piece in pieces)
+        if not _COLUMNS.search(text) and not _ICU.match(text.lstrip()):
+            return list(pieces)
+        pieces = [Piece(Kind.TEXT, text=text)]
+    return [part for piece in _without_skeleton(pieces, write) for part in _split(piece, write)]
+
+
+def _split(piece: Piece, write: Callable[[str], str]) -> Iterator[Piece]:
+    if piece.kind is not Kind.TEXT:
+        yield piece
+        return
+    done = 0
+    for match in _SPACES.finditer(piece.text):
+        yield Piece(Kind.TEXT, text=piece.text[done : match.start()])
+        yield Piece(Kind.BREAK, write(match[0]))
+        done = match.end()
+    yield Piece(Kind.TEXT, text=piece.text[done:])
+
+
+def apart(pieces: Sequence[P], is_element: Callable[[P], bool], separate: Callable[[P | None], P]) -> list[P]:
+    """Return pieces with line breaks between elements that are all there is, such as the items of a menu.
+
+    `is_element` tells which openings of pairs are those of such elements, and `separate` makes a line break of what is
+    between two of them, if there is anything.
+    """
+    depth = 0
+    places: list[int] = []  # of the pieces that are in no pair
+    openings: list[int] = []
+    for place, piece in enumerate(pieces):
+        depth -= piece.kind is Kind.CLOSE
+        if depth == 0 and piece.kind is Kind.OPEN:
+            openings.append(place)
+        elif depth == 0 and piece.kind is not Kind.CLOSE:
+            places.append(place)
+        depth += piece.kind is Kind.OPEN
+    if len(openings) < 2 or depth or not all(is_element(pieces[place]) for place in openings):
+        return list(pieces)
+    if any(pieces[place].kind is Kind.KEPT or has_words(pieces[place].text) for place in places):
+        return list(pieces)
+    between = {place for place in places if pieces[place].kind is Kind.TEXT and openings[0] < place < openings[-1]}
+    output: list[P] = []
+    later = frozenset(openings[1:])
+    for place, piece in enumerate(pieces):
+        if place in later and pieces[place - 1].kind is Kind.CLOSE:
+            output.append(separate(None))
+        output.append(separate(piece) if place in between else piece)
+    return output
+
+
+class _State(enum.Enum):
+    SKELETON = "skeleton"  # of a plural or a choice
+    BRANCH = "branch"
+    ARGUMENT = "argument"  # {name}, within text
+
+
+def _without_skeleton(pieces: Sequence[Piece], write: Callable[[str], str]) -> Sequence[Piece]:
+    """Return the pieces with breaks for all of ICU's plurals and choices but the text of their branches.
+
+    If their brackets are not in pairs, the pieces stay as they are.
+    """
+    if not any(piece.kind is Kind.TEXT and _ICU.search(piece.text) for piece in pieces):
+        return pieces
+    path: list[_State] = []
+    output: list[Piece] = []
+
+    def add(text: str) -> None:
+        parts = text.split("#") if path else [text]  # the number in a branch of a plural
+        for index, part in enumerate(parts):
+            output.extend([Piece(Kind.KEPT, write("#"), "#")] * bool(index))
+            output.append(Piece(Kind.TEXT, text=part))
+
+    for piece in pieces:
+        if piece.kind is not Kind.TEXT:
+            output.append(piece)
+            continue
+        text, done = piece.text, 0  # all before it is in the output
+        for bracket in _BRACKET.finditer(text):
+            start, end = bracket.span()
+            state = path[-1] if path else None
+            if state is _State.SKELETON:
+                output.append(Piece(Kind.BREAK, write(text[done:end])))
+                done = end
+                if bracket[0] == "{":
+                    path.append(_State.BRANCH)
+                else:
+                    path.pop()
+            elif bracket[0] == "{":
+                is_icu = _ICU.match(text, start) is not None
+                if is_icu:
+                    add(text[done:start])
+                    done = start
+                path.append(_State.SKELETON if is_icu else _State.ARGUMENT)
+            elif path and path[-1] is _State.BRANCH:
+                add(text[done:start])
+                done = start
+                path.pop()
+            elif path:
+                path.pop()
+        if path and path[-1] is _State.SKELETON:
+            output.append(Piece(Kind.BREAK, write(text[done:])))
+        else:
+            add(text[done:])
+    return pieces if path else output

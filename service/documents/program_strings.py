@@ -1,0 +1,135 @@
+"""Strings of programs as texts to translate: their arguments, their markup, and their accelerator."""
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from service.documents.accelerators import put_in, taken_out
+from service.documents.arguments import ArgumentFormat, in_order
+from service.documents.inline import InlineText, Kind, Piece
+from service.documents.layout import laid_out
+from service.documents.raised_pieces import with_raised
+
+# Markup in strings: tags, also of Pango, KUIT and BBCode, roles and literals of reStructuredText, links of Markdown,
+# and options of command lines.
+_KEPT_ELEMENTS = "code|kbd|pre|tt|samp|var|command|filename|icode|envar|shortcut|placeholder|resource|interface"
+_BBCODE = "b|i|u|s|url|color|size|quote|code|list|img|center|font|email|h[1-6]"
+_MARKUP = (
+    rf"(?P<element><(?P<name>{_KEPT_ELEMENTS})(?:\s[^<>]{{0,200}})?>[^<>]{{0,200}}</(?P=name)>)"
+    rf"|(?P<tag></?[A-Za-z0-9][^<>]{{0,500}}>|\[/?(?:{_BBCODE})(?:=[^][\n]{{1,200}})?\])"
+    r"|(?P<entity>&lt;/?[A-Za-z0-9][\w./:-]{0,60}&gt;|&(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
+    r"|(?P<literal>:[A-Za-z][\w:+.-]{0,40}:`[^`<>\n]{1,200}`|``(?:[^`\n]|`(?!`)){1,200}``"
+    r"|`[^`'<>\n]{1,200}`_{0,2}(?!\w)|(?<!\w)\|[\w.-]{1,60}\|(?!\w)"
+    r"|\\[\"']|(?<![\w-])-(?:[A-Za-z?]|-[A-Za-z][\w-]{0,40})(?![\w-]))"
+    r"|(?P<escape>\\[nrt])"
+    r"|(?P<around>(?::[A-Za-z][\w:+.-]{0,40}:)?`[^`<>\n]{1,200}<[^`<>\n]{1,500}>`_{0,2}"
+    r"|\*\*(?=\S)[^*\n]{1,500}(?<=\S)\*\*|\[[^][\n]{1,500}\]\([^()\s]{1,1000}\))"
+)
+_MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
+_KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
+_SHORTCUT = rf"(?P<shortcut>(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z)"
+_ELLIPSIS = r"(?P<ellipsis>(?:\.\.\.|…)\s{0,20}(?:\Z|(?<=\t)))"
+_VOID = re.compile(r"<(?:img|wbr|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
+_BLOCK = re.compile(r"</?(?:br|hr|nl|p|para|div|[uod]l|li|d[dt]|h[1-6]|t[rdh]|table|title|item|list)\b", re.IGNORECASE)
+
+
+class ProgramString:
+    """A string to translate, of which `write` makes what a file has for a text."""
+
+    def __init__(self, pieces: Iterable[Piece], kind: ArgumentFormat, write: Callable[[str], str] = str) -> None:
+        """Take its text, with the markup of its file."""
+        self._kind = kind
+        self._write = write
+        self._arguments: list[Piece] = []
+        parts = with_raised([part for piece in pieces for part in self._parts(piece)], write)
+        every, self._accelerator = taken_out(parts)
+        self._places = {id(piece): place for place, piece in enumerate(self._arguments)}
+        self.inline = InlineText(laid_out(every, write), is_strict=True)
+        texts = [piece.text for piece in every if piece.kind is Kind.TEXT]
+        # A sign that the source has in a text is no part of an argument there, so it isn't doubled here either.
+        self._escaped = [sign for sign in kind.escaped if sign == "'" or not any(sign in text for text in texts)]
+
+    def written(self, translation: str) -> str:
+        """Return what a file has for a translation."""
+        pieces = self.inline.pieces(translation)
+        if self._accelerator is not None:
+            pieces = put_in(pieces, self._accelerator)
+        arguments = iter(self._ordered(pieces) or [])
+        places = self._places
+        output = []
+        for piece in pieces:
+            if piece.kind is Kind.TEXT:
+                output.append(self._write(self._escape(piece.text)))
+            elif id(piece) in places:
+                output.append(self._write(next(arguments, piece.text)))
+            else:
+                output.append(piece.raw)
+        return "".join(output)
+
+    def is_ordered(self, translation: str) -> bool:
+        """Return whether each argument takes the right value in what is written of a translation."""
+        return len(self._places) < 2 or self._ordered(self.inline.pieces(translation)) is not None
+
+    def _ordered(self, pieces: Sequence[Piece]) -> Sequence[str] | None:
+        found = [self._places[id(piece)] for piece in pieces if id(piece) in self._places]
+        return in_order(self._kind, [piece.text for piece in self._arguments], found)
+
+    def _escape(self, text: str) -> str:
+        for sign in self._escaped:
+            text = text.replace(sign, sign * 2)
+        return text
+
+    def _parts(self, piece: Piece) -> Iterator[Piece]:
+        if piece.kind is not Kind.TEXT:
+            yield piece
+            return
+        text, write = piece.text, self._write
+        has_path = ":\\" in text  # of a file, with the same signs as an escape
+        done = 0
+        for match in _pattern(self._kind).finditer(text):
+            yield Piece(Kind.TEXT, text=text[done : match.start()])
+            done = match.end()
+            if match["escape"] and has_path:
+                yield Piece(Kind.TEXT, text=match[0])
+            elif match["argument"]:
+                self._arguments.append(Piece(Kind.KEPT, write(match[0]), match[0]))
+                yield self._arguments[-1]
+            elif match["ellipsis"] or match["escape"]:
+                yield Piece(Kind.BREAK, write(match[0]))
+            elif match["tag"]:
+                yield Piece(_kind_of(match[0]), write(match[0]))
+            elif match["around"] or self._kind.pattern.search(match[0]):
+                start, end = _inner(match[0])
+                yield Piece(Kind.OPEN, write(match[0][:start]))
+                yield from self._parts(Piece(Kind.TEXT, text=match[0][start:end]))
+                yield Piece(Kind.CLOSE, write(match[0][end:]))
+            else:
+                yield Piece(Kind.KEPT, write(match[0]), match[0])
+        yield Piece(Kind.TEXT, text=text[done:])
+
+
+@functools.cache
+def _pattern(kind: ArgumentFormat) -> re.Pattern[str]:
+    """Return what is no text in strings of a kind; there are as many kinds as formats."""
+    return re.compile(f"(?P<argument>{kind.pattern.pattern})|{_MARKUP}|{_SHORTCUT}|{_ELLIPSIS}")
+
+
+def _inner(markup: str) -> tuple[int, int]:
+    """Return where the text in a piece of markup is: in an element, a role with a title, a literal, a link."""
+    if markup.startswith("<"):
+        return markup.index(">") + 1, markup.rindex("<")
+    if markup.startswith("["):
+        return 1, markup.rindex("](")
+    start = re.match(r"(?::[\w:+.-]*:)?[`*|]{1,2}", markup)
+    end = re.search(r"(?:\s*<[^<>]*>)?[`*|]{1,2}_{0,2}\Z", markup)
+    assert start is not None
+    assert end is not None
+    return start.end(), end.start()
+
+
+def _kind_of(tag: str) -> Kind:
+    if _BLOCK.match(tag):
+        return Kind.BREAK
+    if _VOID.match(tag):
+        return Kind.MARK
+    return Kind.CLOSE if tag[1] == "/" else Kind.OPEN

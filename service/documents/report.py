@@ -1,0 +1,79 @@
+"""What there is to say of a document's translations: how many a person should check, which, and why."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from service.documents.document import STOP, Doubt
+
+MAX_PLACES = 1000  # whose texts are named; all are counted
+
+
+def doubt_of(flags: Iterable[str], finish_reason: str) -> Doubt | None:
+    """Return what a call said about a text: the flags of its segments, and its finish reason; `None` if all is well."""
+    found = tuple(dict.fromkeys(flags))
+    return Doubt(found, finish_reason) if found or finish_reason != STOP else None
+
+
+class Report:
+    """What calls said of the translations of a document's texts."""
+
+    def __init__(self, left_out: Sequence[str] = ()) -> None:
+        """Take the notes of a document on what is not among its texts."""
+        self._left_out = tuple(left_out)
+        self._num_texts = 0
+        self._flags: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._num_flagged = 0
+        self._texts: list[tuple[int, dict[str, Any]]] = []
+
+    def add(self, number: int, place: str, doubt: Doubt | None) -> None:
+        """Take the text at `place`, and the doubt about it, if there is one; higher numbers are told later."""
+        self._num_texts += 1
+        if doubt is None:
+            return
+        self._flags.update(doubt.flags)
+        self._num_flagged += bool(doubt.flags)
+        if doubt.finish_reason != STOP:
+            self._reasons[doubt.finish_reason] += 1
+        if len(self._texts) < MAX_PLACES:
+            text = {"place": place, "flags": list(doubt.flags), "finish_reason": doubt.finish_reason}
+            self._texts.append((number, text))
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the notes of a document and those on its translations."""
+        notes = list(self._left_out)
+        for number, kinds, said in (
+            (self._num_flagged, self._flags, "flagged"),
+            (self._reasons.total(), self._reasons, "cut off"),
+        ):
+            if number:
+                counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+                notes.append(f"{number} text{'s were' if number > 1 else ' was'} {said}: {counts}.")
+        return notes
+
+    def to_json(self) -> dict[str, Any]:
+        """Return counts, the texts that a person should check, in order, and what was left as it is."""
+        texts = [text for _, text in sorted(self._texts, key=lambda each: each[0])]
+        return {
+            "num_texts": self._num_texts,
+            "flags": dict(self._flags.most_common()),
+            "finish_reasons": dict(self._reasons.most_common()),
+            "texts": texts,
+            "left_out": list(self._left_out),
+        }
+
+
+def compact_json(report: dict[str, Any], max_characters: int) -> str:
+    """Return a report in ASCII, with as many of its texts as there is room for, and without its other sentences."""
+    told = {**report, "texts": []}
+    del told["left_out"]
+    room = max_characters - len(json.dumps(told))
+    for text in report["texts"]:
+        room -= len(json.dumps(text)) + 2
+        if room < 0:
+            break
+        told["texts"].append(text)
+    return json.dumps(told)
