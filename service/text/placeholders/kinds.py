@@ -123,6 +123,7 @@ KINDS = (
     Kind("'", r"'[{}]+'", "ICU: quoted braces"),
     Kind("$#@%", rf"[$#@%]!?{_BRACED}", "shell, Ruby, Rails, ES, Thymeleaf: ${x}, #{x}, %{x}, ${a.b(c)}"),
     Kind("$", rf"\$(?:t[cm]?)?{_IN_ROUND}", "i18next, shell: $t(key), $(command)"),
+    Kind("$", r"\$\[[A-Za-z_][\w.]{0,60}\]", "surveys: $[name]"),
     Kind("$", r"\$[1-9](?!\d|[.,]\d)", "Chrome, MediaWiki: $1 of $2", is_paired=True),
     Kind("$", r"\$\$?[A-Za-z_]\w{0,100}\$\$?", "Chrome: $NAME$"),
     Kind(
@@ -137,6 +138,9 @@ KINDS = (
         is_apart=True,
     ),
     Kind("#", r"##[A-Za-z_]\w{0,60}##|#[A-Z][A-Z0-9_]{1,60}#", "mail merge: #NAME#"),
+    Kind("@", r"@@[A-Za-z_][\w.-]{0,60}@@|(?<!\w)@[A-Za-z_][\w.-]{0,60}@(?!\w)", "configure, Maven, Ant: @NAME@"),
+    Kind("@", rf"(?<!\w)@(?:(?:end)?{_CONTROL}(?!\w)(?:[ ]?{_IN_ROUND})?)", "Blade, Razor: @if (x)", is_apart=True),
+    Kind("@", rf"(?<!\w)@[a-z]\w{{1,40}}{_IN_ROUND}", "Blade: @lang('x')"),
     Kind(
         "@",
         rf"@(?:\.\w{{1,40}})?:(?:\{{{_IN}{{1,100}}\}}|\([\w.]{{1,100}}\)|\w(?:[\w.]{{0,100}}\w)?)",
@@ -164,6 +168,7 @@ KINDS = (
         r"%\d{1,2}\$[-+#0,' ]*\d{0,4}(?:\.\d{1,4})?(?:t[A-Za-z]|(?:hh?|ll?|[qjztL])?[A-Za-z@])",
         "printf, Java: %1$s, %2$.3f, %1$tY",
     ),
+    Kind("%", r"%[-+#0 ]*\[\d{1,2}\][-+#0 ]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]", "Go: %[1]s"),
     Kind("%", rf"{_PERCENT}L(?:\d{{1,2}}(?!\d)|n(?![A-Za-z]))", "Qt: %L1, %Ln"),
     Kind("%", r"%\d{1,2}![^!\s]{1,20}!", "Windows: %1!s!"),
     Kind(
@@ -180,7 +185,14 @@ KINDS = (
     Kind("%", rf"{_PERCENT}\d{{1,2}}(?![\d%]|[.,]\d)", "Qt: %1", is_paired=True),
     Kind("%", rf"(?<![\w%]){_PERCENT}[a-z_][a-z0-9_-]{{2,63}}(?![\w%])", "Drupal: %author"),
     Kind("%", r"%%", "printf: %%"),
+    Kind(
+        "&",
+        rf"&lt;/?[A-Za-z][\w:.-]{{0,60}}(?:[ ](?:[^&<>{LINE_ENDS}]|&(?:quot|apos|amp|#39);){{0,300}})?/?&gt;",
+        "XML: escaped tags, as in Android's and .NET's strings",
+    ),
     Kind("&", _ENTITY, "XML, HTML: character references"),
+    Kind("[", rf"\[%(?:[^%{LINE_ENDS}]++|%(?!\])){{0,60}}+%\]", "Template Toolkit: [% name %]"),
+    Kind("[", r"\[\[[\w.:-]{1,60}\]\]", "Bitrix, MODX, mail merge: [[name]]"),
     Kind(
         "[",
         r"\[(?:/?(?:br|hr|li|ul|ol|t[rdh])|\*)\]|\[/?(?:table|list|quote|center|left|right|code)(?:=[^\[\]\s]{1,200})?\]",
