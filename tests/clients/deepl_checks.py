@@ -278,7 +278,7 @@ def check_a_document_by_steps() -> None:
 
 def check_documents_that_are_refused() -> None:
     cases: list[tuple[str, dict[str, str], str]] = [
-        ("a.exe", {}, "file ends in '.exe'; allowed are .csv"),
+        ("a.exe", {}, "file ends in '.exe'; allowed are .arb, .csv"),
         ("a.md", {"output_format": "docx"}, "output_format is 'docx'; allowed is md"),
         ("a.md", {"formality": "more"}, "formality"),
         ("a.md", {"glossary": "no-such-glossary"}, "glossary"),
