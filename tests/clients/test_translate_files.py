@@ -24,8 +24,8 @@ def translate(server: ServerProcess) -> Any:
     return run
 
 
-def output_of(run: Any) -> str:
-    assert (run.returncode, run.stderr) == (0, b"")
+def output_of(run: Any, told: bytes = b"") -> str:
+    assert (run.returncode, run.stderr) == (0, told)
     written: bytes = run.stdout
     return written.decode()
 
@@ -130,14 +130,16 @@ def test_an_html_file_is_one_document(translate: Any, tmp_path: Path) -> None:
     source = tmp_path / "in.HTM"
     source.write_bytes(b"<!doctype html>\r\n<p class=a>Hello</p>\n<p title='keys'><!-- Hello --><i>keys</i></p>")
     hello, keys = output_of(translate("Hello", "keys")).splitlines()
-    from_file = output_of(translate("--file", source))
+    note = b"note: 1 text was cut off: 1 length.\n"  # by the limit of OPTIONS
+    from_file = output_of(translate("--file", source), note)
     expected = source.read_text(encoding="utf-8").replace(">Hello<", f">{hello}<").replace(">keys<", f">{keys}<")
     assert from_file.startswith("<!doctype html>\r\n<p class=a>")
     assert "".join(from_file.split()) == "".join(
         expected.split()
     )  # the model's translations have surrounding white space
-    assert output_of(translate("--format", "html", stdin=source.read_bytes())) == from_file
-    assert output_of(translate("--format", "html", "<p>Hello</p>", "<b>keys</b>")).startswith(f"<p>{hello}</p>\n")
+    assert output_of(translate("--format", "html", stdin=source.read_bytes()), note) == from_file
+    both = translate("--format", "html", "<p>Hello</p>", "<b>keys</b>")
+    assert output_of(both, b"note: 2 texts were cut off: 2 length.\n").startswith(f"<p>{hello}</p>\n")
 
 
 def test_a_stream_is_the_translation(translate: Any) -> None:
