@@ -257,7 +257,8 @@ QUADRATIC = (  # so clearly that it shows in small ones
 def test_four_times_as_much_takes_about_four_times_as_long(shape: str) -> None:
     seconds_for(shape, 100)  # imports
     few = max(seconds_for(shape, 5_000), 0.02)
-    assert seconds_for(shape, 20_000) < 9 * few
+    # What is quadratic takes 16 times as long, always; garbage collection makes one of the other runs long.
+    assert any(seconds_for(shape, 20_000) < 9 * few for _ in range(3))
 
 
 @pytest.mark.full
