@@ -61,14 +61,14 @@ def test_every_accepted_call_is_answered_while_draining(serve: Callable[..., InP
     engine = server.server.models[0].engine
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        calls = [stub.Translate.future(request(5), timeout=patient(30)) for _ in range(12)]
+        calls = [stub.Translate.future(request(15), timeout=patient(30)) for _ in range(12)]
         eventually(lambda: server.metric("dragoman_inflight_requests") == 12 and engine.snapshot().num_waiting > 0)
         closing = server.start_closing()
         eventually(lambda: server.get("/readyz")[0] == 503)
         assert server.get("/readyz")[2] == "draining\n"
         assert server.metric("dragoman_draining") == 1
         assert not all(call.done() for call in calls)  # otherwise this test proves nothing
-        assert [len(call.result(timeout=patient(30)).translations) for call in calls] == [5] * 12
+        assert [len(call.result(timeout=patient(30)).translations) for call in calls] == [15] * 12
         closing.result(patient(30))
     assert not engine.snapshot().is_alive
 
