@@ -23,7 +23,10 @@ def test_only_processes_that_stay_are_counted(
     arguments: tuple[str, ...], new_seconds: float, is_counted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "NEW_SECONDS", new_seconds)
-    with subprocess.Popen([sys.executable, "-c", "input()", *arguments], stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "input(chr(10))", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # its own program runs
         held = watch.held_by(psutil.Process(process.pid))
         process.communicate(b"\n")
     assert (held > (0, 0, 0)) == is_counted
