@@ -2,13 +2,12 @@
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.documents.document import Doubt, Edit
 from service.documents.docx_items import Item
-from service.documents.inline import InlineText, Kind, Piece
+from service.documents.inline import InlineText, Kind, Piece, in_formatting, most_frequent
 from service.documents.raised import merged
 from service.documents.xml_source import as_raw
 
@@ -129,31 +128,20 @@ def run_of(w: str, properties: str, text: str) -> str:
 def _pieces(items: Iterable[Item]) -> Iterator[Piece]:
     """Yield pieces in which formatting other than the most frequent is in pairs, whose `text` is that formatting."""
     every = list(items)
-    lengths: Counter[str] = Counter()
-    for item in every:
-        if item.kind is Kind.TEXT:
-            lengths[item.properties] += len(item.text.strip())
-    base = lengths.most_common(1)[0][0]
-    current = base
+    base = most_frequent((item.properties, item.text) for item in every if item.kind is Kind.TEXT)
     # The base is the outermost pair, so that a writer knows it; it is around all of the text and never moves.
     yield Piece(Kind.OPEN, text=base)
-    for item in every:
-        is_text = item.kind is Kind.TEXT
-        wanted = base if item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK) else current
-        if is_text and item.text.strip():
-            wanted = item.properties
-        if wanted != current:
-            if current != base:
-                yield Piece(Kind.CLOSE)
-            if wanted != base:
-                yield Piece(Kind.OPEN, text=wanted)
-            current = wanted
-        assert item.kind is not None
-        raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
-        yield Piece(item.kind, "" if is_text else raw, item.text)
-    if current != base:
-        yield Piece(Kind.CLOSE)
+    yield from in_formatting((_formatted_piece(item, base) for item in every), base)
     yield Piece(Kind.CLOSE)
+
+
+def _formatted_piece(item: Item, base: str) -> tuple[str | None, Piece]:
+    assert item.kind is not None
+    if item.kind is Kind.TEXT:
+        return (item.properties if item.text.strip() else None), Piece(item.kind, text=item.text)
+    raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
+    is_outside = item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK)
+    return (base if is_outside else None), Piece(item.kind, raw, item.text)
 
 
 def trimmed(items: Sequence[Item]) -> Sequence[Item]:

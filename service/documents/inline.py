@@ -8,6 +8,7 @@ the markup that is written is the source's, whatever a translator has made of th
 import enum
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -159,6 +160,33 @@ def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece
         inner[-1] = Piece(Kind.TEXT, text=text.rstrip())
         after = [Piece(Kind.TEXT, text=text[len(text.rstrip()) :])] * text[-1].isspace() + after
     return before, inner, after
+
+
+def in_formatting(pieces: Iterable[tuple[str | None, Piece]], base: str) -> Iterator[Piece]:
+    """Yield pieces, each given with its formatting, or `None` for that of the piece before.
+
+    What has other formatting than `base` is in a pair, whose `text` is that formatting.
+    """
+    current = base
+    for formatting, piece in pieces:
+        wanted = current if formatting is None else formatting
+        if wanted != current:
+            if current != base:
+                yield Piece(Kind.CLOSE)
+            if wanted != base:
+                yield Piece(Kind.OPEN, text=wanted)
+            current = wanted
+        yield piece
+    if current != base:
+        yield Piece(Kind.CLOSE)
+
+
+def most_frequent(texts: Iterable[tuple[str, str]]) -> str:
+    """Return the formatting of most characters; `texts` are each one's formatting and the text."""
+    lengths: Counter[str] = Counter()
+    for formatting, text in texts:
+        lengths[formatting] += len(text.strip())
+    return lengths.most_common(1)[0][0]
 
 
 def _partners(pieces: Sequence[Piece]) -> dict[int, int]:

@@ -7,14 +7,13 @@ descriptions of pictures, and what charts show of their tables.
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from service.documents.archive import Archive
 from service.documents.document import Document, DocumentOptions, DocumentText, Slot
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind, Piece
+from service.documents.inline import InlineText, Kind, Piece, in_formatting, most_frequent
 from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
@@ -140,33 +139,18 @@ def _properties(source: XmlSource, element: Element | None) -> str:
 
 
 def _slot(source: XmlSource, items: Sequence[_Item], a: str) -> Iterator[Slot]:
-    lengths: Counter[str] = Counter()
-    for item in items:
-        if item.kind is Kind.TEXT:
-            lengths[item.properties] += len(item.text.strip())
-    base = lengths.most_common(1)[0][0]
-    inline = InlineText(_pieces(source, items, base))
+    base = most_frequent((item.properties, item.text) for item in items if item.kind is Kind.TEXT)
+    inline = InlineText(in_formatting((_formatted_piece(source, item, base) for item in items), base))
     if inline.has_words:
         start, end = items[0].element.start, items[-1].element.end
         told = DocumentText(inline.text, inline.mime_type, source.place(start))
         yield Slot(start, end, told, functools.partial(_written, inline, base, a))
 
 
-def _pieces(source: XmlSource, items: Sequence[_Item], base: str) -> Iterator[Piece]:
-    """Yield pieces in which formatting other than `base` is in pairs, whose `text` is that formatting."""
-    current = base
-    for item in items:
-        wanted = item.properties if item.kind is Kind.TEXT else base
-        if wanted != current:
-            if current != base:
-                yield Piece(Kind.CLOSE)
-            if wanted != base:
-                yield Piece(Kind.OPEN, text=wanted)
-            current = wanted
-        raw = "" if item.kind is Kind.TEXT else source.raw[item.element.start : item.element.end]
-        yield Piece(item.kind, raw, item.text)
-    if current != base:
-        yield Piece(Kind.CLOSE)
+def _formatted_piece(source: XmlSource, item: _Item, base: str) -> tuple[str, Piece]:
+    if item.kind is Kind.TEXT:
+        return item.properties, Piece(item.kind, text=item.text)
+    return base, Piece(item.kind, source.raw[item.element.start : item.element.end], item.text)
 
 
 def _written(inline: InlineText, base: str, a: str, translation: str) -> str:
