@@ -1,6 +1,7 @@
 """Parallel text: reads it, holds out validation pairs, and encodes it as token ids."""
 
 import dataclasses
+import itertools
 import lzma
 import math
 import random
@@ -119,11 +120,18 @@ def add_noise(
     if not total:
         return list(pairs)
     rng = random.Random(seed)
+    weights = list(itertools.accumulate(pair.weight for pair in pairs))
+
+    def another() -> tuple[str, str]:
+        (pair,) = rng.choices(pairs, cum_weights=weights)
+        return pair.source, pair.target
+
     result = []
     for pair in pairs:
         count = math.ceil(pair.weight * total)
         drawn = (
-            noisy_copy(kind, pair.source, pair.target, symbols, rng) for kind in rng.choices(kinds, shares, k=count)
+            noisy_copy(kind, pair.source, pair.target, symbols, rng, another)
+            for kind in rng.choices(kinds, shares, k=count)
         )
         copies = [texts for texts in drawn if texts]
         each = pair.weight * total / max(count, 1)

@@ -5,19 +5,24 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from export.training.items import put_item
 from export.training.placeholders import shared_items
 
 MARKS = ("#", "##", "###", "-", ">")  # and numbers, and reserved symbols, which replace what a tokenizer lacks, as "*"
 _FINAL = re.compile(r"(?<=[^\W_])[.!?]$")
 _MAX_ITEM_NUMBER = 20
+_OF_CASE_OR_MARKS = ("lower_case", "upper_case", "title_case", "leading_mark")
 
 Texts = tuple[str, str]
 
 
-def noisy_copy(kind: str, source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> Texts | None:
+def noisy_copy(
+    kind: str, source: str, target: str, symbols: tuple[str, ...], rng: random.Random, another: Callable[[], Texts]
+) -> Texts | None:
     """Change both sides by `kind`, a field of `NoiseRecipe`. Return `None` if that changes nothing.
 
-    Changes of case and leading marks also remove the final punctuation half of the time, as people do.
+    Changes of case and leading marks also remove the final punctuation half of the time, as people do. `another`
+    returns a random pair of the corpus.
     """
     changes: dict[str, Callable[[str, str], Texts | None]] = {
         "no_final_punctuation": drop_final_punctuation,
@@ -26,11 +31,13 @@ def noisy_copy(kind: str, source: str, target: str, symbols: tuple[str, ...], rn
         "title_case": lambda first, second: (capitalize_words(first), second),  # only English capitalises headings
         "leading_mark": partial(add_leading_mark, symbols=symbols, rng=rng),
         "symbol_pair": partial(add_symbol_pair, symbols=symbols, rng=rng),
+        "item": partial(put_item, rng=rng),
+        "joined": partial(join_pairs, rng=rng, another=another),
     }
     changed = changes[kind](source, target)
     if changed is None or changed[0] == source:
         return None
-    if kind not in ("no_final_punctuation", "symbol_pair") and rng.random() < 0.5:
+    if kind in _OF_CASE_OR_MARKS and rng.random() < 0.5:
         return drop_final_punctuation(*changed) or changed
     return changed
 
@@ -66,6 +73,16 @@ def add_symbol_pair(source: str, target: str, symbols: tuple[str, ...], rng: ran
         return f"{opening}{source}{closing}", f"{opening}{target}{closing}"
     word = rng.choice(shared)
     return source.replace(word, f"{opening}{word}{closing}"), target.replace(word, f"{opening}{word}{closing}")
+
+
+def join_pairs(source: str, target: str, rng: random.Random, another: Callable[[], Texts]) -> Texts | None:
+    """Put one or two random pairs behind this one, if both of its sides end a sentence."""
+    for _ in range(rng.randint(1, 2)):
+        if not (_FINAL.search(source) and _FINAL.search(target)):
+            break
+        more = another()
+        source, target = f"{source} {more[0]}", f"{target} {more[1]}"
+    return source, target
 
 
 def _free(symbols: tuple[str, ...], source: str, target: str, rng: random.Random) -> list[str]:

@@ -46,6 +46,8 @@ class NoiseRecipe:
     title_case: float
     leading_mark: float
     symbol_pair: float
+    item: float
+    joined: float
 
     def shares(self) -> dict[str, float]:
         """Return kind of noise -> share."""

@@ -227,7 +227,7 @@ def fuzz(server: InProcessServer, number: int) -> Counter[int]:
             response = kept.getresponse()
             answer = response.read()
             statuses[response.status] += 1
-            sent = method, path, headers, body, response.status, answer
+            sent = f"{method} {path} {headers} {body!r}: {response.status} {answer!r}"  # pytest shortens a tuple
             if response.status == 501:
                 found = routes.find(path.partition("?")[0])
                 taken = found and found.by_method.get("GET" if method == "HEAD" else method)

@@ -58,6 +58,8 @@ upper_case = 0.0
 title_case = 0.0
 leading_mark = 0.0
 symbol_pair = 0.1
+item = 0.1
+joined = 0.1
 
 [optimizer]
 matrix_learning_rate = 2e-2

@@ -8,7 +8,14 @@ from export.training.placeholders import reserved_symbols
 from export.training.recipe import NoiseRecipe
 
 NOISE = NoiseRecipe(
-    no_final_punctuation=0.0, lower_case=0.1, upper_case=0.2, title_case=0.0, leading_mark=0.1, symbol_pair=0.0
+    no_final_punctuation=0.0,
+    lower_case=0.1,
+    upper_case=0.2,
+    title_case=0.0,
+    leading_mark=0.1,
+    symbol_pair=0.0,
+    item=0.0,
+    joined=0.0,
 )
 
 
@@ -57,6 +64,6 @@ def test_what_is_drawn_often_is_drawn_in_many_forms() -> None:
 
 def test_a_pair_that_noise_does_not_change_keeps_its_weight() -> None:
     pairs = [WeightedPair("1", "1", 1.0)]
-    only_case = NoiseRecipe(0.0, 0.5, 0.5, 0.0, 0.0, 0.0)
+    only_case = NoiseRecipe(0.0, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
     assert add_noise(pairs, only_case, (), seed=1) == pairs
-    assert add_noise(pairs, NoiseRecipe(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (), seed=1) == pairs
+    assert add_noise(pairs, NoiseRecipe(*[0.0] * 8), (), seed=1) == pairs

@@ -11,6 +11,7 @@ from export.training.noise import (
     add_symbol_pair,
     capitalize_words,
     drop_final_punctuation,
+    join_pairs,
     noisy_copy,
 )
 from export.training.placeholders import reserved_symbols
@@ -23,6 +24,10 @@ WORD = st.text(st.characters(categories=["L", "N"], max_codepoint=0x2FF), min_si
 )
 WORDS = st.lists(WORD | st.sampled_from(SYMBOLS), min_size=1, max_size=8)
 TEXTS = st.builds(lambda words, end: " ".join(words) + end, WORDS, st.sampled_from(["", ".", "!", "?", "..."]))
+
+
+def another() -> tuple[str, str]:
+    return "Come in.", "Komm herein."
 
 
 def symbols_of(text: str) -> list[str]:
@@ -55,7 +60,7 @@ def test_final_punctuation_is_taken_from_both_sides_or_none(
 )
 def test_case_and_punctuation(kind: str, allowed: set[tuple[str, str]]) -> None:
     source, target = "the Street is big.", "Die Straße ist groß."
-    copies = {noisy_copy(kind, source, target, SYMBOLS, random.Random(seed)) for seed in range(30)}
+    copies = {noisy_copy(kind, source, target, SYMBOLS, random.Random(seed), another) for seed in range(30)}
     if kind != "no_final_punctuation":
         allowed = allowed | {(f"{first}.", f"{second}.") for first, second in allowed}  # with and without it
     assert copies == allowed
@@ -88,10 +93,19 @@ def test_symbols_stand_around_the_same_word_like_tags() -> None:
     assert add_symbol_pair("a house", "ein Haus", SYMBOLS[:1], random.Random(0)) is None
 
 
+def test_pairs_are_joined_behind_a_sentence() -> None:
+    joined = {join_pairs("Hello.", "Hallo!", random.Random(seed), another) for seed in range(20)}
+    assert joined == {
+        ("Hello. Come in.", "Hallo! Komm herein."),
+        ("Hello. Come in. Come in.", "Hallo! Komm herein. Komm herein."),
+    }
+    assert noisy_copy("joined", "A title", "Ein Titel.", SYMBOLS, random.Random(0), another) is None
+
+
 @given(st.sampled_from(KINDS), TEXTS, TEXTS, st.integers(0, 1000))
 def test_reserved_symbols_stay_as_they_are(kind: str, source: str, target: str, seed: int) -> None:
-    copy = noisy_copy(kind, source, target, SYMBOLS, random.Random(seed))
-    assert copy == noisy_copy(kind, source, target, SYMBOLS, random.Random(seed))
+    copy = noisy_copy(kind, source, target, SYMBOLS, random.Random(seed), another)
+    assert copy == noisy_copy(kind, source, target, SYMBOLS, random.Random(seed), another)
     if copy is None:
         return
     assert copy[0] != source
