@@ -1,5 +1,7 @@
 """Decodes with the service's own engine, all sentences in one running batch, exactly as a bundle is served."""
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 from export.graphs.weights_file import has_large_weights
@@ -8,18 +10,22 @@ from service.domain.options import DecodingOptions
 from service.domain.translation import FinishReason
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine, sequences_of
+from service.engine.runtime.aligner import Pair
 from service.engine.runtime.session import SessionConfig
+from service.engine.sequence import Attention
 
 ONE_LANE = 16  # slots: too few for a second worker, which would hold another copy of the weights
 
 
-def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> OfflineEngine:
+def open_engine(
+    directory: Path, manifest: Manifest, max_slots: int = 32, kv_capacity: int | None = None
+) -> OfflineEngine:
     """Open a bundle's graphs on an engine that accepts any number of sequences at once.
 
     Weights of gigabytes are used as they are in the file, without a prepacked copy for the kernels.
     """
     session_config = SessionConfig(prepacks_weights=not has_large_weights(directory))
-    config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
+    config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000, kv_capacity=kv_capacity)
     return OfflineEngine.open(directory, manifest, config, session_config)
 
 
@@ -27,6 +33,22 @@ def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> 
     """Return options for greedy search, up to the model's own limit by default."""
     limit = manifest.limits.max_output_tokens if max_output_tokens is None else max_output_tokens
     return DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=limit)
+
+
+def recorded_attention(engine: OfflineEngine, pairs: Sequence[Pair]) -> list[Attention]:
+    """Return the attention (T, S) that the decoder of an int8 bundle records while it reads translations.
+
+    They are given to it, and one token more is decoded, as some models record a token when they read it.
+    """
+    sequences = []
+    for source_ids, target_ids in pairs:
+        options = DecodingOptions(
+            beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=len(target_ids) + 1
+        )
+        (sequence,) = sequences_of([(source_ids, ())], options)
+        sequences.append(dataclasses.replace(sequence, output_prefix_ids=tuple(target_ids), wants_attention=True))
+    found = [best.attention for best, *_ in engine.generate(sequences)]
+    return [own[: len(pair[1])] for own, pair in zip(found, pairs, strict=True) if own is not None]
 
 
 def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:

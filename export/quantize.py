@@ -10,6 +10,7 @@ from torch import Tensor
 from export.alignment import Attention, Translated, identical_pieces, share_found
 from export.alignment_choice import AlignmentChoice, ByLayer, choose_alignment, cross_attention, mean_of
 from export.bundle_writer import checksums
+from export.engine_decode import open_engine, recorded_attention
 from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
 from export.quantization.agreement import FARTHER, LITTLE, Agreement, Decoded, agreement, decode
@@ -21,9 +22,6 @@ from export.verify import VerificationError, golden_pair
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs, ModelShape
-from service.engine.config import EngineConfig
-from service.engine.runtime.runners import open_runners
-from service.engine.runtime.session import SessionConfig
 from service.text.tokenizers import Tokenizer
 
 DECODER = "decoder.onnx"
@@ -120,9 +118,9 @@ def _check_alignment(
     Raises:
         VerificationError: it is another one.
     """
-    opened = open_runners(directory, manifest, EngineConfig(max_slots=1), SessionConfig())
-    assert opened.aligner is not None
-    given = opened.aligner.align([(each.source_ids, each.target_ids) for each in translated])
+    longest = max(len(each.target_ids) for each in translated)
+    with open_engine(directory, manifest, kv_capacity=longest + 1) as engine:
+        given = recorded_attention(engine, [(each.source_ids, each.target_ids) for each in translated])
     expected, rounded = (
         [mean_of(own, choice.heads) for own in each]
         for each in (by_layer, cross_attention(checkpoint.model.config, weights, translated, rounds=True))

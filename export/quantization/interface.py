@@ -26,7 +26,7 @@ def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: 
         "control": (INT32, (fused_io.CONTROL.itemsize // 4,)),
         "rows": (UINT8, ("N", fused_io.ROW.itemsize)),
         "output_ids": (INT64, ("N", "C")),
-        "history": (INT32, ("N", "C")),
+        "history": (INT32, ("H", "C")),
         "hypotheses": (UINT8, ("M", fused_io.HYPOTHESIS.itemsize)),
         "hypothesis_ids": (INT64, ("M", "C")),
         "self_cache": (UINT16, ("N", num_decoder_layers, "A", *block)),

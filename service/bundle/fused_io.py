@@ -17,13 +17,14 @@ Decode
     in   control           `CONTROL`, as (16,) int32
          rows              (N, 208)  uint8    `ROW`
          output_ids        (N, C)    int64
-         history           (N, C)    int32
+         history           (3 N, C)  int32    of the rows, then of `hypotheses`
          hypotheses        (2 N, 16) uint8    `HYPOTHESIS`
          hypothesis_ids    (2 N, C)  int64
          self_cache        (N, L, A, H, 2, 16 D) bfloat16
          cross_cache       (N, L, S, H, 2, 16 D) bfloat16
-         attention         (N, C, W) float32, or (0, 0, 0): for each token that a row reads, how much it attends to each
-                           of the source's up to W tokens, by the mean of the heads that the graph names
+         attention         (N, C, W) float32, or (0, 0, 0): of each slot, how much each of up to C tokens that were read
+                           attended to each of the source's S <= W tokens, by the mean of the heads that the graph
+                           names; as (C, S), at the beginning of the slot's memory
     out  num_steps         (1,)      int32
 
 bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` are changed in place.

@@ -85,6 +85,11 @@ class Manifest:
         return self.precision == "int8"
 
     @property
+    def records_attention(self) -> bool:
+        """Return whether the decoder records what an alignment needs; otherwise the `alignment` graph computes it."""
+        return self.is_fused and bool(self.graphs.alignment)
+
+    @property
     def longest_target_prefix(self) -> int:
         """Return the largest number of ids that precede a translation."""
         return max(len(each.target_prefix_ids) for each in self._with_prefixes)

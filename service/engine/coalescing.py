@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from service.engine.integrity import IntegrityError, expect
 from service.engine.sequence import Sequence
 
-Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object]
+Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object, bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +27,8 @@ class _Group:
 class Coalescing:
     """Identical sequences among those that wait and those that run.
 
-    Identical sequences have the same source, prefixes and options, seed included, so that one answer is right for all.
+    Identical sequences have the same source, prefixes and options, seed included, and want attention or do not, so that
+    one answer is right for all.
     The first to get slots is the leader; the others follow it without slots of their own. A leader that is given up is
     still decoded as long as it has followers. Any of them may request progress, whichever leads.
     """
@@ -189,4 +190,10 @@ class Coalescing:
 
 
 def _key(sequence: Sequence) -> Key:
-    return sequence.source_ids, sequence.target_prefix_ids, sequence.output_prefix_ids, sequence.options
+    return (
+        sequence.source_ids,
+        sequence.target_prefix_ids,
+        sequence.output_prefix_ids,
+        sequence.options,
+        sequence.wants_attention,
+    )

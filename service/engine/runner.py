@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from service.engine.search_state import SearchState
+from service.engine.sequence import Attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,11 @@ class Runner(Protocol):
 
         Rows that have ended have another `status` than `RUNNING`; they must leave before the next run.
         """
+        ...
+
+    def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
+        """Return how much each of T output tokens attended to each of the `num_sources` source tokens, (T, S); `None`
+        if the runner does not record it. `slots` (T,) are those of the rows that made the steps from the first on."""
         ...
 
     def interrupt(self) -> None:

@@ -44,7 +44,7 @@ class SearchState:
     lengths: memoryview  # (N,): the field `length`; single values of a view are read faster than those of an array
     output_ids: npt.NDArray[np.int64]  # (N, C)
     output_view: memoryview  # (N C,): the same memory
-    history: npt.NDArray[np.int32]  # (N, C)
+    history: npt.NDArray[np.int32]  # (3 N, C): of rows, then of `hypotheses`
     cache_ranks: npt.NDArray[np.int32]  # (N,): with a plain graph, the rank whose row has a row's caches
     hypotheses: Records  # (2 N,) of `HYPOTHESIS`
     hypothesis_ids: npt.NDArray[np.int64]  # (2 N, C)
@@ -64,7 +64,7 @@ class SearchState:
             rows["length"].data,
             output_ids,
             output_ids.data.cast("B").cast("q"),
-            np.zeros((max_slots, kv_capacity), np.int32),
+            np.zeros((3 * max_slots, kv_capacity), np.int32),
             np.zeros(max_slots, np.int32),
             np.zeros(2 * max_slots, fused_io.HYPOTHESIS),
             np.zeros((2 * max_slots, kv_capacity), np.int64),
@@ -100,9 +100,12 @@ class SearchState:
         if is_beam:
             self.history[target_row] = self.history[source_row]
             self.cache_ranks[target_row] = self.cache_ranks[source_row]
-            for start in (0, len(self.rows)):  # finished hypotheses, and those that were given up
-                self.hypotheses[start + target_row] = self.hypotheses[start + source_row]
-                self.hypothesis_ids[start + target_row] = self.hypothesis_ids[start + source_row]
+            max_slots = len(self.rows)
+            for start in (0, max_slots):  # finished hypotheses, and those that were given up
+                target, source = start + target_row, start + source_row
+                self.hypotheses[target] = self.hypotheses[source]
+                self.hypothesis_ids[target] = self.hypothesis_ids[source]
+                self.history[max_slots + target] = self.history[max_slots + source]
 
     def _pack(self, row: int, slot: int, sequence: Sequence, decoder_start_id: int) -> None:
         """Fill the first row of a sequence."""

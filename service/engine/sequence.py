@@ -4,10 +4,15 @@ import enum
 import threading
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy import typing as npt
+
 from service.domain.call import Call, Origin
 from service.domain.errors import ServiceError
 from service.domain.options import RATIO_ALLOWANCE, DecodingOptions
 from service.domain.translation import FinishReason, Priority
+
+Attention = npt.NDArray[np.float32]
 
 
 class SequenceStatus(enum.Enum):
@@ -28,7 +33,7 @@ class Sequence:
     scores, which cover only tokens chosen by the model. A sequence is at most one sample: if `options` request several,
     each is a sequence with its own seed. Times are on `time.monotonic()`'s clock. Turns are taken by the call's origin
     (`waiting`), no part of which callers may choose; its request id, which they may, is for messages only. The engine
-    does not use `joint_updates`.
+    does not use `joint_updates`. With `wants_attention`, hypotheses have theirs, if the runner records it.
     """
 
     source_ids: tuple[int, ...]
@@ -39,6 +44,7 @@ class Sequence:
     priority: Priority = Priority.NORMAL
     output_prefix_ids: tuple[int, ...] = ()
     wants_progress: bool = False
+    wants_attention: bool = False
     joint_updates: "JointUpdates | None" = None
     call: Call = field(default_factory=Call)
     status: SequenceStatus = SequenceStatus.WAITING
@@ -73,12 +79,14 @@ class DecodedHypothesis:
     """Token ids of one finished candidate, without start token, prefix and end-of-sentence token.
 
     `score` is its length-normalized log-probability (NaN if scores were not requested under greedy search), including
-    that of a repetition that was removed.
+    that of a repetition that was removed. `attention` (T, S), if it was wanted and is recorded, is how much each token
+    attended to each one of the source; rows sum to 1.
     """
 
     token_ids: tuple[int, ...]
     score: float
     finish_reason: FinishReason
+    attention: Attention | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

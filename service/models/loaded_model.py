@@ -52,7 +52,8 @@ class Leases:
 class LoadedModel:
     """One version of a model, in memory. Every user holds a lease.
 
-    The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph.
+    The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph of
+    its own, as the decoder records it, or nothing does.
     `fingerprint` is a digest of everything in the bundle that a translation depends on. `unknown` finds characters that
     the tokenizer does not cover. `kernels` is what it is computed with (`engine.runtime.runners`). `default_options`
     are those for a request that sets none; their `max_output_tokens` is also the model's limit.

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import time
+from collections.abc import Iterable
 from collections.abc import Sequence as Sequence_
 
 import numpy as np
@@ -16,7 +17,7 @@ from service.engine.config import EngineConfig
 from service.engine.generate import Hypotheses, OfflineEngine
 from service.engine.runner import Runner
 from service.engine.runtime.aligner import Aligner
-from service.engine.sequence import Sequence
+from service.engine.sequence import Attention, Sequence
 from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
 from service.text.tokenizers import Tokenizer
@@ -79,6 +80,9 @@ def self_test(
     ]
     for golden in differing:
         _LOG.info("self-test of %s: the output for %r differs from the exporter's", where, golden.text)
+    attention = [best.attention for best, *_ in outputs if best.attention is not None]
+    if not _are_probabilities(attention) or len(attention) < manifest.records_attention * len(outputs):
+        raise _bad_alignments(bundle)
     if len(differing) > len(manifest.golden) // _GOLDEN_PER_ALLOWED_DIFFERENCE:
         raise BundleError(
             f"{where} fails its self-test: {len(differing)} of {len(manifest.golden)} golden sentences come out "
@@ -102,11 +106,19 @@ def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -
         aligned = aligner.align(translated)
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
         raise BundleError(f"{bundle.directory} can't align: {one_line(error)}") from error
-    if not all(np.allclose(attention.sum(axis=1), 1.0, atol=1e-2) for attention in aligned):
-        raise BundleError(
-            f"{bundle.directory} fails its self-test: its alignments are not probabilities. "
-            "Export it again with 'make export'."
-        )
+    if not _are_probabilities(aligned):
+        raise _bad_alignments(bundle)
+
+
+def _are_probabilities(aligned: Iterable[Attention]) -> bool:
+    return all(np.allclose(attention.sum(axis=1), 1.0, atol=1e-2) for attention in aligned)
+
+
+def _bad_alignments(bundle: FoundBundle) -> BundleError:
+    return BundleError(
+        f"{bundle.directory} fails its self-test: its alignments are not probabilities. "
+        "Export it again with 'make export'."
+    )
 
 
 def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) -> Sequence:
@@ -116,6 +128,7 @@ def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) ->
         options=options,
         arrived_seconds=time.monotonic(),
         target_prefix_ids=pair.target_prefix_ids,
+        wants_attention=True,
     )
 
 

@@ -59,5 +59,6 @@ class TranslationCache:
         num_bytes = (
             _ENTRY_BYTES + sys.getsizeof(key.text) + _HYPOTHESIS_BYTES * len(decoded) + _TOKEN_BYTES * num_tokens
         )
+        num_bytes += sum(each.attention.nbytes for each in decoded if each.attention is not None)
         if num_bytes <= self.max_bytes:
             self._entries[key] = _Entry(decoded, num_bytes)

@@ -84,7 +84,7 @@ class TranslationCall:
 
     @property
     def aligns(self) -> bool:
-        """Return whether restoring may run a graph."""
+        """Return whether restoring may align words, or run a graph for it."""
         return any(self._aligned) or any(segment.spans for segment in self.segments)
 
     def plan(self) -> None:
@@ -135,12 +135,20 @@ class TranslationCall:
         segment = self.segments[number]
         if not segment.source_ids:
             return []
+        attends = self.wants_attention(number)
         if self._options_of_all is not None:
-            return [self._sequence(segment, self._options_of_all, wants_progress=wants_progress)]
+            options = self._options_of_all
+            return [self._sequence(segment, options, wants_progress=wants_progress, wants_attention=attends)]
         return [
-            self._sequence(segment, options, wants_progress=wants_progress and sample == 0)
+            self._sequence(segment, options, wants_progress=wants_progress and sample == 0, wants_attention=attends)
             for sample, options in enumerate(self._options_of_samples())
         ]
+
+    def wants_attention(self, number: int) -> bool:
+        """Return whether a segment's attention has to be recorded, as it may be needed to restore it."""
+        segment = self.segments[number]
+        may_need = self._aligned[number] or bool(segment.spans) or segment.has_numbers
+        return may_need and self.model.manifest.records_attention
 
     def restore(self, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
         """Return the candidates of some segments, by number, from their decoded hypotheses.
@@ -192,7 +200,9 @@ class TranslationCall:
         for sample in range(options.num_hypotheses):
             yield replace(options, num_hypotheses=1, seed=stream_seed(seed, sample))
 
-    def _sequence(self, segment: PlannedSegment, options: DecodingOptions, *, wants_progress: bool) -> Sequence:
+    def _sequence(
+        self, segment: PlannedSegment, options: DecodingOptions, *, wants_progress: bool, wants_attention: bool
+    ) -> Sequence:
         request = self.request
         return Sequence(
             source_ids=segment.source_ids,
@@ -203,6 +213,7 @@ class TranslationCall:
             priority=request.priority,
             output_prefix_ids=segment.output_prefix_ids,
             wants_progress=wants_progress,
+            wants_attention=wants_attention,
             call=self._call,
         )
 

@@ -163,9 +163,14 @@ class SegmentDecoder:
         if not self._cache.max_bytes or call.is_chance:
             return {}
         numbers = [number for number, segment in enumerate(call.segments) if segment.source_ids]
-        known = {number: found for number in numbers if (found := self._cache.get(call.key(number))) is not None}
+        known = {number: found for number in numbers if (found := self._cached(call, number)) is not None}
         self._metrics.model(call.model.name).looked_up(num_hits=len(known), num_misses=len(numbers) - len(known))
         return known
+
+    def _cached(self, call: TranslationCall, number: int) -> Decoded | None:
+        found = self._cache.get(call.key(number))
+        lacks_attention = found and found[0].attention is None and call.wants_attention(number)
+        return None if lacks_attention else found
 
     def _keep(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> None:
         if not self._cache.max_bytes or call.is_chance:

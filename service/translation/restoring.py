@@ -27,7 +27,7 @@ Alignment = tuple[AlignedSpan, ...]
 class Restorer:
     """Restores segments for one request and language pair, counting their size in `size`.
 
-    Without an `aligner`, ambiguous positions are guessed.
+    Where the decoder has not recorded its attention and there is no `aligner`, ambiguous positions are guessed.
     """
 
     tokenizer: Tokenizer
@@ -72,7 +72,7 @@ class Restorer:
         aligned: Sequence[bool],
     ) -> dict[tuple[int, int], Alignment]:
         """Return the alignments of input with output by segment and rank, where they are wanted or needed."""
-        if self.aligner is None or not (any(aligned) or any(segment.spans for segment in segments)):
+        if not (any(aligned) or any(segment.spans for segment in segments)):
             return {}
         wanted = [
             (number, rank)
@@ -80,21 +80,23 @@ class Restorer:
             for rank, text in enumerate(texts[number])
             if aligned[number] or _is_unclear(segment, text)
         ]
-        if not wanted:
-            return {}
-        prefix = self.pair.target_prefix_ids
-        pairs: list[Pair] = [
-            (segments[number].source_ids, (*prefix, *decoded[number][rank].token_ids)) for number, rank in wanted
-        ]
+        attention = {at: recorded for at in wanted if (recorded := decoded[at[0]][at[1]].attention) is not None}
+        if self.aligner is not None:
+            prefix = self.pair.target_prefix_ids
+            pairs: list[Pair] = [
+                (segments[number].source_ids, (*prefix, *decoded[number][rank].token_ids)) for number, rank in wanted
+            ]
+            computed = self.aligner.align(pairs)
+            attention = {at: each[len(prefix) :] for at, each in zip(wanted, computed, strict=True)}
         return {
             (number, rank): align_words(
-                attention[len(prefix) :],
+                own,
                 segments[number].fed,
                 self._source_spans(segments[number]),
                 texts[number][rank],
                 self.tokenizer.target_spans(decoded[number][rank].token_ids),
             )
-            for (number, rank), attention in paced(zip(wanted, self.aligner.align(pairs), strict=True), every=4)
+            for (number, rank), own in paced(attention.items(), every=4)
         }
 
     def _source_spans(self, segment: PlannedSegment) -> list[TokenSpan]:

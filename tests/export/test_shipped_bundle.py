@@ -9,14 +9,12 @@ import pytest
 
 from export.bundle_writer import checksums
 from export.convert import convert
-from export.engine_decode import decode_golden
+from export.engine_decode import decode_golden, greedy_options, open_engine, recorded_attention
 from export.graphs.weights_file import WEIGHTS
 from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
-from service.engine.config import EngineConfig
-from service.engine.runtime.runners import open_runners
-from service.engine.runtime.session import SessionConfig
+from service.engine.generate import sequences_of
 from tests.servers import REPOSITORY
 
 NAMES = sorted(path.name for path in (REPOSITORY / "checkpoints").iterdir())
@@ -76,12 +74,30 @@ def draw(rng: np.random.Generator, length: int) -> tuple[int, ...]:
 def test_alignments_do_not_depend_on_neighbours_or_padding(seed: int) -> None:
     """Bitwise, in the way the service runs them."""
     manifest, rng = Manifest.load(shipped("en-de")), np.random.default_rng(seed)
-    config = SessionConfig(intra_op_threads=2)
-    aligner = open_runners(shipped("en-de"), manifest, EngineConfig(max_slots=1), config).aligner
-    assert aligner is not None
     pairs = [(draw(rng, int(length)), draw(rng, int(rng.integers(2, 60)))) for length in rng.integers(2, 60, 40)]
-    for pair, attention in zip(pairs, aligner.align(pairs), strict=True):
-        assert np.array_equal(attention, aligner.align([pair])[0])
+    with open_engine(shipped("en-de"), manifest) as engine:
+        for pair, attention in zip(pairs, recorded_attention(engine, pairs), strict=True):
+            assert np.array_equal(attention, recorded_attention(engine, [pair])[0])
+
+
+def test_beams_are_aligned_as_if_their_translations_were_read_again() -> None:
+    manifest, rng = Manifest.load(shipped("en-de")), np.random.default_rng(3)
+    sources = [draw(rng, int(length)) for length in rng.integers(2, 60, 20)]
+    options = dataclasses.replace(greedy_options(manifest, 60), beam_size=4, num_hypotheses=4)
+    sequences = [
+        dataclasses.replace(each, wants_attention=True) for each in sequences_of([(s, ()) for s in sources], options)
+    ]
+    with open_engine(shipped("en-de"), manifest) as engine:
+        found = [
+            (sequence.source_ids, each)
+            for sequence, all_ in zip(sequences, engine.generate(sequences), strict=True)
+            for each in all_
+        ]
+        again = recorded_attention(engine, [(source, each.token_ids) for source, each in found])
+    assert len({each.finish_reason for _, each in found}) > 1
+    for (_, each), attention in zip(found, again, strict=True):
+        assert each.attention is not None
+        np.testing.assert_allclose(each.attention, attention, atol=1e-5)
 
 
 def test_alignments_find_names_numbers_and_symbols() -> None:

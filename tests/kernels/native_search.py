@@ -76,7 +76,7 @@ class State:
         self.control = np.zeros((), CONTROL)
         self.rows = np.zeros(num_slots, ROW)
         self.output_ids = np.zeros((num_slots, capacity), np.int64)
-        self.history = np.zeros((num_slots, capacity), np.int32)
+        self.history = np.zeros((3 * num_slots, capacity), np.int32)
         self.hypotheses = np.zeros(2 * num_slots, HYPOTHESIS)
         self.hypothesis_ids = np.zeros((2 * num_slots, capacity), np.int64)
         self.num_slots, self.capacity = num_slots, capacity

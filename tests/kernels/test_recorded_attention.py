@@ -48,8 +48,8 @@ def recorded(operators: Operators, sequences: list[Any], places: list[int], num_
     found = []
     for sequence, place in zip(sequences, places, strict=False):
         length, slot = operators.state.rows["length"][place], operators.state.rows["slot"][place]
-        own = operators.attention[slot]
-        found.append(own[:length, : len(sequence.source_ids)].copy())
+        own, num_sources = operators.attention[slot].reshape(-1), len(sequence.source_ids)
+        found.append(own[: length * num_sources].reshape(length, num_sources).copy())
         assert not np.isnan(found[-1]).any()
         assert np.isnan(own).sum() == own.size - found[-1].size, "nothing is written beyond the tokens"
     return found
@@ -105,6 +105,29 @@ def test_recording_changes_no_answer(
     """Beams included, whose attention may be recorded too."""
     silent = Operators.tiny(kernels_library, tmp_path, shape)
     assert decode(operators, mixed_sequences(shape, sources)) == decode(silent, mixed_sequences(shape, sources))
+
+
+def test_hypotheses_of_beams_know_the_slots_that_read_their_tokens(operators: Operators, sources: list[Ids]) -> None:
+    """The attention that their history leads to is that of a row of its own which reads the same tokens."""
+    beams = [new_sequence(source, beam_size=3, max_output_tokens=20, stops_early=False) for source in sources[:5]]
+    places = np.random.default_rng(5).permutation(operators.state.num_slots).tolist()
+    decode(operators, beams, places)
+    state, found, num_switches = operators.state, [], 0
+    memory = operators.attention.reshape(state.num_slots, -1)
+    for sequence, first in zip(beams, range(0, 15, 3), strict=True):
+        num_sources = len(sequence.source_ids)
+        for place in places[first : first + state.rows["num_finished"][places[first]]]:
+            length = state.hypotheses["length"][place]
+            slots = state.history[state.num_slots + place, :length]
+            num_switches += int(np.count_nonzero(np.diff(slots)))
+            own = np.stack([memory[slot, step * num_sources :][:num_sources] for step, slot in enumerate(slots)])
+            found.append((sequence, tuple(state.hypothesis_ids[place, :length].tolist()), own))
+    assert len(found) > 10
+    assert num_switches > 10
+    for sequence, output_ids, own in found:
+        read = new_sequence(sequence.source_ids, output_prefix_ids=output_ids[:-1], max_output_tokens=len(output_ids))
+        (alone,) = recorded(operators, [read], [0])
+        np.testing.assert_allclose(own, alone, atol=1e-6)
 
 
 @pytest.mark.parametrize(

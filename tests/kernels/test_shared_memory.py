@@ -73,16 +73,13 @@ def test_encode(kernels_library: Path, tmp_path: Path) -> None:
 
 
 def decode_with_aliases(library: Path, folder: Path) -> None:
-    """Decode a beam by a graph in which a row's history is the memory of the counts; run in a process of its own."""
+    """Decode a beam by a graph in which both caches are one memory; run in a process of its own."""
     graph = onnx.load(decode_graph(SHAPE).save(folder / "d.onnx", has_shapes=False))
-    shape = onnx.helper.make_tensor("two_by_eight", onnx.TensorProto.INT64, [2], [2, 8])
-    graph.graph.initializer.append(shape)
-    graph.graph.node.insert(0, onnx.helper.make_node("Reshape", ["control", shape.name], ["alias"]))
-    graph.graph.node[1].input[fused_io.DECODE_INPUTS.index("history")] = "alias"
+    graph.graph.node[0].input[fused_io.DECODE_INPUTS.index("cross_cache")] = "self_cache"
     onnx.save(graph, folder / "aliases.onnx")
     encoder = encode_graph(SHAPE).save(folder / "e.onnx", has_shapes=False)
     sizes = (SHAPE.num_decoder_layers, SHAPE.num_heads, SHAPE.head_size)
-    operators = Operators(library, encoder, folder / "aliases.onnx", sizes, num_slots=2, capacity=8)
+    operators = Operators(library, encoder, folder / "aliases.onnx", sizes, num_slots=2, capacity=8, source_tokens=8)
     operators.encode([(5, 6, 2)], [0])
     operators.join(new_sequence(beam_size=2, max_output_tokens=8), [0, 1], [0, 1], 0)
     try:
@@ -96,7 +93,7 @@ def test_a_graph_in_which_inputs_are_one_memory(kernels_library: Path, tmp_path:
         [sys.executable, "-m", "tests.kernels.test_shared_memory", str(kernels_library), str(tmp_path)],
         cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=patient(60),
     )  # fmt: skip
-    assert (done.returncode, "control and history share memory" in done.stdout) == (0, True), done
+    assert (done.returncode, "self_cache and cross_cache share memory" in done.stdout) == (0, True), done
 
 
 if __name__ == "__main__":

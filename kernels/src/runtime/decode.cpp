@@ -62,7 +62,7 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   state.num_slots = rows.shape[0];
   state.output_ids = outputs.as<int64_t>("output_ids", ort::kInt64, {state.num_slots, -1});
   state.capacity = outputs.shape[1];
-  state.history = history.as<int32_t>("history", ort::kInt32, {state.num_slots, state.capacity});
+  state.history = history.as<int32_t>("history", ort::kInt32, {3 * state.num_slots, state.capacity});
   state.hypotheses = reinterpret_cast<Hypothesis *>(
       hypotheses.as<uint8_t>("hypotheses", ort::kUint8, {2 * state.num_slots, sizeof(Hypothesis)}));
   hypotheses.require_alignment("hypotheses", alignof(Hypothesis));
@@ -261,8 +261,8 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
 
 // Keep the mean of the recorded heads' probabilities, which a row's attention to its source has left in `scratch`.
 void Decode::record(const Row &row, const float *scratch, const Caches &caches) const {
-  float *to = caches.attention +
-              (row.slot * caches.attention_positions + row.length) * caches.attention_sources;
+  float *to = caches.attention + row.slot * caches.attention_positions * caches.attention_sources +
+              int64_t{row.length} * row.source_length;
   std::fill(to, to + row.source_length, 0.0f);
   for (int64_t head : recorded_heads_) {
     const float *weights = scratch + shape_.weights_begin(head, row.source_length);

@@ -53,7 +53,9 @@ private:
     int64_t self_row, self_layer, cross_row, cross_layer; // numbers from one row or layer to the next
     int64_t cross_tokens;                                 // that a row has room for
     int64_t num_rows;
-    float *attention; // (rows, positions, sources), if the run `records` any
+    // Of each slot, how much each token that its rows read attends to each one of the source: (length, source_length),
+    // in memory for (attention_positions, attention_sources); if the run `records` any.
+    float *attention;
     int64_t attention_positions, attention_sources;
     bool records;
   };

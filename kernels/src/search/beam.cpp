@@ -91,10 +91,9 @@ private:
 
   // Keep a hypothesis that ends with the next token, or `num_forced` tokens later.
   void finish(const Continuation &ending, int32_t num_forced) {
-    int64_t *ids = output_ids(ending.parent);
-    ids[length_] = ending.token_id; // no token yet: what continues the beam overwrites it
+    output_ids(ending.parent)[length_] = ending.token_id; // no token yet: what continues the beam overwrites it
     const float score = normalized(leader_, ending.log_prob, length_ + 1 + num_forced);
-    keep_finished(state_, leader_, {score, length_ + 1, 0, 0}, ids);
+    keep_finished(state_, leader_, {score, length_ + 1, 0, 0}, index(ending.parent));
   }
 
   // Copy to each rank's row the output of the beam that it continues. All are saved first: rows are both read and
@@ -139,7 +138,7 @@ private:
     for (int32_t rank = 0; rank < width_; ++rank) {
       if (const int32_t excess = excess_tokens(row(rank))) {
         const float score = normalized(leader_, row(rank).log_prob, length_ + 1);
-        keep_given_up(state_, leader_, {score, length_ + 1, excess, 0}, output_ids(rank));
+        keep_given_up(state_, leader_, {score, length_ + 1, excess, 0}, index(rank));
         row(rank).log_prob = -std::numeric_limits<float>::infinity();
         has_given_up = true;
       }

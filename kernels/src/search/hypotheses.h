@@ -11,11 +11,12 @@ namespace dragoman {
 // does not count.
 float normalized(const Row &row, float log_prob, int32_t length);
 
-// Keep a hypothesis that ended if it is among the best of its beam, as many as the beam is wide.
-void keep_finished(const State &state, Row &leader, const Hypothesis &hypothesis, const int64_t *output_ids);
+// Keep a hypothesis that ended if it is among the best of its beam, as many as the beam is wide. Its tokens and their
+// history are those of the row `index`.
+void keep_finished(const State &state, Row &leader, const Hypothesis &hypothesis, int64_t index);
 
 // Keep one that repeats itself; it counts only if too few others end.
-void keep_given_up(const State &state, Row &leader, const Hypothesis &hypothesis, const int64_t *output_ids);
+void keep_given_up(const State &state, Row &leader, const Hypothesis &hypothesis, int64_t index);
 
 // Return whether as many hypotheses as the beam is wide are finished, and the best running one, of this log-probability
 // and length, does not beat the worst of them.

@@ -12,7 +12,9 @@ struct State {
   Control *control;
   Row *rows;                // (num_slots,)
   int64_t *output_ids;      // (num_slots, capacity)
-  int32_t *history;         // (num_slots, capacity): which slot holds each token's keys and values; beams only
+  // (3 num_slots, capacity): which slot holds the keys and values of each token that was read; beams only. After those
+  // of the rows come those of `hypotheses`.
+  int32_t *history;
   Hypothesis *hypotheses;   // (2 num_slots,)
   int64_t *hypothesis_ids;  // (2 num_slots, capacity)
   int64_t num_slots;

@@ -1,9 +1,8 @@
 """Alignment of finished translations with their sources: one teacher-forced run, only on request."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy import typing as npt
@@ -16,30 +15,16 @@ from service.engine.runner import RunTerminated
 from service.engine.runtime.session import Array, GraphSession, SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph
 from service.engine.runtime.weights import Weights
+from service.engine.sequence import Attention
 
 _MAX_TOKENS = 1024  # per run, padding included, on either side: bounds the memory for the encoder's output
 _WIDTH = 8  # sources are padded to multiples: at other widths the attention kernel sums in another order
 
 Pair = tuple[Sequence[int], Sequence[int]]  # source ids; target prefix and output ids, without start and end
-Attention = npt.NDArray[np.float32]
 
 
-class Aligner(Protocol):
-    """Tells where the tokens of whole translations came from. Thread-safe."""
-
-    def align(self, pairs: Sequence[Pair]) -> list[Attention]:
-        """Return a (T, S) float32 array per pair: how much each target token attended to each source token.
-
-        Rows sum to 1. Runs on the caller's thread, some pairs at a time, with a checkpoint before each run.
-
-        Raises:
-            Unavailable: the engine has stopped.
-        """
-        ...
-
-
-class PlainAligner:
-    """Runs a bundle's alignment graph. It keeps no state between calls.
+class Aligner:
+    """Runs a bundle's alignment graph. Thread-safe: it keeps no state between calls.
 
     A finished sequence's rows of the engine's caches are gone, so sources are encoded again. The encoder's sessions are
     the engine's own: alignments are not worth a second copy of its weights.
@@ -62,7 +47,7 @@ class PlainAligner:
         encoder: SharedGraph | None,
         session_config: SessionConfig,
         weights: Weights | None = None,
-    ) -> "PlainAligner | None":
+    ) -> "Aligner | None":
         """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none, and
         then needs no encoder. For `weights` see `GraphSession`.
 
@@ -84,8 +69,24 @@ class PlainAligner:
         return cls(encoder, session, manifest)
 
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
-        """See `Aligner.align`."""
-        return align_in_batches(pairs, lambda batch: list(self._run(batch)))
+        """Return a (T, S) float32 array per pair: how much each target token attended to each source token.
+
+        Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens,
+        with a checkpoint before each run.
+
+        Raises:
+            Unavailable: the engine has stopped.
+        """
+        aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
+        for batch in paced(_batches(pairs), every=1):
+            try:
+                attention = self._run([pairs[index] for index in batch])
+            except RunTerminated as error:
+                raise Unavailable("the engine has stopped", advice="try another server") from error
+            for row, index in zip(attention, batch, strict=True):
+                num_targets, num_sources = aligned[index].shape
+                aligned[index] = row[:num_targets, :num_sources].copy()
+        return aligned
 
     def _run(self, pairs: Sequence[Pair]) -> Attention:
         """Return the attention (B, T, S) of pairs that have a target."""
@@ -103,23 +104,6 @@ class PlainAligner:
         inputs: dict[str, Array] = {graph_io.TARGET_IDS: target_ids, graph_io.SOURCE_LENGTHS: lengths, **cross}
         self._alignment.run(self._alignment.bind(inputs, {graph_io.ATTENTION: attention}))
         return attention
-
-
-def align_in_batches(pairs: Sequence[Pair], run: Callable[[Sequence[Pair]], Sequence[Attention]]) -> list[Attention]:
-    """Return what `run` returns for some pairs at a time, (T, S) or larger each, for all pairs (`Aligner.align`).
-
-    Pairs of similar lengths are together, in runs of about 1,024 tokens.
-    """
-    aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
-    for batch in paced(_batches(pairs), every=1):
-        try:
-            attention = run([pairs[index] for index in batch])
-        except RunTerminated as error:
-            raise Unavailable("the engine has stopped", advice="try another server") from error
-        for row, index in zip(attention, batch, strict=True):
-            num_targets, num_sources = aligned[index].shape
-            aligned[index] = row[:num_targets, :num_sources].copy()
-    return aligned
 
 
 def _batches(pairs: Sequence[Pair]) -> Iterator[list[int]]:

@@ -23,6 +23,7 @@ from service.engine.runtime.control import Control
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
 from service.engine.runtime.weights import Weights
 from service.engine.search_state import SearchState
+from service.engine.sequence import Attention
 
 _FIRST_TOKENS = 1024  # of the sources of one encoder run; more are bound when they come
 _CACHED = np.uint16  # bfloat16
@@ -71,6 +72,8 @@ class FusedGraphs:
     num_heads: int
     head_size: int
     spec: RunnerSpec
+    records_attention: bool
+    attention_reads: bool  # whether a token's attention is that of the step that reads it, not of the one before
 
     @classmethod
     def load(
@@ -104,8 +107,11 @@ class FusedGraphs:
             renormalizes=manifest.renormalizes,
             pads_sources=False,
         )
-        made = cls(encoder, decoder, model.num_decoder_layers, model.num_heads, model.head_size, spec)
+        heads = model.num_decoder_layers, model.num_heads, model.head_size
+        made = cls(encoder, decoder, *heads, spec, manifest.records_attention, graphs.alignment_reads)
         bytes_per_slot = made.shape(kv_capacity).bytes_per_slot
+        if made.records_attention:
+            bytes_per_slot += kv_capacity * limits.max_source_tokens * np.dtype(np.float32).itemsize
         return dataclasses.replace(made, spec=dataclasses.replace(spec, bytes_per_slot=bytes_per_slot))
 
     def shape(self, kv_capacity: int) -> FusedShape:
@@ -134,10 +140,9 @@ class FusedRunner:
         *,
         threads: tuple[int, int] = (1, 1),
         at_work: set["FusedRunner"] | None = None,
-        records: bool = False,
     ) -> None:
         """Use the first number of `threads` while alone, the second beside others; share `at_work`, the runners that
-        have rows, with these. A runner that `records` keeps how much each token attends to each one of its source."""
+        have rows, with these."""
         self.spec = spec
         self._threads = threads
         self._at_work = set() if at_work is None else at_work
@@ -145,7 +150,8 @@ class FusedRunner:
         self._encoder = graphs.encoder
         self._decoder = graphs.decoder
         self._shape = graphs.shape(spec.kv_capacity)
-        self._records = records
+        self._records = graphs.records_attention
+        self._reads = graphs.attention_reads
         self._control = Control(spec)
         self._encodings: dict[int, _Encoding] = {}  # by the number of sources
         self._reserve(_FIRST_TOKENS)
@@ -216,6 +222,18 @@ class FusedRunner:
         self._check_terminated()
         return self._control.read()
 
+    def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
+        """See `Runner.attention`. The last token of a hypothesis that was cut is never read, so the step that predicts
+        it stands for the one that reads it."""
+        if not self._records:
+            return None
+        _, *size = self._attention.shape
+        places = np.arange(len(slots))
+        if self._reads:
+            places = np.minimum(places + 1, len(slots) - 1)
+        starts = np.array(slots)[places] * math.prod(size) + places * num_sources
+        return self._attention.reshape(-1).take(starts[:, np.newaxis] + np.arange(num_sources))
+
     def interrupt(self) -> None:
         """See `Runner.interrupt`."""
         self._control.interrupt()
@@ -270,9 +288,9 @@ class FusedRunner:
         self._self_cache = self._cross_cache = np.empty(0, _CACHED)  # first: old and new need not fit together
         self._self_cache = _sparse_zeros(shape.cache(num_slots, shape.self_blocks), _CACHED)
         self._cross_cache = _sparse_zeros(shape.cache(num_slots, shape.cross_blocks), _CACHED)
-        self.attention = np.zeros((0, 0, 0), np.float32)  # (N, C, W), by slots
+        self._attention = np.zeros((0, 0, 0), np.float32)  # (N, C, W), by slots
         if self._records:
-            self.attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens), np.float32)
+            self._attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens), np.float32)
 
     def _reserve(self, num_tokens: int) -> None:
         """Make room for the tokens of sources, which stays bound, as binding takes longer than copying."""
@@ -302,7 +320,7 @@ class FusedRunner:
             state.hypothesis_ids,
             self._self_cache,
             self._cross_cache,
-            self.attention,
+            self._attention,
         )
         buffers = {name: Buffer.of(array) for name, array in zip(fused_io.DECODE_INPUTS, inputs, strict=True)}
         return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})

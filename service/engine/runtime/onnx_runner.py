@@ -19,6 +19,7 @@ from service.engine.runtime.step_inputs import StepInputs
 from service.engine.runtime.step_search import Need, Step, StepSearch
 from service.engine.runtime.weights import Weights
 from service.engine.search_state import SearchState
+from service.engine.sequence import Attention
 
 _MAX_BINDINGS = 512
 _FIRST_SLOTS = 16  # until the best number is measured: enough to test a bundle
@@ -234,6 +235,10 @@ class OnnxRunner:
     def clear(self, rows: Sequence[int]) -> None:
         """See `Runner.clear`."""
         self._cache.clear(rows)
+
+    def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
+        """See `Runner.attention`. `Aligner` computes it."""
+        return None
 
     def idle(self) -> None:
         """See `Runner.idle`."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.cpus import available_cpus
-from service.engine.runtime.aligner import Aligner, PlainAligner
-from service.engine.runtime.fused_aligner import FusedAligner
+from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.fused_runner import FusedGraphs, FusedRunner
 from service.engine.runtime.kernels import find_kernels
 from service.engine.runtime.onnx_runner import OnnxRunner
@@ -30,7 +29,8 @@ BundleRunner = OnnxRunner | FusedRunner
 class Runners:
     """A runner for each of a model's workers, what they run on, and what aligns.
 
-    `kernels` is "plain", or "fused" and the instruction set. `aligner` is `None` if the bundle has no alignment graph.
+    `kernels` is "plain", or "fused" and the instruction set. `aligner` is `None` if the bundle has no alignment graph
+    of its own: fused graphs record attention while they decode.
     """
 
     runners: Sequence[BundleRunner]
@@ -49,14 +49,14 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
         # On a GPU, ONNX Runtime copies weights there while it opens a graph.
         weights = Weights(directory, apart=True) if session_config.device == "cpu" else None
         plain = OnnxRunner.load_for_workers(directory, manifest, config, session_config, weights)
-        return Runners(plain, PLAIN, PlainAligner.load(directory, manifest, plain[0].encoder, session_config, weights))
+        return Runners(plain, PLAIN, Aligner.load(directory, manifest, plain[0].encoder, session_config, weights))
     kernels = find_kernels()
     graphs = FusedGraphs.load(directory, manifest, config, kernels.path, session_config)
     workers = _num_workers(directory, manifest, config, session_config)
     fused = FusedRunner.for_workers(graphs, config, session_config, workers)
     used = f"fused {kernels.instruction_set}"
     _LOG.info("%s runs on %s kernels", directory, used)
-    return Runners(fused, used, FusedAligner(graphs, manifest) if manifest.graphs.alignment else None)
+    return Runners(fused, used, None)
 
 
 def _num_workers(directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig) -> int:

@@ -1,5 +1,6 @@
 """How a worker advances its sequences: the search in C++ chooses tokens, and those that have ended are read here."""
 
+import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -57,7 +58,11 @@ class Search:
                 outcome.finished.append((sequence, self._best(sequence)))
             else:
                 excess = int(self._excesses[row]) if status == fused_io.REPEATING else 0
-                outcome.finished.append((sequence, (decoded_row(batch, sequence, excess, self._eos_id),)))
+                hypothesis = decoded_row(batch, sequence, excess, self._eos_id)
+                if sequence.wants_attention:
+                    slots = [batch.state.slots.item(row)] * batch.state.lengths[row]
+                    hypothesis = self._with_attention(hypothesis, sequence, slots)
+                outcome.finished.append((sequence, (hypothesis,)))
         return outcome
 
     def interrupt(self) -> None:
@@ -110,6 +115,18 @@ class Search:
     def _best(self, sequence: Sequence) -> tuple[DecodedHypothesis, ...]:
         hypotheses = []
         for place in self._ended(sequence)[: sequence.options.num_hypotheses]:
-            score, _, excess, output_ids = self._hypothesis(place)
-            hypotheses.append(decoded(sequence, score, output_ids, excess, self._eos_id))
+            score, length, excess, output_ids = self._hypothesis(place)
+            hypothesis = decoded(sequence, score, output_ids, excess, self._eos_id)
+            if sequence.wants_attention:
+                slots = self._batch.state.history[self._batch.max_slots + place, :length].tolist()
+                hypothesis = self._with_attention(hypothesis, sequence, slots)
+            hypotheses.append(hypothesis)
         return tuple(hypotheses)
+
+    def _with_attention(self, hypothesis: DecodedHypothesis, sequence: Sequence, slots: list[int]) -> DecodedHypothesis:
+        """Add the attention of a hypothesis, whose steps were made by rows with these slots."""
+        attention = self._runner.attention(slots, len(sequence.source_ids))
+        if attention is None:
+            return hypothesis
+        first = len(sequence.target_prefix_ids)
+        return dataclasses.replace(hypothesis, attention=attention[first : first + len(hypothesis.token_ids)])

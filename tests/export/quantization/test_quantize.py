@@ -11,6 +11,7 @@ from torch import Tensor
 
 from export.cli import main
 from export.convert import convert, write_bundle
+from export.engine_decode import open_engine, recorded_attention
 from export.graphs.weights_file import WEIGHTS
 from export.importers.imported import ImportedCheckpoint
 from export.importers.native import import_native
@@ -18,9 +19,6 @@ from export.quantization import fused_graphs
 from export.verify import VerificationError
 from service.bundle.checksums import check_intact
 from service.bundle.manifest import Manifest
-from service.engine.config import EngineConfig
-from service.engine.runtime.runners import open_runners
-from service.engine.runtime.session import SessionConfig
 from tests.export.stored_weights import check_stored_once
 from tests.servers import REPOSITORY
 
@@ -132,14 +130,12 @@ def test_weights_of_16_bits_need_no_copy_in_32(checkpoint: Path, tmp_path: Path)
 
 def test_alignments_come_from_the_decoder(quantized: tuple[Path, Manifest]) -> None:
     directory, manifest = quantized
-    aligner = open_runners(directory, manifest, EngineConfig(max_slots=1), SessionConfig(intra_op_threads=1)).aligner
-    assert aligner is not None
     pairs = [(golden.source_ids, manifest.without_end(golden.output_ids)) for golden in manifest.golden]
-    together = aligner.align(pairs)
-    for pair, attention in zip(pairs, together, strict=True):
-        assert attention.shape == (len(pair[1]), len(pair[0]))
-        np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
-        np.testing.assert_array_equal(attention, aligner.align([pair])[0])
+    with open_engine(directory, manifest) as engine:
+        for pair, attention in zip(pairs, recorded_attention(engine, pairs), strict=True):
+            assert attention.shape == (len(pair[1]), len(pair[0]))
+            np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
+            np.testing.assert_array_equal(attention, recorded_attention(engine, [pair])[0])
 
 
 @pytest.mark.parametrize("name", ["", "two\nlines", "x" * 256])

@@ -12,6 +12,7 @@ from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminate
 from service.engine.runtime.step_inputs import StepInputs
 from service.engine.runtime.step_search import Need, Step, StepSearch
 from service.engine.search_state import SearchState
+from service.engine.sequence import Attention
 
 EOS_ID = 1
 START_ID = 0
@@ -186,6 +187,9 @@ class FakeRunner:
         for row in rows:
             self._sources[row] = None
         self._unclean -= set(rows)
+
+    def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
+        return None
 
     def idle(self) -> None:
         self.is_at_work = False

@@ -7,6 +7,7 @@ import numpy as np
 from service.bundle import fused_io
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, SearchRun
 from service.engine.search_state import SearchState
+from service.engine.sequence import Attention
 from tests.clock import Clock
 
 EOS_ID = 1
@@ -85,6 +86,9 @@ class TimedRunner:
 
     def clear(self, rows: Sequence[int]) -> None:
         """Nothing is kept."""
+
+    def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
+        return None
 
     def idle(self) -> None:
         """There are no threads."""

@@ -14,7 +14,7 @@ from service.bundle import graph_io
 from service.bundle.errors import BundleError
 from service.bundle.manifest_parts import Graphs
 from service.domain.errors import Unavailable
-from service.engine.runtime.aligner import PlainAligner
+from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.session import SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph
 from tests.patience import patient
@@ -41,8 +41,8 @@ def encoder(bundle: Path) -> SharedGraph:
 
 
 @pytest.fixture(scope="module")
-def aligner(bundle: Path, encoder: SharedGraph) -> PlainAligner:
-    aligner = PlainAligner.load(bundle, ALIGNING, encoder, ONE_THREAD)
+def aligner(bundle: Path, encoder: SharedGraph) -> Aligner:
+    aligner = Aligner.load(bundle, ALIGNING, encoder, ONE_THREAD)
     assert aligner is not None
     return aligner
 
@@ -86,7 +86,7 @@ def cross_attention_of_steps(bundle: Path, source: list[int], target: list[int])
     return np.stack(rows)
 
 
-def test_attention_is_that_of_decoding_step_by_step(bundle: Path, aligner: PlainAligner) -> None:
+def test_attention_is_that_of_decoding_step_by_step(bundle: Path, aligner: Aligner) -> None:
     for source, target in pairs(5):
         (attention,) = aligner.align([(source, target)])
         assert attention.dtype == np.float32
@@ -97,7 +97,7 @@ def test_attention_is_that_of_decoding_step_by_step(bundle: Path, aligner: Plain
             assert np.abs(attention[1:] - expected[:-1]).max() > 1e-2
 
 
-def test_batches_give_what_one_by_one_gives(aligner: PlainAligner) -> None:
+def test_batches_give_what_one_by_one_gives(aligner: Aligner) -> None:
     """Also with more tokens than fit into one run, in the callers' order."""
     many = pairs(200, seed=1)
     assert sum(max(len(source), len(target)) for source, target in many) > 2 * 1024
@@ -107,21 +107,21 @@ def test_batches_give_what_one_by_one_gives(aligner: PlainAligner) -> None:
         np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_empty_translations_and_empty_calls(aligner: PlainAligner) -> None:
+def test_empty_translations_and_empty_calls(aligner: Aligner) -> None:
     assert aligner.align([]) == []
     empty, other = aligner.align([([5, 6], []), ([5, 6], [7])])
     assert empty.shape == (0, 2)
     assert other.shape == (1, 2)
 
 
-def test_the_longest_pair_fits(aligner: PlainAligner) -> None:
+def test_the_longest_pair_fits(aligner: Aligner) -> None:
     limits = ALIGNING.limits
     source, target = [5] * limits.max_source_tokens, [6] * (limits.max_output_tokens + 2)
     (attention,) = aligner.align([(source, target)])
     assert np.isfinite(attention).all()
 
 
-def test_threads_do_not_disturb_each_other(aligner: PlainAligner) -> None:
+def test_threads_do_not_disturb_each_other(aligner: Aligner) -> None:
     many = pairs(64, seed=2)
     expected = aligner.align(many)
     start = threading.Barrier(4)
@@ -139,7 +139,7 @@ def test_threads_do_not_disturb_each_other(aligner: PlainAligner) -> None:
 def test_an_engine_that_has_stopped_is_said_to_be_unavailable(bundle: Path) -> None:
     names = graph_io.cross_names(MODEL.num_layers)
     encoder = SharedGraph(bundle / "encoder.onnx", ONE_THREAD, graph_io.encoder_inputs(), names, workers=1)
-    aligner = PlainAligner.load(bundle, ALIGNING, encoder, ONE_THREAD)
+    aligner = Aligner.load(bundle, ALIGNING, encoder, ONE_THREAD)
     assert aligner is not None
     encoder.terminate()
     with pytest.raises(Unavailable, match="has stopped"):
@@ -147,16 +147,16 @@ def test_an_engine_that_has_stopped_is_said_to_be_unavailable(bundle: Path) -> N
 
 
 def test_a_bundle_without_the_graph_has_no_aligner(bundle: Path, encoder: SharedGraph) -> None:
-    assert PlainAligner.load(bundle, manifest(), encoder, ONE_THREAD) is None
+    assert Aligner.load(bundle, manifest(), encoder, ONE_THREAD) is None
 
 
 def test_a_graph_of_another_layer_is_refused(bundle: Path, encoder: SharedGraph) -> None:
     other = dataclasses.replace(ALIGNING, graphs=Graphs(alignment="alignment.onnx", alignment_layer=1))
     with pytest.raises(BundleError, match="other inputs"):
-        PlainAligner.load(bundle, other, encoder, ONE_THREAD)
+        Aligner.load(bundle, other, encoder, ONE_THREAD)
 
 
-def test_padding_is_not_attended_to(aligner: PlainAligner) -> None:
+def test_padding_is_not_attended_to(aligner: Aligner) -> None:
     """A short source gives the same beside a long one as alone, and the pad id is nothing special."""
     short, long = ([PAD_ID, 9], [11, 12]), (list(range(3, 38)), [11] * 20)
     alone, beside = aligner.align([short])[0], aligner.align([short, long])[0]

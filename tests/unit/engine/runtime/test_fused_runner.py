@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.bundle import fused_io
@@ -45,15 +46,16 @@ class NotingSession:
         self.is_terminated = False
 
 
-def graphs(encoder: NotingSession, decoder: NotingSession, **sizes: int) -> FusedGraphs:
-    given = {"num_layers": 2, "num_heads": 3, "head_size": 16, **sizes}
+def graphs(encoder: NotingSession, decoder: NotingSession, **changes: int) -> FusedGraphs:
+    given = {"num_layers": 2, "num_heads": 3, "head_size": 16, "records_attention": False, "attention_reads": False}
+    given |= changes
     return FusedGraphs(encoder, decoder, **given, spec=SPEC)  # type: ignore[arg-type]
 
 
 class Setup:
-    def __init__(self) -> None:
+    def __init__(self, **changes: int) -> None:
         self.encoder, self.decoder = NotingSession(), NotingSession()
-        self.runner = FusedRunner(graphs(self.encoder, self.decoder), SPEC)
+        self.runner = FusedRunner(graphs(self.encoder, self.decoder, **changes), SPEC)
         self.runner.reset()
         self.batch = Batch(SPEC.max_slots, SPEC.kv_capacity)
         self.runner.attach(self.batch.state)
@@ -123,12 +125,27 @@ def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     assert here.batch.lengths[0] == 5
     shapes = {name: here.decoder.bound[name].shape for name in fused_io.DECODE_INPUTS}
     assert shapes == {
-        "control": (16,), "rows": (4, 208), "output_ids": (4, 32), "history": (4, 32), "hypotheses": (8, 16),
+        "control": (16,), "rows": (4, 208), "output_ids": (4, 32), "history": (12, 32), "hypotheses": (8, 16),
         "hypothesis_ids": (8, 32), "self_cache": (4, 2, 2, 3, 2, 256), "cross_cache": (4, 2, 4, 3, 2, 256),
         "attention": (0, 0, 0),
     }  # fmt: skip
     for name in ("self_cache", "cross_cache"):
         assert here.decoder.bound[name].ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize(("reads", "places"), [(False, [0, 1, 2]), (True, [1, 2, 2])])
+def test_attention_is_that_of_the_steps_that_predict_or_read_the_tokens(reads: bool, places: list[int]) -> None:
+    here = Setup(records_attention=True, attention_reads=reads)
+    here.runner.search(1, RunLimits(1))
+    memory = here.decoder.bound["attention"]
+    assert memory.shape == (4, SPEC.kv_capacity, SPEC.max_source_tokens)
+    for slot in (1, 3):
+        memory[slot].reshape(-1)[: 3 * 2] = 10 * slot + np.arange(6)  # three steps, two tokens of the source
+    slots, steps = [3, 1, 3], np.array([[30, 31], [12, 13], [34, 35]])
+    found = here.runner.attention(slots, 2)
+    assert found is not None
+    assert found.tolist() == steps[places].tolist()
+    assert Setup().runner.attention(slots, 2) is None
 
 
 def test_rows_of_a_sequence_that_failed_are_zeroed_where_their_slots_are() -> None:
