@@ -24,7 +24,7 @@ Decode
          cross_cache       (N, L, S, H, 2, 16 D) bfloat16
          attention         (N, C, W) float32, or (0, 0, 0): of each slot, how much each of up to C tokens that were read
                            attended to each of the source's S <= W tokens, by the mean of the heads that the graph
-                           names; as (C, S), at the beginning of the slot's memory
+                           names; as (C, S), at the beginning of the slot's memory; of rows that want it
     out  num_steps         (1,)      int32
 
 bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` are changed in place.
@@ -61,7 +61,7 @@ STEP: Final = _dtype(search_layout.STEP)
 
 NO_INTERRUPT, INTERRUPT_NOW, INTERRUPT_FOR_NEWCOMERS = (each.value for each in search_layout.Interrupt)
 RUNNING, STOPPED, AT_LIMIT, REPEATING, BROKEN = (each.value for each in search_layout.Status)
-WANTS_SCORE, FORCES_END, STOPS_EARLY = (each.value for each in search_layout.Flags)
+WANTS_SCORE, FORCES_END, STOPS_EARLY, WANTS_ATTENTION = (each.value for each in search_layout.Flags)
 
 ENCODE_INPUTS = ("token_ids", "ends", "slots", "cross_cache", "num_threads")
 ENCODE_OUTPUTS = ("is_finite", "most_repeats")

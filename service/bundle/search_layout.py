@@ -52,6 +52,7 @@ class Flags(enum.IntEnum):
     WANTS_SCORE = 1  # sum up `log_prob` in greedy search and sampling; beams always do
     FORCES_END = 2
     STOPS_EARLY = 4
+    WANTS_ATTENTION = 8  # record what is attended to, if the graph names heads for it
 
 
 class Interrupt(enum.IntEnum):

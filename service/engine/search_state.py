@@ -139,7 +139,8 @@ class SearchState:
             options.repetition_penalty,
             options.return_scores * fused_io.WANTS_SCORE
             | options.forces_end * fused_io.FORCES_END
-            | options.stops_early * fused_io.STOPS_EARLY,
+            | options.stops_early * fused_io.STOPS_EARLY
+            | sequence.wants_attention * fused_io.WANTS_ATTENTION,
             fused_io.RUNNING,
             0,  # excess
             0,  # num_finished

@@ -16,10 +16,10 @@ def mixed_sequences(shape: Shape, sources: Several[Ids], limit: int = 30) -> lis
     """Return sequences whose options take every way through the choice of tokens."""
     known = shape.num_tokens - 1
     kinds: tuple[dict[str, object], ...] = (
-        {},
+        {"wants_attention": True},
         {"return_scores": True},
         {"temperature": 1.0, "seed": 7, "return_scores": True},
-        {"beam_size": 4, "num_hypotheses": 4, "stops_early": False},
+        {"beam_size": 4, "num_hypotheses": 4, "stops_early": False, "wants_attention": True},
         {"beam_size": 2, "max_repeats": 1, "output_prefix_ids": (known,)},
         {"temperature": 0.7, "top_k": 3, "top_p": 0.9, "seed": 8, "repetition_penalty": 1.3},
         {"target_prefix_ids": (known, 0), "no_repeat_ngram_size": 2},

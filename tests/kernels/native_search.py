@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.fused_io import CONTROL, FORCES_END, HYPOTHESIS, ROW, STOPS_EARLY, UNGUARDED, WANTS_SCORE
+from service.bundle.fused_io import (
+    CONTROL,
+    FORCES_END,
+    HYPOTHESIS,
+    ROW,
+    STOPS_EARLY,
+    UNGUARDED,
+    WANTS_ATTENTION,
+    WANTS_SCORE,
+)
 from service.engine.runner import RunnerSpec
 from service.engine.sequence import Sequence
 from tests.unit.engine.reference_search import most_repeats
@@ -110,6 +119,7 @@ class State:
             (options.return_scores, WANTS_SCORE),
             (options.forces_end, FORCES_END),
             (options.stops_early, STOPS_EARLY),
+            (sequence.wants_attention, WANTS_ATTENTION),
         )
         values["flags"] = sum(flag for is_set, flag in flags if is_set)
         self.rows[list(rows)] = values

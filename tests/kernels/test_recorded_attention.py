@@ -1,6 +1,7 @@
 """`Decode` records how much each token that it reads attends to the source, and changes nothing by that."""
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.kernels.mixed_batch import decode, mixed_sequences
 from tests.kernels.operators import Floats, Ids, Operators
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 from tests.unit.engine.recorder import new_sequence
+
+wanting = partial(new_sequence, wants_attention=True)
 
 RECORDING = [name for name, shape in SHAPES.items() if shape.recorded_heads]
 LENGTHS = (17, 1, 9, 16, 33, 15, 3, 22, 48)
@@ -60,7 +63,7 @@ def test_it_is_the_mean_of_the_heads(operators: Operators, folder: Path, shape: 
     encoder, decoder = FusedEncoder(folder / "encoder.onnx"), FusedDecoder(folder / "decoder.onnx")
     forced = random_sources(shape.num_tokens, [12])[0]
     sequences = [
-        new_sequence(source, max_output_tokens=20, target_prefix_ids=forced if number % 2 else ())
+        wanting(source, max_output_tokens=20, target_prefix_ids=forced if number % 2 else ())
         for number, source in enumerate(sources)
     ]
     places = list(range(len(sequences)))[::-1]
@@ -79,7 +82,7 @@ def test_it_is_the_mean_of_the_heads(operators: Operators, folder: Path, shape: 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 4])
 def test_a_sequence_among_others_gets_the_same_bits(operators: Operators, sources: list[Ids], num_threads: int) -> None:
-    sequences = [new_sequence(source, max_output_tokens=20) for source in sources]
+    sequences = [wanting(source, max_output_tokens=20) for source in sources]
     alone = [recorded(operators, [sequence], [0])[0] for sequence in sequences]
     places = np.random.default_rng(num_threads).permutation(operators.state.num_slots).tolist()
     for own, other in zip(recorded(operators, sequences, places, num_threads), alone, strict=True):
@@ -90,7 +93,7 @@ def test_instruction_sets_change_no_bit(
     kernels_library: Path, computes: list[Compute], tmp_path: Path, shape: Shape, operators: Operators,
     sources: list[Ids], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    sequences, places = [new_sequence(source, max_output_tokens=20) for source in sources], list(range(len(sources)))
+    sequences, places = [wanting(source, max_output_tokens=20) for source in sources], list(range(len(sources)))
     expected = recorded(operators, sequences, places)
     for compute in computes:
         monkeypatch.setenv("DRAGOMAN_KERNELS", compute.name)
@@ -107,9 +110,15 @@ def test_recording_changes_no_answer(
     assert decode(operators, mixed_sequences(shape, sources)) == decode(silent, mixed_sequences(shape, sources))
 
 
+def test_rows_that_do_not_want_it_leave_no_trace(operators: Operators, sources: list[Ids]) -> None:
+    operators.attention[...] = np.nan
+    decode(operators, [new_sequence(sources[0]), wanting(sources[0]), new_sequence(sources[0], beam_size=2)])
+    assert [index for index, own in enumerate(operators.attention) if not np.isnan(own).all()] == [1]
+
+
 def test_hypotheses_of_beams_know_the_slots_that_read_their_tokens(operators: Operators, sources: list[Ids]) -> None:
     """The attention that their history leads to is that of a row of its own which reads the same tokens."""
-    beams = [new_sequence(source, beam_size=3, max_output_tokens=20, stops_early=False) for source in sources[:5]]
+    beams = [wanting(source, beam_size=3, max_output_tokens=20, stops_early=False) for source in sources[:5]]
     places = np.random.default_rng(5).permutation(operators.state.num_slots).tolist()
     decode(operators, beams, places)
     state, found, num_switches = operators.state, [], 0
@@ -125,7 +134,7 @@ def test_hypotheses_of_beams_know_the_slots_that_read_their_tokens(operators: Op
     assert len(found) > 10
     assert num_switches > 10
     for sequence, output_ids, own in found:
-        read = new_sequence(sequence.source_ids, output_prefix_ids=output_ids[:-1], max_output_tokens=len(output_ids))
+        read = wanting(sequence.source_ids, output_prefix_ids=output_ids[:-1], max_output_tokens=len(output_ids))
         (alone,) = recorded(operators, [read], [0])
         np.testing.assert_allclose(own, alone, atol=1e-6)
 
@@ -183,5 +192,5 @@ def small(library: Path, folder: Path, shape: Shape, change: dict[str, Any]) -> 
         own = shifted
     operators.attention = own
     operators.encode([(5, 6, 2)], [0])
-    operators.join(new_sequence((5, 6, 2), max_output_tokens=12), [0], [0], 0)
+    operators.join(wanting((5, 6, 2), max_output_tokens=12), [0], [0], 0)
     return operators

@@ -234,7 +234,7 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     if (is_cross) {
       const Bfloat16 *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
       compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, query, scratch);
-      if (caches.records && index == recorded_layer_)
+      if (index == recorded_layer_ && caches.records && row.flags & kWantsAttention)
         record(row, scratch, caches);
       return;
     }

@@ -25,6 +25,7 @@ enum Flags : int32_t {
   kWantsScore = 1,
   kForcesEnd = 2,
   kStopsEarly = 4,
+  kWantsAttention = 8,
 };
 
 // Why other threads end a run early.

@@ -92,6 +92,7 @@ def new_sequence(
     min_output_tokens: int = 0,
     output_prefix_ids: tuple[int, ...] = (),
     wants_progress: bool = False,
+    wants_attention: bool = False,
     origin: Origin | None = None,
 ) -> Sequence:
     """Build a sequence; without an `origin`, each `request_id` is a caller with one call."""
@@ -122,6 +123,7 @@ def new_sequence(
         priority=priority,
         output_prefix_ids=output_prefix_ids,
         wants_progress=wants_progress,
+        wants_attention=wants_attention,
         call=Call(request_id=request_id, origin=(request_id,) if origin is None else origin),
     )
 
