@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -48,9 +48,9 @@ class SegmentDecoder:
         self._pending.deliver(updates, progress)
 
     async def decode(
-        self, call: TranslationCall, given: Mapping[int, Decoded] = MappingProxyType({})
+        self, call: TranslationCall, numbers: Collection[int], given: Mapping[int, Decoded] = MappingProxyType({})
     ) -> dict[int, Decoded]:
-        """Return the decoded hypotheses of each of the call's segments, by number; none for those no model reads.
+        """Return the decoded hypotheses of some of the call's segments, by number; none for those no model reads.
 
         Those of the segments in `given` are known.
 
@@ -59,8 +59,8 @@ class SegmentDecoder:
         Raises:
             ServiceError: the engine rejected them or failed, or the deadline passed.
         """
-        known = {**self._known(call), **given}
-        groups = _groups(call, known)
+        known = {**self._known(call, numbers), **given}
+        groups = _groups(call, numbers, known)
         updates = iter(await self._decode(call.model, [sequence for group in groups.values() for sequence in group]))
         fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
         self._keep(call, fresh)
@@ -102,8 +102,9 @@ class SegmentDecoder:
         Raises:
             ServiceError: as for `decode`.
         """
-        known = self._known(call)
-        groups = _groups(call, known, wants_progress=True)
+        numbers = range(len(call.segments))
+        known = self._known(call, numbers)
+        groups = _groups(call, numbers, known, wants_progress=True)
         known.update({number: () for number, group in groups.items() if not group})
         if known:
             yield known
@@ -158,11 +159,11 @@ class SegmentDecoder:
         finally:
             self._pending.close(call)
 
-    def _known(self, call: TranslationCall) -> dict[int, Decoded]:
+    def _known(self, call: TranslationCall, numbers: Iterable[int]) -> dict[int, Decoded]:
         """Return the cached hypotheses by segment."""
         if not self._cache.max_bytes or call.is_chance:
             return {}
-        numbers = [number for number, segment in enumerate(call.segments) if segment.source_ids]
+        numbers = [number for number in numbers if call.segments[number].source_ids]
         known = {number: found for number in numbers if (found := self._cached(call, number)) is not None}
         self._metrics.model(call.model.name).looked_up(num_hits=len(known), num_misses=len(numbers) - len(known))
         return known
@@ -181,14 +182,10 @@ class SegmentDecoder:
 
 
 def _groups(
-    call: TranslationCall, known: Mapping[int, Decoded], *, wants_progress: bool = False
+    call: TranslationCall, numbers: Iterable[int], known: Mapping[int, Decoded], *, wants_progress: bool = False
 ) -> dict[int, list[Sequence]]:
-    """Return the sequences of each of the call's segments that is not known yet, by number."""
-    return {
-        number: call.sequences(number, wants_progress=wants_progress)
-        for number in range(len(call.segments))
-        if number not in known
-    }
+    """Return the sequences of each of some of the call's segments that is not known yet, by number."""
+    return {number: call.sequences(number, wants_progress=wants_progress) for number in numbers if number not in known}
 
 
 def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:

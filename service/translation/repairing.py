@@ -1,6 +1,7 @@
 """Segments whose translations have other numbers than their sources are decoded once more, these numbers protected."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from service.domain.checkpoint import paced
 from service.domain.errors import Overloaded, TooLate
@@ -23,6 +24,29 @@ class Repairer:
     def __init__(self, decoder: SegmentDecoder, computations: Computations) -> None:
         self._decoder = decoder
         self._computations = computations
+
+    async def translate(self, call: TranslationCall) -> dict[int, Candidates]:
+        """Decode and restore a call's segments; return the candidates of each, by number.
+
+        Those with numbers go first and by themselves: what is decoded again is decoded beside the others.
+
+        Raises:
+            ServiceError: as for `restore` and `SegmentDecoder.decode`.
+        """
+        checked = [number for number, segment in enumerate(call.segments) if segment.has_numbers]
+        others = [number for number, segment in enumerate(call.segments) if not segment.has_numbers]
+        if not (checked and others):
+            return await self._translated(call, checked or others)
+        try:
+            async with asyncio.TaskGroup() as group:
+                first = group.create_task(self._translated(call, checked))
+                decoded = group.create_task(self._decoder.decode(call, others))
+        except BaseExceptionGroup as errors:  # the first failure cancelled the other
+            raise errors.exceptions[0] from None
+        return first.result() | await self._computations.restore(call, decoded.result())
+
+    async def _translated(self, call: TranslationCall, numbers: Collection[int]) -> dict[int, Candidates]:
+        return await self.restore(call, await self._decoder.decode(call, numbers))
 
     async def restore(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
         """Return the candidates of some of a call's segments from what was decoded, or from what is decoded now.
@@ -47,7 +71,7 @@ class Repairer:
             if again.segments[at].fed == call.segments[number].fed
         }
         try:
-            fresh = await self._decoder.decode(again, same)
+            fresh = await self._decoder.decode(again, range(len(numbers)), same)
         except (Overloaded, TooLate):
             return candidates
         for at, new in (await self._computations.restore(again, fresh)).items():

@@ -281,7 +281,7 @@ class Translator:
         request = part.request
         with self._model_for(part) as (model, pair):
             call = await self._planned(part, model, pair)
-            candidates = await self._repairer.restore(call, await self._decoder.decode(call))
+            candidates = await self._repairer.translate(call)
             translations = await self._computations.assemble(
                 lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
                 call,

@@ -48,6 +48,8 @@ class WritingEngine:
         self.translator = cast(Translator, None)
         self._write = write
         self._num_allowed = num_allowed
+        self._held: list[SequenceUpdate] = []
+        self.holds_until: str | None = None  # answers to other texts wait until it has read this one
 
     def submit(self, sequences: list[Sequence]) -> None:
         if self._num_allowed <= 0:
@@ -57,8 +59,10 @@ class WritingEngine:
             text = LETTERS.decode(sequence.source_ids[1:-1])
             self.read.append(text)
             hypothesis = DecodedHypothesis(tuple(LETTERS.encode(self._write(text))), -0.5, FinishReason.STOP)
-            update = SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,))
-            asyncio.get_running_loop().call_soon(self.translator.deliver, [update])
+            self._held.append(SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,)))
+            if self.holds_until in (None, text) or not text.isalpha():
+                updates, self._held = self._held, []
+                asyncio.get_running_loop().call_soon(self.translator.deliver, updates)
 
     def check_queue(self, *_: object) -> None: ...
 
@@ -101,6 +105,18 @@ def test_a_lost_number_is_translated_again_as_a_placeholder(serve: Any) -> None:
     translator, engine = serve(lambda text: text.replace("33 ", ""))
     assert translated(translator, "There are 33 books.") == ("There are 33 books.", [])
     assert engine.read == ["There are 33 books.", f"There are {A} books."]
+
+
+def test_it_is_translated_again_while_others_are_decoded(serve: Any) -> None:
+    translator, engine = serve(lambda text: text.replace("33 ", ""))
+    engine.holds_until = again = f"There are {A} books."
+    texts = ("abc", "There are 33 books.", "def")
+
+    async def scenario() -> Any:
+        return await asyncio.wait_for(translator.translate(TranslationRequest(texts, "en", "de")), patient(5))
+
+    assert [each.text for each in asyncio.run(scenario()).translations] == list(texts)
+    assert engine.read == ["There are 33 books.", "abc", "def", again]
 
 
 def test_a_number_that_is_lost_twice_is_flagged(serve: Any) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence as Sequence_
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ from service.domain.errors import (
 )
 from service.domain.options import RequestedOptions
 from service.domain.translation import (
+    AlignedSpan,
     CallLimits,
     FinishReason,
     Priority,
@@ -123,13 +125,11 @@ def manifest(tiny_bundle: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def make(manifest: Manifest) -> Any:
-    def translator(cache_bytes: int = 0, metrics: Metrics | None = None) -> Any:
-        engine = ToldEngine()
+    def translator(cache_bytes: int = 0, metrics: Metrics | None = None, **changes: Any) -> Any:
+        engine, own = ToldEngine(), dataclasses.replace(manifest, **changes)
         translator = Translator(metrics or Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
-        bundle = FoundBundle(Path(), "1", manifest, frozenset())
-        translator.serve(
-            Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))])
-        )
+        bundle = FoundBundle(Path(), "1", own, frozenset())
+        translator.serve(Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(own))]))
         return translator, engine
 
     return translator
@@ -149,7 +149,8 @@ def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 async def begin(translator: Any, asked: Any) -> Any:
     """Start a call and let it run until it waits for the engine."""
     task = asyncio.create_task(translator.translate(asked))
-    await asyncio.sleep(0)
+    for _ in range(2):  # segments with numbers have a task of their own
+        await asyncio.sleep(0)
     return task
 
 
@@ -390,6 +391,36 @@ def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
         text, _ = metrics.render()
         assert b'cache_lookups_total{model="tiny",outcome="hit"} 5.0' in text
         assert b'cache_lookups_total{model="tiny",outcome="miss"} 5.0' in text
+
+    asyncio.run(scenario())
+
+
+def test_what_is_kept_without_attention_is_decoded_again_to_be_aligned(make: Any) -> None:
+    def recorded(sequence: Sequence) -> SequenceUpdate:
+        """Return the letters in reverse, with what they attended to: nothing of the prefix and the end."""
+        update = answer(sequence)
+        (hypothesis,) = update.hypotheses
+        if sequence.wants_attention:
+            attention = np.eye(len(sequence.source_ids), dtype=np.float32)[len(PREFIX) : -1][::-1]
+            hypothesis = dataclasses.replace(hypothesis, attention=attention)
+        return dataclasses.replace(update, hypotheses=(hypothesis,))
+
+    async def ask(translator: Any, engine: Any, **changes: Any) -> tuple[list[bool], list[AlignedSpan]]:
+        """Return whether each sequence that the engine got wants attention, and the alignment of the translation."""
+        engine.submitted.clear()
+        task = await begin(translator, request("ab", **changes))
+        translator.deliver([recorded(sequence) for sequence in engine.submitted])
+        (translation,) = (await asyncio.wait_for(task, patient(5))).translations
+        return [each.wants_attention for each in engine.submitted], list(translation.alignment)
+
+    async def scenario() -> None:
+        translator, engine = make(1_000_000, precision="int8")
+        assert await ask(translator, engine) == ([False], [])
+        word = [AlignedSpan(0, 2, 0, 2)]
+        for expected in ([True], []):
+            sequences, alignment = await ask(translator, engine, return_alignments=True)
+            assert (sequences, alignment) == (expected, word)
+        assert await ask(translator, engine) == ([], [])
 
     asyncio.run(scenario())
 
