@@ -42,9 +42,9 @@ def test_short_sentences_may_weigh_more(part: str, source: str, weight: float) -
         ("batch_tokens = 8000", 'batch_tokens = "many"', "batch_tokens"),
         ("decay_steps = 400", "decay_steps = 0", "decay_steps is 0; expected at least 1"),
         ("[schedule]", "[schedule", "not a valid TOML"),
-        ("lower_case = 0.06", "lower_case = -0.03", "lower_case is -0.03; expected a share from 0 to 1"),
-        ("lower_case = 0.06", "lower_case = 0.97", "add up to 1.28"),
-        ("lower_case = 0.06", "", "[noise] lacks ['lower_case']"),
+        ("lower_case = 0.10", "lower_case = -0.03", "lower_case is -0.03; expected a share from 0 to 1"),
+        ("lower_case = 0.10", "lower_case = 0.97", "add up to 1.33"),
+        ("lower_case = 0.10", "", "[noise] lacks ['lower_case']"),
     ],
 )
 def test_what_is_wrong_is_named(old: str, new: str, message: str, tmp_path: Path) -> None:
