@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
+from service.faces.dragoman.grpc import dragoman_api
+from service.faces.google.grpc import google_api
 from service.faces.grpc.intake import Memory
-from service.faces.grpc.kserve.methods import Control, KServeMethods
-from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import ServerTls
 from service.faces.http.listener import CallListener
 from service.faces.http.routes import Routes
+from service.faces.kserve.grpc import kserve_api
+from service.faces.kserve.methods import Control, KServeMethods
 from service.process.lifecycle import Phase
 from service.process.ports import PortError, check_port, join_address
 from service.process.temporary_folder import TemporaryFolder
 from service.translation.translator import Translator
 
 if TYPE_CHECKING:
-    from service.faces.http.documents.background import BackgroundWork
+    from service.jobs.background import BackgroundWork
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,21 +62,17 @@ class CallPorts:
         self._folder = TemporaryFolder()  # for documents that no other process shares
         self._shares_ports = shared_documents is not None
         self._closing = asyncio.Event()
-        self._health = new_health_servicer()
         self._open_calls: OpenCalls = new_open_calls()
         self._kserve = KServeMethods(translator, control, phase)
-        kserve = KServeServicer(
-            self._kserve, pipeline, self._closing, config.default_deadline_seconds, self.memory.held
+        deadline_seconds = config.default_deadline_seconds
+        apis = (
+            dragoman_api(translator, deadline_seconds),
+            google_api(translator, deadline_seconds),
+            kserve_api(self._kserve, pipeline, self._closing, deadline_seconds, self.memory.held),
         )
+        self._health = new_health_servicer(apis)
         self._grpc = build_grpc_server(
-            config,
-            translator,
-            pipeline,
-            self._open_calls,
-            self._health,
-            kserve,
-            self.memory,
-            shares_port=self._shares_ports,
+            config, apis, pipeline, self._open_calls, self._health, self.memory, shares_port=self._shares_ports
         )
         self._http: CallListener | None = None
         self._background: BackgroundWork | None = None
@@ -115,8 +113,8 @@ class CallPorts:
 
     def _http_listener(self) -> CallListener:
         # Imported here: many modules, which a server without this port does not need.
-        from service.faces.http.documents.background import BackgroundWork
-        from service.faces.http.documents.keeper import DocumentKeeper
+        from service.jobs.background import BackgroundWork
+        from service.jobs.keeper import DocumentKeeper
         from service.server.http_calls import call_listener, routes_of
 
         self._background = BackgroundWork(self._pipeline, self._open_calls)

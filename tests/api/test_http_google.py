@@ -9,7 +9,7 @@ import pytest
 
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
-from service.faces.http.google.rules import UNSUPPORTED_RULES, Rule
+from service.faces.google.rules import UNSUPPORTED_RULES, Rule
 from tests.http_caller import Reply, call
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 

@@ -15,7 +15,7 @@ from service.config.server_config import ServerConfig
 from service.domain.errors import DeadlineExceeded, EngineFailure, Overloaded
 from service.domain.options import OPTIONS
 from service.domain.translation import StreamEvent, TranslationRequest
-from service.faces.http.v1 import answers
+from service.faces.dragoman import answers
 from service.translation.translator import Translator
 from tests.http_caller import Reply, call, events
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process

@@ -10,9 +10,9 @@ import grpc
 import pytest
 
 from service.calls.keys import Quotas, new_key
+from service.faces.google.rules import RULES, UNSUPPORTED_RULES
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as pb_grpc
-from service.faces.http.google.rules import RULES, UNSUPPORTED_RULES
 from tests.clients.http_clients import checks_of, run_checks, write_keys
 from tests.servers import TIMEOUT_SECONDS, ServerProcess
 

@@ -108,8 +108,8 @@ def _try(path: Path) -> str:
     from service.engine.config import EngineConfig
     from service.engine.runtime.session import SessionConfig
     from service.engine.sequence import Sequence
-    from service.faces.grpc.dragoman.messages import model_to_pb
-    from service.faces.grpc.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
+    from service.faces.dragoman.messages import model_to_pb
+    from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
     from service.models.loader import load_model
     from service.models.repository import find_bundles
     from service.models.statistics import InferenceStatistics

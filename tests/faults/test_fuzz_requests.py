@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from service.config.server_config import ServerConfig
-from service.faces.grpc.google import unsupported as google_unsupported
+from service.faces.google import unsupported as google_unsupported
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_message import any_message, change, changes, damaged

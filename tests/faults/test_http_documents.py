@@ -16,7 +16,7 @@ import pytest
 
 from service.calls.keys import Quotas, key_lines, new_key
 from service.documents import DocumentOptions
-from service.faces.http.documents.reading import DocumentReaders, Upload, chunk_of, translated_chunk
+from service.jobs.reading import DocumentReaders, Upload, chunk_of, translated_chunk
 from tests.faults.bystanders import SmallCaller
 from tests.http_caller import Reply, call
 from tests.patience import patient

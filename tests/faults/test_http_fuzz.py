@@ -19,7 +19,7 @@ import pytest
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
 from service.documents import ENDINGS
-from service.faces.http.google.rules import UNSUPPORTED_RULES
+from service.faces.google.rules import UNSUPPORTED_RULES
 from service.faces.http.routes import Route, Routes
 from tests.api.http_faces import FACES
 from tests.http_caller import call

@@ -24,16 +24,16 @@ from service.domain.errors import InvalidRequest, Path, ServiceError
 from service.domain.translation import TranslationRequest
 from service.faces.admin.calls import parsed
 from service.faces.admin.same_site import refusal
-from service.faces.grpc.dragoman import messages
-from service.faces.grpc.google import messages as google_messages
-from service.faces.grpc.google import names as google_names
-from service.faces.grpc.kserve.messages import _outputs_from_pb, _parameters_from_pb, _tensors_from_pb
-from service.faces.grpc.kserve.tensors import elements_of, raw_of
+from service.faces.dragoman import messages
+from service.faces.google import messages as google_messages
+from service.faces.google import names as google_names
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2
 from service.faces.grpc.pb.inference import grpc_service_pb2
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
+from service.faces.kserve.messages import _outputs_from_pb, _parameters_from_pb, _tensors_from_pb
+from service.faces.kserve.tensors import elements_of, raw_of
 from service.observe.access_log import is_sampled
 from service.observe.recent_errors import RecentErrors
 from service.observe.tracing import Tracing

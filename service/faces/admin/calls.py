@@ -11,7 +11,7 @@ from service.calls.pipeline import CallPipeline
 from service.domain.call import current_call
 from service.domain.errors import Public, ServiceError, Unavailable
 from service.faces.admin.answers import Document
-from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
+from service.faces.dragoman.messages import request_from_pb, result_to_pb
 from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.control import ModelControl

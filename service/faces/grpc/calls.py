@@ -6,7 +6,7 @@ of the time outside the engine.
 """
 
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import grpc
@@ -16,17 +16,12 @@ from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import ServiceError
-from service.domain.translation import Priority
 from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import end, forget, write
+from service.faces.grpc.api import GrpcApi, ReadPriority
 from service.faces.grpc.context import host_of
-from service.faces.grpc.dragoman import servicer as translation_servicer
-from service.faces.grpc.dragoman.messages import PRIORITIES
-from service.faces.grpc.google import servicer as google_servicer
 from service.faces.grpc.intake import Intake
-from service.faces.grpc.kserve import servicer as kserve_servicer
 from service.faces.grpc.parsing import parse
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.status import status_of
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -41,29 +36,7 @@ else:
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
 # Probes have no keys, and the list of methods is public anyway.
-_NEED_NO_KEY = (
-    f"/{health.SERVICE_NAME}/",
-    *(f"/{name}/" for name in reflection.SERVICE_NAMES),
-    f"/{kserve_servicer.SERVICE_NAME}/ServerLive",
-    f"/{kserve_servicer.SERVICE_NAME}/ServerReady",
-)
-
-
-def _own_priority(message: bytes) -> Priority:
-    return PRIORITIES.get(parse(pb.TranslateRequest.FromString, message).priority, Priority.NORMAL)
-
-
-def _normal_priority(message: bytes) -> Priority:
-    return Priority.NORMAL
-
-
-# The most common methods, and how to read a call's priority. An overloaded server must spend its time on the calls it
-# has admitted: rejecting one of these before it is served costs two thirds of what it does later. KServe's calls are
-# rejected later, for the same reasons.
-_PRIORITY_OF: Mapping[str, Callable[[bytes], Priority]] = {
-    f"/{translation_servicer.SERVICE_NAME}/Translate": _own_priority,
-    f"/{google_servicer.SERVICE_NAME}/TranslateText": _normal_priority,
-}
+_KEYLESS_SERVICES = tuple(f"/{name}/" for name in (health.SERVICE_NAME, *reflection.SERVICE_NAMES))
 
 
 class CallInterceptor(Interceptor):
@@ -73,7 +46,9 @@ class CallInterceptor(Interceptor):
     where `Intake` does so in their turn. Handlers are built once for each method, and only known methods have one.
     """
 
-    def __init__(self, pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
+    def __init__(self, apis: Sequence[GrpcApi], pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
+        self._keyless = _KEYLESS_SERVICES + tuple(api.path(method) for api in apis for method in api.keyless)
+        self._priority_of = {api.path(method): read for api in apis for method, read in api.priority_of.items()}
         self._pipeline = pipeline
         self._intake = intake
         self._open_calls = open_calls
@@ -85,7 +60,15 @@ class CallInterceptor(Interceptor):
         if handler is None:
             handler = await continuation(details)
             if handler is not None:
-                way = _Way(self._pipeline, self._intake, self._open_calls, handler, details.method)
+                way = _Way(
+                    self._pipeline,
+                    self._intake,
+                    self._open_calls,
+                    handler,
+                    details.method,
+                    needs_key=not details.method.startswith(self._keyless),
+                    priority_of=self._priority_of.get(details.method),
+                )
                 handler = self._handlers[details.method] = way.handler()
         return handler
 
@@ -94,14 +77,22 @@ class _Way:
     """The way of the calls of one method. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls, handler: Any, method: str
+        self,
+        pipeline: CallPipeline,
+        intake: Intake,
+        open_calls: OpenCalls,
+        handler: Any,
+        method: str,
+        *,
+        needs_key: bool,
+        priority_of: ReadPriority | None,
     ) -> None:
         self._pipeline = pipeline
         self._intake = intake
         self._open_calls = open_calls if open_calls.counts(method) else None
         self._method = method.removeprefix("/")
-        self._needs_key = pipeline.asks_for_keys and not method.startswith(_NEED_NO_KEY)
-        self._priority_of = _PRIORITY_OF.get(method)
+        self._needs_key = pipeline.asks_for_keys and needs_key
+        self._priority_of = priority_of
         self._is_unary = handler.unary_unary is not None
         self._is_streamed = bool(handler.request_streaming)
         self._deserialize = handler.request_deserializer

@@ -1,6 +1,7 @@
-"""Assembly of servicers, the way of calls, health and reflection into one gRPC server; limits of its connections."""
+"""Assembly of APIs, the way of calls, health and reflection into one gRPC server; limits of its connections."""
 
 import logging
+from collections.abc import Iterable, Sequence
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
@@ -10,24 +11,13 @@ from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import is_worth_logging
+from service.faces.grpc.api import GrpcApi
 from service.faces.grpc.calls import CallInterceptor
-from service.faces.grpc.dragoman import servicer as translation_servicer
-from service.faces.grpc.dragoman.servicer import TranslationServicer
-from service.faces.grpc.google import servicer as google_servicer
-from service.faces.grpc.google.servicer import GoogleServicer
-from service.faces.grpc.google.unsupported import UnsupportedMethods
 from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Intake, Memory
-from service.faces.grpc.kserve import servicer as kserve_servicer
-from service.faces.grpc.kserve.servicer import KServeServicer
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
-from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.process.descriptors import affordable_connections
 from service.process.scheduling import patient_threads
-from service.translation.translator import Translator
 
-_API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
 _ALGORITHMS = 1  # the bit of gRPC's first "algorithm": no compression
 _INFLATES = 0
 _GRPC_LOGGER = "grpc._cython.cygrpc"
@@ -44,9 +34,9 @@ MAX_CALLS = 1000
 UNREAD_BYTES = 16 * 2**10
 
 
-def new_health_servicer() -> HealthServicer:
+def new_health_servicer(apis: Iterable[GrpcApi]) -> HealthServicer:
     """Return the health of the whole server and of each of its APIs, NOT_SERVING at first."""
-    return HealthServicer(_API_NAMES)
+    return HealthServicer([api.name for api in apis])
 
 
 def new_open_calls() -> OpenCalls:
@@ -56,11 +46,10 @@ def new_open_calls() -> OpenCalls:
 
 def build_grpc_server(
     config: ServerConfig,
-    translator: Translator,
+    apis: Sequence[GrpcApi],
     pipeline: CallPipeline,
     open_calls: OpenCalls,
     health_servicer: HealthServicer,
-    kserve: KServeServicer,
     memory: Memory,
     *,
     shares_port: bool = False,
@@ -69,20 +58,14 @@ def build_grpc_server(
     logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
     with patient_threads():
         server = grpc.aio.server(
-            interceptors=[CallInterceptor(pipeline, Intake(memory), open_calls)],
+            interceptors=[CallInterceptor(apis, pipeline, Intake(memory), open_calls)],
             options=_channel_options(config, shares_port=shares_port),
         )
-    dragoman_grpc.add_TranslationServiceServicer_to_server(
-        TranslationServicer(translator, config.default_deadline_seconds), server
-    )
-    google_grpc.add_TranslationServiceServicer_to_server(
-        GoogleServicer(translator, config.default_deadline_seconds), server
-    )
-    server.add_generic_rpc_handlers((UnsupportedMethods(),))
-    kserve_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
+    for api in apis:
+        api.add_to(server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     if config.reflection:
-        reflection.enable_reflection([*_API_NAMES, health.SERVICE_NAME], server)
+        reflection.enable_reflection([*(api.name for api in apis), health.SERVICE_NAME], server)
     return server
 
 

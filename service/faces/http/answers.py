@@ -13,6 +13,8 @@ from service.faces.http.application import HttpAnswer
 from service.faces.http.refusals import Refused
 
 JSON = "application/json"
+EVENTS = "text/event-stream"
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # a proxy must pass each event on at once
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 # As google.api.http maps them.

@@ -9,10 +9,10 @@ import pytest
 
 from dragoman_client.targets import SERVICE_CONFIG, Target, target_of
 from service.config.server_config import ServerConfig
-from service.faces.grpc.dragoman import servicer as translation_servicer
-from service.faces.grpc.google import servicer as google_servicer
-from service.faces.grpc.kserve import servicer as kserve_servicer
+from service.faces.dragoman import grpc as translation_servicer
+from service.faces.google import grpc as google_servicer
 from service.faces.grpc.server import _channel_options
+from service.faces.kserve import grpc as kserve_servicer
 from tests.servers import REPOSITORY
 
 

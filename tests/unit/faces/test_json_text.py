@@ -8,8 +8,8 @@ from service.domain.errors import InvalidRequest
 from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google
 from service.faces.http.bodies import from_json
-from service.faces.http.libretranslate.messages import TranslateBody, texts_of
 from service.faces.json_text import looks_like_json, shown_as_json
+from service.faces.libretranslate.messages import TranslateBody, texts_of
 
 ASKED = '{"q": ["a", "grüß"], "target": "de"}'
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from service.faces.admin.pages import operators_page, status_page
-from service.faces.http.page.document import Page
+from service.faces.page.document import Page
 
 
 def test_all_parts_are_in_place_with_their_licence() -> None:

@@ -7,6 +7,8 @@ import grpc
 
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
+from service.faces.dragoman.grpc import dragoman_api
+from service.faces.google.grpc import google_api
 from service.faces.grpc.calls import CallInterceptor
 from service.faces.grpc.intake import Intake, Memory
 
@@ -63,7 +65,8 @@ async def serve(
     async def continuation(details: Any) -> Any:
         return grpc.unary_unary_rpc_method_handler(cast(Any, answer))
 
-    way = CallInterceptor(pipeline, Intake(Memory.of(2**26, 2**20)), open_calls)
+    apis = dragoman_api(cast(Any, None), 1.0), google_api(cast(Any, None), 1.0)
+    way = CallInterceptor(apis, pipeline, Intake(Memory.of(2**26, 2**20)), open_calls)
     details = cast(grpc.HandlerCallDetails, type("Details", (), {"method": method}))
     handler: Any = await way.intercept_service(continuation, details)
     return await handler.stream_unary(None, context)

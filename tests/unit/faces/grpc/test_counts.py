@@ -14,14 +14,14 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from service.domain.errors import InvalidRequest, TooMany
 from service.faces.admin.calls import parsed
+from service.faces.dragoman import messages
+from service.faces.google import messages as google_messages
 from service.faces.grpc.counts import MAXIMA, check_counts, check_counts_of_json
-from service.faces.grpc.dragoman import messages
-from service.faces.grpc.google import messages as google_messages
-from service.faces.grpc.kserve import messages as kserve_messages
-from service.faces.grpc.kserve.tensors import raw_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.faces.kserve import messages as kserve_messages
+from service.faces.kserve.tensors import raw_of
 from service.models.language_pairs import LanguagePairs
 from tests.unit.models.bare_manifest import MANIFEST
 

@@ -12,16 +12,18 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from service.faces import http
+from service import faces
+from service.faces.dragoman import answers
 from service.faces.http.bounded import MAX_NAME_LENGTH, AtMost, Checked, Name, Texts
-from service.faces.http.v1 import answers
 
 _NUMBERS = (bool, int, float)
 
 
 def body_types() -> list[type[BaseModel]]:
-    """Return all types in the HTTP faces, but those of answers."""
-    modules = [importlib.import_module(each.name) for each in pkgutil.walk_packages(http.__path__, f"{http.__name__}.")]
+    """Return all types in the faces, but those of answers."""
+    modules = [
+        importlib.import_module(each.name) for each in pkgutil.walk_packages(faces.__path__, f"{faces.__name__}.")
+    ]
     found = {
         kind
         for module in modules
@@ -72,15 +74,15 @@ def problems(kind: type[BaseModel]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "kind", body_types(), ids=lambda kind: f"{kind.__module__.removeprefix(http.__name__)}.{kind.__name__}"
+    "kind", body_types(), ids=lambda kind: f"{kind.__module__.removeprefix(faces.__name__)}.{kind.__name__}"
 )
 def test_every_field_of_a_body_is_bounded(kind: type[BaseModel]) -> None:
     assert problems(kind) == []
 
 
 def test_the_types_of_all_faces_are_found() -> None:
-    faces = {kind.__module__.removeprefix(f"{http.__name__}.").partition(".")[0] for kind in body_types()}
-    assert faces == {"v1", "deepl", "google", "kserve", "libretranslate", "openai"}
+    found = {kind.__module__.removeprefix(f"{faces.__name__}.").partition(".")[0] for kind in body_types()}
+    assert found == {"dragoman", "deepl", "google", "kserve", "libretranslate", "openai"}
 
 
 class Unbounded(BaseModel):

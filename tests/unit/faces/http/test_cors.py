@@ -6,10 +6,10 @@ import pytest
 
 from service.calls.metadata import REQUEST_ID_KEY
 from service.domain.call import TIMING_KEY
-from service.faces.grpc.google.methods import FINISH_REASONS_KEY
+from service.faces.google.methods import FINISH_REASONS_KEY
 from service.faces.http.cors import Cors
-from service.faces.http.documents.uploads import NOTES_HEADER, REPORT_HEADER
-from service.faces.http.kserve.inference import JSON_LENGTH
+from service.faces.http.uploads import NOTES_HEADER, REPORT_HEADER
+from service.faces.kserve.inference import JSON_LENGTH
 
 PAGE = "https://example.org"
 ASKS = {"origin": PAGE, "access-control-request-method": "POST"}

@@ -1,0 +1,157 @@
+"""Documents in DeepL's API: uploaded, asked for until they are translated, and fetched once.
+
+Source: https://developers.deepl.com/api-reference/document.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import PurePath
+from typing import Literal
+
+from pydantic import BaseModel
+
+from service.documents import DocumentOptions
+from service.domain.call import current_call
+from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, Unavailable
+from service.domain.translation import TranslationRequest
+from service.faces.deepl.failures import spelled
+from service.faces.deepl.messages import Document, Names, check_formality, glossary_of
+from service.faces.deepl.parameters import asked_in
+from service.faces.http.answers import in_json
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bounded import Name
+from service.faces.http.routes import Route
+from service.faces.http.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
+from service.jobs.background import BackgroundWork
+from service.jobs.keeper import DocumentKeeper
+from service.jobs.kept import KeptDocument
+from service.jobs.reading import Upload, check_ending
+from service.jobs.translation import DOCUMENT_SECONDS, DocumentTranslator, is_of_document
+from service.text.glossary_store import GlossaryStore
+
+# An upload is answered when its translation is done, but not later: DeepL's client gives up after 10 s, and asks every
+# 5 s how far a document is that was not done at once. What fails within this time for another reason than the document
+# is the upload's error: clients try an upload again that the server was too busy for.
+_PATIENCE_SECONDS = 2.0
+_ID = "document_id"
+_API = "deepl"
+
+
+class UploadParameters(BaseModel):
+    """How to translate a document. Unknown parameters are ignored, as DeepL does."""
+
+    target_lang: Name
+    source_lang: Name | None = None
+    filename: Name | None = None
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
+    glossary_id: Name | None = None
+    glossary_ids: Names | None = None
+    output_format: Name | None = None
+
+
+class HandleParameters(BaseModel):
+    """What an upload was answered with."""
+
+    document_key: Name
+
+
+class Documents:
+    """The calls of documents. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self, documents: DocumentTranslator, kept: DocumentKeeper, background: BackgroundWork, store: GlossaryStore
+    ) -> None:
+        self._documents = documents
+        self._kept = kept
+        self._background = background
+        self._store = store
+
+    def routes(self, route: Callable[..., Route]) -> Sequence[Route]:
+        """Return the routes; `route` makes each."""
+        upload = partial(route, max_body_bytes=MAX_UPLOAD_BYTES)
+        handle = partial(route, queues=False)
+        return (
+            upload("POST", "/v2/document", "http/deepl/document", self.upload),
+            handle("POST", f"/v2/document/{{{_ID}}}", "http/deepl/document_status", self.status),
+            handle("POST", f"/v2/document/{{{_ID}}}/result", "http/deepl/document_result", self.result),
+        )
+
+    async def upload(self, request: HttpRequest) -> HttpAnswer:
+        """Begin to translate a document."""
+        file, _ = form_with_file(request)
+        asked = asked_in(request, UploadParameters)
+        check_formality(asked.formality)
+        options = DocumentOptions(target=asked.target_lang, source=asked.source_lang or "")
+        upload = upload_of(file, asked.filename or "", options)
+        check_ending(upload.name)
+        _check_output(upload.name, asked.output_format)
+        glossary = glossary_of(asked)
+        if glossary and not asked.source_lang:
+            raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
+        name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
+        wanted = TranslationRequest(
+            texts=(),
+            source_language_code=asked.source_lang or "",
+            target_language_code=asked.target_lang,
+            glossary=name,
+            deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
+        )
+        kept = await self._kept.add(_API, current_call().key_name, len(upload.data), DOCUMENT_SECONDS)
+        task = self._background.start(
+            "http/deepl/document_translation",
+            tuple(request.headers.items()),
+            partial(self._translate, kept, upload, wanted),
+            partial(self._failed, kept),
+        )
+        await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
+        if kept.failure is not None and not is_of_document(kept.failure):
+            await self._kept.forget(kept)
+            raise kept.failure
+        return in_json({_ID: kept.id, "document_key": kept.key})
+
+    async def status(self, request: HttpRequest) -> HttpAnswer:
+        """Tell how far a document is."""
+        return in_json(_status_document(await self._asked_for(request)))
+
+    async def result(self, request: HttpRequest) -> HttpAnswer:
+        """Return a translated document, once."""
+        kept = await self._asked_for(request)
+        if kept.failure is not None:
+            raise kept.failure
+        if kept.num_characters is None:
+            raise Unavailable("the document is still being translated", advice="ask for its status until it is done")
+        return file_answer(await self._kept.take(kept))
+
+    async def _translate(self, kept: KeptDocument, upload: Upload, wanted: TranslationRequest) -> None:
+        await self._kept.done(kept, await self._documents.translate(upload, wanted))
+
+    async def _failed(self, kept: KeptDocument, failure: ServiceError) -> None:
+        failure.spelling = spelled
+        await self._kept.failed(kept, failure)
+
+    async def _asked_for(self, request: HttpRequest) -> KeptDocument:
+        asked = asked_in(request, HandleParameters)
+        kept = await self._kept.find(_API, request.parts[_ID], current_call().key_name)
+        if not secrets.compare_digest(kept.key.encode(), asked.document_key.encode("utf-8", "replace")):
+            raise NotFound("the document has another key", "document", advice="send the one that its upload returned")
+        return kept
+
+
+def _check_output(name: str, output_format: str | None) -> None:
+    ending = PurePath(name).suffix.lower()
+    if output_format and f".{output_format.lower().lstrip('.')}" != ending:
+        raise InvalidRequest(
+            "{path} is {value}", Path("output_format"), value=output_format, allowed=ending.lstrip(".")
+        )
+
+
+def _status_document(kept: KeptDocument) -> Document:
+    if kept.failure is not None:
+        kept.failure.spelling = spelled
+        return {_ID: kept.id, "status": "error", "error_message": str(kept.failure)}
+    if kept.num_characters is None:
+        return {_ID: kept.id, "status": "translating", "seconds_remaining": 1}
+    return {_ID: kept.id, "status": "done", "billed_characters": kept.num_characters}

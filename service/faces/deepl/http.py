@@ -1,0 +1,110 @@
+"""DeepL's API: translate, languages, usage, glossaries and documents; writing and the like are refused."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from service.domain.call import TokenUsage, current_call
+from service.domain.errors import Public, Unimplemented
+from service.faces.deepl import messages
+from service.faces.deepl.documents import Documents
+from service.faces.deepl.failures import failure
+from service.faces.deepl.glossaries import Glossaries
+from service.faces.deepl.parameters import asked_in, key_in
+from service.faces.http.answers import in_json
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.languages import languages_of
+from service.faces.http.routes import Route
+from service.text.glossary_store import GlossaryStore
+from service.translation.translator import Translator
+
+_CHARACTERS_PER_ENTRY = 2  # of markup that take about as long as an entry of an answer
+
+# Paths of what DeepL has and this server has not, and what to do instead.
+_REFUSED = (
+    ("POST", "/v2/write/rephrase", "rephrasing", "send texts to /v2/translate"),
+    ("POST", "/v2/write/correct", "correction", "send texts to /v2/translate"),
+    ("GET", "/v3/style_rules", "style rules", "use a glossary for terms"),
+    ("POST", "/v3/style_rules", "style rules", "use a glossary for terms"),
+    ("GET", "/v3/translation_memories", "translation memories", "use a glossary for terms"),
+)
+
+
+class DeepL:
+    """DeepL's API. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        default_deadline_seconds: float,
+        documents: Callable[[GlossaryStore], Documents],
+        *,
+        takes_glossaries: bool = False,
+    ) -> None:
+        """Give calls `default_deadline_seconds`; let callers change glossaries if the server `takes_glossaries`.
+
+        `documents` builds the calls of documents.
+        """
+        self._translator = translator
+        self._default_deadline_seconds = default_deadline_seconds
+        self._store = GlossaryStore(translator.glossaries, takes_changes=takes_glossaries)
+        self._glossaries = Glossaries(self._store, translator)
+        self._documents = documents(self._store)
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this API."""
+        route = partial(Route, failure=failure, key_in=key_in)
+        return (
+            route("POST", "/v2/translate", "http/deepl/translate", self.translate),
+            route("GET", "/v2/languages", "http/deepl/languages", self.languages),
+            route("POST", "/v2/languages", "http/deepl/languages", self.languages),
+            route("GET", "/v3/languages", "http/deepl/v3/languages", self.languages_of_resource),
+            route("GET", "/v2/usage", "http/deepl/usage", self.usage),
+            route("POST", "/v2/usage", "http/deepl/usage", self.usage),
+            *self._glossaries.routes(),
+            *self._documents.routes(route),
+            *(
+                route(method, path, "http/deepl/unsupported", partial(_refuse, what, advice))
+                for method, path, what, advice in _REFUSED
+            ),
+        )
+
+    async def translate(self, request: HttpRequest) -> HttpAnswer:
+        """Translate texts."""
+        asked = asked_in(request, messages.TranslateParameters)
+        messages.check_parameters(asked)
+        current_call().asks_for(asked.text)
+        self._translator.check_texts(asked.text)
+        glossary = messages.glossary_of(asked)
+        name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
+        size = sum(map(len, asked.text)) // _CHARACTERS_PER_ENTRY if asked.tag_handling else 0
+        marked = await self._translator.convert(lambda: messages.marked_texts(asked), size)
+        deadline = time.monotonic() + self._default_deadline_seconds
+        result = await self._translator.translate(messages.request_from(asked, marked, name, deadline))
+
+        def answer() -> HttpAnswer:
+            texts = marked.restored([each.text for each in result.translations])
+            return in_json(messages.translations_document(asked, texts, result.translations))
+
+        return await self._translator.convert(answer, size)
+
+    async def languages(self, request: HttpRequest) -> HttpAnswer:
+        """List the languages that can be translated, or translated into."""
+        asked = asked_in(request, messages.LanguagesParameters)
+        return in_json(messages.languages_document(languages_of(self._translator.models()), asked.type))
+
+    async def languages_of_resource(self, request: HttpRequest) -> HttpAnswer:
+        """List the languages, as version 3 does."""
+        asked = asked_in(request, messages.LanguagesOfResourceParameters)
+        languages = languages_of(self._translator.models())
+        return in_json(messages.languages_of_resource_document(languages, asked.resource))
+
+    async def usage(self, request: HttpRequest) -> HttpAnswer:
+        """Tell what the caller's key has used; without keys, nothing is counted or limited."""
+        caller = current_call().caller
+        return in_json(messages.usage_document(caller.accounts.usage(caller) if caller else TokenUsage()))
+
+
+async def _refuse(what: str, advice: str, request: HttpRequest) -> HttpAnswer:
+    raise Unimplemented("this server has no {what}", what=Public(what), advice=advice)

@@ -1,0 +1,134 @@
+"""Our own API over HTTP: translate texts, whole or as they grow, and files; detect, languages, models."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+
+from service.domain.call import current_call
+from service.domain.translation import Priority, StreamEvent, TranslationRequest
+from service.faces.dragoman import http_messages as messages
+from service.faces.dragoman.http_files import Files
+from service.faces.dragoman.openapi import openapi_document
+from service.faces.dragoman.reference import reference_page
+from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bodies import json_of
+from service.faces.http.failures import error_document, failure
+from service.faces.http.languages import languages_of
+from service.faces.http.routes import HttpStream, Route
+from service.faces.http.uploads import MAX_UPLOAD_BYTES
+from service.faces.openai.messages import models_document
+from service.faces.openai.pairs import names_of
+from service.jobs.translation import DocumentTranslator
+from service.translation.translator import Translator
+
+
+class V1:
+    """Our own API. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self, translator: Translator, documents: DocumentTranslator, default_deadline_seconds: float, prefix: str = ""
+    ) -> None:
+        """Give calls without a deadline `default_deadline_seconds`, but those of documents the time for these; `prefix`
+        is before all paths."""
+        self._translator = translator
+        self._files = Files(documents)
+        self._default_deadline_seconds = default_deadline_seconds
+        document = openapi_document(prefix)
+        self._openapi = in_json(document)
+        self._reference = reference_page(document)
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this API."""
+        route = partial(Route, failure=failure)
+        quick = partial(route, queues=False)
+        return (
+            route("POST", "/v1/translate", "http/v1/translate", self.translate, priority=_priority),
+            route("POST", "/v1/translate/stream", "http/v1/translate_stream", self.stream, priority=_priority),
+            route("POST", "/v1/files", "http/v1/files", self._files.translate, max_body_bytes=MAX_UPLOAD_BYTES),
+            route("POST", "/v1/detect", "http/v1/detect", self.detect),
+            quick("GET", "/v1/languages", "http/v1/languages", self.languages),
+            quick("GET", "/v1/models", "http/v1/models", self.models),
+            quick("GET", "/v1/openapi.json", "http/v1/openapi", self.openapi, needs_key=False),
+            quick("GET", "/v1/docs", "http/v1/docs", self.reference, needs_key=False),
+        )
+
+    async def translate(self, request: HttpRequest) -> HttpAnswer:
+        """Translate texts."""
+        body = json_of(request, messages.TranslateRequest)
+        result = await self._translator.translate(self._asked(body))
+        with_segments = body.return_segments
+        num_entries = sum(len(each.segments) * with_segments + len(each.alignment) for each in result.translations)
+        return await self._translator.convert(
+            lambda: in_json(messages.result_document(result, with_segments=with_segments)), num_entries
+        )
+
+    async def stream(self, request: HttpRequest) -> HttpStream:
+        """Translate texts, and send the translations as they grow, as server-sent events."""
+        body = json_of(request, messages.TranslateRequest)
+        asked = self._asked(body)
+
+        async def parts() -> AsyncGenerator[bytes]:
+            model = {}
+            async with aclosing(self._translator.stream(asked)) as events:
+                async for event in events:
+                    model = {"model": event.model, "model_version": event.model_version}
+                    yield _event("", _stream_document(event, with_segments=body.return_segments))
+            yield _event("done", model)
+
+        return HttpStream(
+            EVENTS, parts(), lambda error, call: _event("error", error_document(error, call)), STREAM_HEADERS
+        )
+
+    async def detect(self, request: HttpRequest) -> HttpAnswer:
+        """Detect the language of each text."""
+        texts = messages.texts_of(json_of(request, messages.DetectRequest))
+        current_call().asks_for(texts)
+        detected = await self._translator.detect(texts, messages.deadline(None, self._default_deadline_seconds))
+        return in_json(messages.detections_document(detected))
+
+    async def languages(self, request: HttpRequest) -> HttpAnswer:
+        """List the languages, and into which of them each is translated."""
+        return in_json(
+            {
+                "languages": [
+                    {"language_code": each.code, "name": each.name, "targets": each.targets}
+                    for each in languages_of(self._translator.models())
+                ]
+            }
+        )
+
+    async def models(self, request: HttpRequest) -> HttpAnswer:
+        """List the served models, and their language pairs as OpenAI lists models."""
+        models = self._translator.models()
+        openai = models_document(names_of(models))  # under this path OpenAI's clients look for theirs
+        return in_json({"models": [messages.model_document(model) for model in models], **openai})
+
+    async def openapi(self, request: HttpRequest) -> HttpAnswer:
+        """Describe this API, as OpenAPI 3.1."""
+        return self._openapi
+
+    async def reference(self, request: HttpRequest) -> HttpAnswer:
+        """Describe this API to a reader."""
+        return self._reference
+
+    def _asked(self, body: messages.TranslateRequest) -> TranslationRequest:
+        texts = messages.texts_of(body)
+        current_call().asks_for(texts)
+        return messages.request_from(body, texts, self._default_deadline_seconds)
+
+
+def _priority(request: HttpRequest) -> Priority:
+    return Priority(json_of(request, messages.TranslateRequest).priority)
+
+
+def _event(name: str, document: messages.Document) -> bytes:
+    head = f"event: {name}\n".encode() if name else b""
+    return b"%sdata: %s\n\n" % (head, json_bytes(document))
+
+
+def _stream_document(event: StreamEvent, *, with_segments: bool) -> messages.Document:
+    document: messages.Document = {"text_index": event.text_index, "delta": event.delta}
+    if event.translation is not None:
+        document["translation"] = messages.translation_document(event.translation, with_segments=with_segments)
+    return document

@@ -1,0 +1,221 @@
+"""Conversion between dragoman.v1 protobuf messages and domain types."""
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from service.domain.checkpoint import paced
+from service.domain.errors import InvalidRequest, Path
+from service.domain.options import OPTIONS, RequestedOptions
+from service.domain.translation import (
+    DetectedLanguage,
+    FinishReason,
+    Flag,
+    OwnPlaceholder,
+    Priority,
+    SplitSentences,
+    StreamEvent,
+    Term,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
+from service.faces.grpc.counts import check_counts
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.mime_types import mime_type_from
+from service.models.loaded_model import LoadedModel
+
+Word = TypeVar("Word", bound=enum.Enum)
+
+FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
+    FinishReason.STOP: pb.FINISH_REASON_STOP,
+    FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
+    FinishReason.RATIO: pb.FINISH_REASON_RATIO,
+    FinishReason.REPETITION: pb.FINISH_REASON_REPETITION,
+    FinishReason.CANCELLED: pb.FINISH_REASON_CANCELLED,
+    FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
+}
+
+PRIORITIES: dict[int, Priority] = {
+    pb.PRIORITY_UNSPECIFIED: Priority.NORMAL,
+    pb.PRIORITY_LOW: Priority.LOW,
+    pb.PRIORITY_NORMAL: Priority.NORMAL,
+    pb.PRIORITY_HIGH: Priority.HIGH,
+}
+
+
+SPLITS: dict[int, SplitSentences] = {
+    pb.SPLIT_SENTENCES_UNSPECIFIED: SplitSentences.ON,
+    pb.SPLIT_SENTENCES_OFF: SplitSentences.OFF,
+    pb.SPLIT_SENTENCES_ON: SplitSentences.ON,
+    pb.SPLIT_SENTENCES_NO_NEWLINES: SplitSentences.NO_NEWLINES,
+}
+
+FLAGS: dict[Flag, pb.Flag] = {
+    Flag.PLACEHOLDER: pb.FLAG_PLACEHOLDER,
+    Flag.TERM: pb.FLAG_TERM,
+    Flag.UNKNOWN: pb.FLAG_UNKNOWN,
+    Flag.EMPTY: pb.FLAG_EMPTY,
+    Flag.NUMBERS: pb.FLAG_NUMBERS,
+}
+
+
+class NamedNumbers(Protocol):
+    """A protobuf enumeration."""
+
+    def Name(self, number: int) -> str: ...  # noqa: D102, N802
+
+
+def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> TranslationRequest:
+    """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
+
+    Raises:
+        InvalidRequest: the priority, split mode or MIME type is unknown, or there are too many entries.
+    """
+    check_counts(message)
+    given: dict[str, Any] = {"texts": (), "source_language_code": "", "target_language_code": ""}
+    for field, value in message.ListFields():  # a call sets few of them
+        attribute, convert = _REQUEST_FIELDS.get(field.name, (field.name, None))
+        given[attribute] = value if convert is None else convert(value)
+    return TranslationRequest(deadline_seconds=deadline_seconds, **given)
+
+
+def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
+    """Return the answer to a call."""
+    message = pb.TranslateResponse(model=result.model, model_version=result.model_version)
+    for translation in result.translations:
+        _fill(message.translations.add(), translation)
+    return message
+
+
+def num_entries(translations: Iterable[Translation | None]) -> int:
+    """Return how many segments and alignment links an answer lists."""
+    return sum(len(each.segments) + len(each.alignment) for each in translations if each is not None)
+
+
+def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
+    """Return the languages that a text may be written in."""
+    return pb.Detection(
+        languages=[
+            pb.DetectedLanguage(language_code=language.language_code, confidence=language.confidence)
+            for language in languages
+        ]
+    )
+
+
+def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
+    """Return the message for a stream's next event."""
+    return pb.TranslateStreamResponse(
+        text_index=event.text_index,
+        delta=event.delta,
+        translation=None if event.translation is None else translation_to_pb(event.translation),
+        model=event.model,
+        model_version=event.model_version,
+    )
+
+
+def model_to_pb(model: LoadedModel) -> pb.Model:
+    """Return the public description of a model."""
+    limits, defaults = model.manifest.limits, model.default_options
+    return pb.Model(
+        name=model.name,
+        version=model.version,
+        language_pairs=[
+            pb.LanguagePair(source_language_code=source, target_language_code=target)
+            for source, target in model.pairs.listed
+        ],
+        max_source_tokens=limits.max_source_tokens,
+        max_output_tokens=limits.max_output_tokens,
+        default_options=pb.DecodingOptions(**{name: getattr(defaults, name) for name in OPTIONS}),
+        precision=model.manifest.precision,
+        any_to_any_language_codes=model.pairs.any_to_any,
+        kernels=model.kernels,
+    )
+
+
+def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
+    return RequestedOptions(**{field.name: value for field, value in message.ListFields()})
+
+
+def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
+    if value not in words:
+        known = ", ".join(map(names.Name, words))
+        raise InvalidRequest("{path} is {value}", Path(field), value=value, allowed=known)
+    return words[value]
+
+
+def _priority_from_pb(number: int) -> Priority:
+    return _word("priority", number, PRIORITIES, pb.Priority)
+
+
+def _split_from_pb(number: int) -> SplitSentences:
+    return _word("split_sentences", number, SPLITS, pb.SplitSentences)
+
+
+def _terms_from_pb(terms: Iterable[pb.Term]) -> tuple[Term, ...]:
+    return tuple(map(_term_from_pb, terms))
+
+
+def _placeholders_from_pb(placeholders: Iterable[pb.Placeholder]) -> tuple[OwnPlaceholder, ...]:
+    return tuple(OwnPlaceholder(each.pattern, each.start, each.end) for each in placeholders)
+
+
+def _labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(labels.items()))
+
+
+def _term_from_pb(message: pb.Term) -> Term:
+    target = message.target if message.HasField("target") else None
+    return Term(message.source, target, message.case_sensitive)
+
+
+def translation_to_pb(translation: Translation) -> pb.Translation:
+    """Return the answer to one text."""
+    message = pb.Translation()
+    _fill(message, translation)
+    return message
+
+
+def _fill(message: pb.Translation, translation: Translation) -> None:
+    """Set the fields of an empty message. Its parts are added in place, which takes a third of the time of passing
+    messages to a constructor: that copies them."""
+    message.text = translation.text
+    message.finish_reason = FINISH_REASONS[translation.finish_reason]
+    message.num_source_tokens = translation.num_source_tokens
+    for hypothesis in translation.hypotheses:
+        message.hypotheses.add(text=hypothesis.text, score=hypothesis.score, num_tokens=hypothesis.num_tokens)
+    for segment in paced(translation.segments):
+        message.segments.add(
+            source_start=segment.source_start,
+            source_end=segment.source_end,
+            target_start=segment.target_start,
+            target_end=segment.target_end,
+            finish_reason=FINISH_REASONS[segment.finish_reason],
+            num_source_tokens=segment.num_source_tokens,
+            num_output_tokens=segment.num_output_tokens,
+            flags=[FLAGS[flag] for flag in segment.flags] if segment.flags else None,
+        )
+    for span in paced(translation.alignment):
+        message.alignment.add(
+            source_start=span.source_start,
+            source_end=span.source_end,
+            target_start=span.target_start,
+            target_end=span.target_end,
+        )
+    if translation.detected_language_code:
+        message.detected_language_code = translation.detected_language_code
+
+
+# The request's attribute and the conversion for each field of a message that is not simply a text or flag of its name.
+_REQUEST_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
+    "texts": ("texts", tuple),
+    "options": ("options", _options_from_pb),
+    "priority": ("priority", _priority_from_pb),
+    "mime_type": ("mime_type", mime_type_from),
+    "split_sentences": ("split_sentences", _split_from_pb),
+    "target_prefixes": ("target_prefixes", tuple),
+    "terms": ("terms", _terms_from_pb),
+    "placeholders": ("placeholders", _placeholders_from_pb),
+    "strict": ("is_strict", None),
+    "labels": ("labels", _labels_from_pb),
+}

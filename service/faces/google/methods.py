@@ -1,0 +1,200 @@
+"""The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from google.protobuf.message import Message
+
+from service.domain.call import current_call
+from service.domain.errors import InvalidRequest, NotFound, Path, Public, ServiceError, listed
+from service.domain.translation import Translation, TranslationRequest
+from service.faces.google import messages as messages
+from service.faces.google import names as names
+from service.faces.grpc.counts import check_counts
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.models.loaded_model import LoadedModel
+from service.text.glossary import Glossary
+from service.translation.translator import Translator
+
+FINISH_REASONS_KEY = "dragoman-finish-reasons"  # of a trailer or header
+
+Translations = tuple[Translation, ...]
+
+# What each supported method takes.
+REQUESTS: Mapping[str, type[Message]] = MappingProxyType(
+    {
+        "TranslateText": pb.TranslateTextRequest,
+        "DetectLanguage": pb.DetectLanguageRequest,
+        "GetSupportedLanguages": pb.GetSupportedLanguagesRequest,
+        "ListGlossaries": pb.ListGlossariesRequest,
+        "GetGlossary": pb.GetGlossaryRequest,
+        "GetGlossaryEntry": pb.GetGlossaryEntryRequest,
+        "ListGlossaryEntries": pb.ListGlossaryEntriesRequest,
+    }
+)
+
+
+class GoogleMethods:
+    """The supported methods. All belong to the event loop's thread.
+
+    `deadline_seconds` is on the clock of `time.monotonic()`. They raise only ServiceError.
+    """
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+
+    async def translate_text(
+        self, request: pb.TranslateTextRequest, deadline_seconds: float
+    ) -> tuple[pb.TranslateTextResponse, str]:
+        """Translate texts; with a glossary, also without it. Return the `finish_reasons`, too."""
+        current_call().asks_for(request.contents)
+        asked = messages.request_from_pb(request, deadline_seconds)
+        try:
+            answers = await self._answers(request, asked)
+        except ServiceError as error:
+            raise messages.in_googles_words(error, request) from error
+        return messages.response_to_pb(request, *answers), messages.finish_reasons(*answers)
+
+    async def detect_language(
+        self, request: pb.DetectLanguageRequest, deadline_seconds: float
+    ) -> pb.DetectLanguageResponse:
+        """Detect the most probable language."""
+        names.check_parent(request.parent)
+        check_counts(request)
+        messages.labels_from_pb(request.labels)
+        mime_type = messages.mime_type_from_pb(request.mime_type)
+        model = names.detection_model_of(request.model)
+        if model != names.DETECTION_MODEL:
+            raise NotFound(
+                "model {model} does not detect languages",
+                "model",
+                request.model,
+                model=model,
+                advice=f"{names.DETECTION_MODEL} does",
+            )
+        if not request.HasField("content"):
+            raise InvalidRequest("{path} is missing", Path("content"), advice="give the text")
+        current_call().asks_for([request.content])
+        (languages,) = await self._translator.detect([request.content], deadline_seconds, mime_type)
+        return messages.detected_to_pb(languages)
+
+    def get_supported_languages(self, request: pb.GetSupportedLanguagesRequest) -> pb.SupportedLanguages:
+        """List the languages of one model, or of all models."""
+        names.check_parent(request.parent)
+        models = self.models(names.model_of(request.model), request.model)
+        return messages.languages_to_pb(models, request.display_language_code)
+
+    async def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
+        """List a page of the glossaries."""
+        names.check_parent(request.parent)
+        found = messages.filtered(await self._held(), request.filter)
+        glossaries, token = messages.page(found, request.page_size, request.page_token)
+        return pb.ListGlossariesResponse(
+            glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
+            next_page_token=token,
+        )
+
+    async def get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
+        """Describe a glossary."""
+        glossary = await self._one_glossary("name", request.name)
+        return messages.glossary_to_pb(glossary, names.parent_of(request.name))
+
+    async def get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
+        """Read one entry."""
+        full_name, entry = names.entry_of(request.name)
+        glossary = await self._one_glossary("name", full_name)
+        number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
+        if not 1 <= number <= len(glossary.terms):
+            raise NotFound(
+                "glossary {glossary} has no entry {entry}",
+                "glossary entry",
+                request.name,
+                glossary=Public(repr(glossary.name)),
+                entry=entry,
+                advice=f"it has 1 to {len(glossary.terms)}",
+            )
+        return messages.entry_to_pb(glossary, full_name, number)
+
+    async def list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
+        """List a page of a glossary's entries."""
+        glossary = await self._one_glossary("parent", request.parent)
+        numbers, token = messages.page(range(1, len(glossary.terms) + 1), request.page_size, request.page_token)
+        return pb.ListGlossaryEntriesResponse(
+            glossary_entries=[messages.entry_to_pb(glossary, request.parent, number) for number in numbers],
+            next_page_token=token,
+        )
+
+    def models(self, name: str, full_name: str) -> list[LoadedModel]:
+        """Return the highest version of each model, or only of the model of this name; callers know it as `full_name`.
+
+        Raises:
+            NotFound: there is no such model.
+            Unavailable: they are still being loaded.
+        """
+        highest = {model.name: model for model in reversed(self._translator.models())}
+        if not name:
+            return list(highest.values())
+        if name not in highest:
+            raise NotFound(
+                "model {name} is not served here",
+                "model",
+                full_name,
+                name=name,
+                advice=f"served are {listed(sorted(highest))}",
+            )
+        return [highest[name]]
+
+    async def _answers(self, request: pb.TranslateTextRequest, asked: TranslationRequest) -> list[Translations]:
+        """Return the translations without the glossary and then, if the call has one, those with it."""
+        if not asked.glossary:
+            return [await self._translate(asked)]
+        found = await self._found("glossary_config.glossary", request.glossary_config.glossary)
+        glossary = messages.fitting(found, asked)
+        plain, asked = replace(asked, glossary=""), replace(asked, glossary=glossary.name)
+        if request.glossary_config.ignore_case:
+            strict = (term for term in glossary.terms if term.is_case_sensitive)
+            asked = replace(asked, terms=tuple(replace(term, is_case_sensitive=False) for term in strict))
+        return await _all(self._translate(plain), self._translate(asked))
+
+    async def _translate(self, asked: TranslationRequest) -> Translations:
+        return (await self._translator.translate(asked)).translations
+
+    async def _held(self) -> Sequence[Glossary]:
+        """Return the glossaries that the caller may use."""
+        return (await self._translator.latest_glossaries()).of(current_call().key_name)
+
+    async def _found(self, field: str, full_name: str) -> list[Glossary]:
+        """Return the glossaries that `field` of a request refers to: one, or several for different languages."""
+        name = names.glossary_of(full_name, field)
+        held = await self._held()
+        found = [each for each in held if name in (each.name, messages.glossary_id(each))]
+        if not found:
+            there = listed(map(messages.glossary_id, held))
+            raise NotFound(
+                "glossary {name} is not on this server", "glossary", full_name, name=name, advice=f"there are {there}"
+            )
+        return found
+
+    async def _one_glossary(self, field: str, full_name: str) -> Glossary:
+        found = await self._found(field, full_name)
+        if len(found) > 1:
+            raise InvalidRequest(
+                "{path} matches {number} glossaries",
+                Path(field),
+                number=len(found),
+                advice=f"name one of {listed(map(messages.glossary_id, found))}",
+            )
+        return found[0]
+
+
+async def _all(*calls: Coroutine[Any, Any, Translations]) -> list[Translations]:
+    """Return the answers of calls run concurrently; the first failure cancels the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -1,0 +1,164 @@
+"""Cloud Translation v2, "Basic": translate, detect, languages."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from service.domain.call import current_call
+from service.domain.errors import (
+    InvalidRequest,
+    NotFound,
+    PairNotFound,
+    Path,
+    ServiceError,
+    Unimplemented,
+    quoted,
+)
+from service.domain.translation import TranslationRequest
+from service.faces.google import v2_messages as messages
+from service.faces.google.failures import failure_of_v2
+from service.faces.google.messages import finish_reasons
+from service.faces.google.methods import FINISH_REASONS_KEY, GoogleMethods
+from service.faces.google.parameters import Fields, key_in, own_fields
+from service.faces.http.answers import in_json
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bodies import checked, fields_of_form, form_of, is_form, json_of
+from service.faces.http.forms import list_name
+from service.faces.http.languages import languages_of
+from service.faces.http.routes import Route
+from service.faces.http.spelling import spell
+from service.text.languages import is_well_formed
+from service.translation.translator import Translator
+
+PATH = "/language/translate/v2"
+
+# Where v2's names differ from ours.
+_FIELDS = {
+    "texts": "q",
+    "source_language_code": "source",
+    "target_language_code": "target",
+    "mime_type": "format",
+}
+
+T = TypeVar("T")
+
+
+class V2:
+    """Cloud Translation v2. All methods belong to the event loop's thread."""
+
+    def __init__(self, translator: Translator, methods: GoogleMethods, default_deadline_seconds: float) -> None:
+        """Give calls `default_deadline_seconds`."""
+        self._translator = translator
+        self._methods = methods
+        self._default_deadline_seconds = default_deadline_seconds
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this version."""
+        route = partial(Route, failure=failure_of_v2, key_in=key_of)
+        return (
+            route("POST", PATH, "http/google.v2/translate", self.translate),
+            route("GET", PATH, "http/google.v2/translate", self.translate),
+            route("POST", f"{PATH}/detect", "http/google.v2/detect", self.detect),
+            route("GET", f"{PATH}/detect", "http/google.v2/detect", self.detect),
+            route("GET", f"{PATH}/languages", "http/google.v2/languages", self.languages),
+        )
+
+    async def translate(self, request: HttpRequest) -> HttpAnswer:
+        """Translate texts, HTML unless the format is text."""
+        asked = asked_in(request, messages.TranslateParameters)
+        if asked.cid:
+            raise Unimplemented("cid is not supported by this server", advice="leave it out")
+        texts = _texts(asked.q)
+        with in_words_of_v2(asked.model):
+            result = await self._translator.translate(
+                TranslationRequest(
+                    texts=texts,
+                    source_language_code=asked.source or "",
+                    target_language_code=asked.target,
+                    model=messages.model_of(asked.model),
+                    deadline_seconds=self._deadline(),
+                    mime_type=messages.MIME_TYPES[asked.format or "html"],
+                )
+            )
+        reasons = finish_reasons(result.translations)
+        headers = {FINISH_REASONS_KEY: reasons} if reasons else {}
+        return in_json(messages.translations_document(result.translations, asked.model), headers)
+
+    async def detect(self, request: HttpRequest) -> HttpAnswer:
+        """Detect the most probable language of each text."""
+        texts = _texts(asked_in(request, messages.DetectParameters).q)
+        with in_words_of_v2():
+            detected = await self._translator.detect(texts, self._deadline())
+        return in_json(messages.detections_document(detected))
+
+    async def languages(self, request: HttpRequest) -> HttpAnswer:
+        """List the languages, with names if there is a language for them."""
+        asked = asked_in(request, messages.LanguagesParameters)
+        if asked.target and not is_well_formed(asked.target):
+            expected = "expected a BCP 47 code such as 'en'"
+            raise InvalidRequest("{path} is {code}", Path("target"), code=asked.target, advice=expected)
+        models = self._methods.models(messages.model_of(asked.model), asked.model or "")
+        return in_json(messages.languages_document(languages_of(models, asked.target or "en"), bool(asked.target)))
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._default_deadline_seconds
+
+
+def asked_in(request: HttpRequest, kind: type[T]) -> T:
+    """Return the parameters of a call: those of the query, and of a body of JSON or of a form.
+
+    Raises:
+        InvalidRequest: one is missing, wrong, unknown, or given twice.
+    """
+    document: dict[str, Any] = {}
+    if request.body and not is_form(request):
+        document = json_of(request, dict[str, Any])
+    for name, value in own_fields(_fields(request)):
+        if "q" in (name, list_name(name)):
+            texts = document.setdefault("q", [])
+            if not isinstance(texts, list):
+                texts = document["q"] = [texts]
+            texts.append(value)
+        elif name in document:
+            raise InvalidRequest("{path} is given twice", Path(quoted(name)[1:-1]), advice="give it once")
+        else:
+            document[name] = value
+    return checked(document, kind)
+
+
+def key_of(request: HttpRequest) -> str:
+    """Return the API key in the query or the form; empty if there is none.
+
+    Raises:
+        InvalidRequest: they can't be read.
+    """
+    return key_in(_fields(request))
+
+
+@contextmanager
+def in_words_of_v2(model: str | None = None) -> Iterator[None]:
+    """Raise errors in the words of this version; `model` is the caller's.
+
+    Raises:
+        ServiceError: those of the block.
+    """
+    try:
+        yield
+    except ServiceError as error:
+        told = error.as_invalid() if isinstance(error, PairNotFound) else error
+        if isinstance(told, NotFound) and told.resource_type == "model":
+            told.resource_name = model or ""
+        spell(told, _FIELDS)
+        raise told from error
+
+
+def _fields(request: HttpRequest) -> Fields:
+    fields = form_of(request.query)
+    return [*fields, *fields_of_form(request)] if is_form(request) else fields
+
+
+def _texts(texts: list[str]) -> tuple[str, ...]:
+    current_call().asks_for(texts)
+    return tuple(texts)

@@ -1,0 +1,34 @@
+"""What the gRPC server has to know of an API, as `Route` is what the HTTP server has to know of a path."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import grpc
+
+from service.domain.translation import Priority
+
+ReadPriority = Callable[[bytes], Priority]
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcApi:
+    """One API: the full name of its service, and what adds it to a server that has not started.
+
+    Calls of the `keyless` methods need no API key. `priority_of` has the most common methods, and how to read a call's
+    priority from its message: an overloaded server must spend its time on the calls it has admitted, and rejecting one
+    of these before it is served costs two thirds of what it does later.
+    """
+
+    name: str
+    add_to: Callable[[grpc.aio.Server], None]
+    keyless: Collection[str] = ()
+    priority_of: Mapping[str, ReadPriority] = field(default_factory=dict)
+
+    def path(self, method: str) -> str:
+        """Return the path of a method."""
+        return f"/{self.name}/{method}"
+
+
+def normal_priority(message: bytes) -> Priority:
+    """Return the priority of calls of an API that has none."""
+    return Priority.NORMAL

@@ -1,1 +1,0 @@
-"""Documents over HTTP: read in a process of their own, and translated as other calls are."""

@@ -1,1 +1,0 @@
-"""Google Cloud Translation over HTTP: v3, as its .proto maps it, and v2."""

@@ -1,1 +1,0 @@
-"""The Open Inference Protocol over HTTP, as Triton and KServe speak it."""

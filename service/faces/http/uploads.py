@@ -1,0 +1,65 @@
+"""Documents as callers send them, in forms, and as they get them back."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from urllib.parse import quote
+
+from service.documents import DocumentOptions
+from service.documents.opening import MAX_BYTES
+from service.documents.report import compact_json
+from service.domain.errors import InvalidRequest, Path
+from service.faces.http.application import FormPart, HttpAnswer, HttpRequest
+from service.faces.http.bodies import content_type
+from service.faces.http.multipart import MULTIPART
+from service.jobs.reading import FILE, Upload
+from service.jobs.translation import TranslatedDocument
+
+MAX_UPLOAD_BYTES = MAX_BYTES + 2**16  # with the form around it
+NOTES_HEADER = "X-Document-Notes"
+REPORT_HEADER = "X-Document-Report"
+_MAX_REPORT = 4096  # characters; clients and proxies take headers of 8 KiB in all
+
+_NO_OPTIONS = DocumentOptions()
+
+
+def form_with_file(request: HttpRequest) -> tuple[FormPart, list[FormPart]]:
+    """Return the file of a form, and its other fields.
+
+    Raises:
+        InvalidRequest: the body is no form, or has no file, several, or a field that is a file and should not be.
+    """
+    if (given := content_type(request)) != MULTIPART:
+        raise InvalidRequest("Content-Type is {given}", given=given, allowed=MULTIPART)
+    parts = request.form
+    files = [part for part in parts if part.name == FILE]
+    if not files:
+        raise InvalidRequest("{path} is missing", Path(FILE), advice="send the document as this field of the form")
+    if len(files) > 1:
+        raise InvalidRequest("{path} is there {number} times", Path(FILE), number=len(files), allowed="one per call")
+    return files[0], [part for part in parts if part.name != FILE]
+
+
+def upload_of(file: FormPart, name: str = "", options: DocumentOptions = _NO_OPTIONS) -> Upload:
+    """Return a form's file as a document; `name` is its name if the form tells it otherwise."""
+    return Upload(name or file.filename or "", file.content, options)
+
+
+def file_answer(document: TranslatedDocument) -> HttpAnswer:
+    """Return a document as a file to save."""
+    headers = {"Content-Disposition": attachment(document.name), "X-Content-Type-Options": "nosniff"}
+    if document.notes:
+        headers[NOTES_HEADER] = _in_ascii(document.notes)
+    if document.report:
+        headers[REPORT_HEADER] = compact_json(document.report, _MAX_REPORT)
+    return HttpAnswer(HTTPStatus.OK, document.content_type, document.data, headers)
+
+
+def attachment(name: str) -> str:
+    """Return the value of Content-Disposition for a file of this name (RFC 6266)."""
+    simple = "".join(character if character.isascii() and character not in '"\\%' else "_" for character in name)
+    extended = f"; filename*=UTF-8''{quote(name, safe='')}" if simple != name else ""
+    return f'attachment; filename="{simple}"{extended}'
+
+
+def _in_ascii(notes: Sequence[str]) -> str:
+    return " ".join(notes).encode("ascii", "replace").decode("ascii")

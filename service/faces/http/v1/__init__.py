@@ -1,1 +1,0 @@
-"""Our own API over HTTP, under /v1."""

@@ -1,0 +1,193 @@
+"""The Open Inference Protocol: `faces/kserve/methods.py` in JSON, with the paths and statuses of Triton.
+
+See `inference_rest.md` of the protocol, and Triton's extensions of it: binary data, model configuration, model
+repository, statistics. Its other extensions are refused by name.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from http import HTTPStatus
+
+from service.domain.call import Call
+from service.domain.errors import Forbidden, ServiceError, Unimplemented
+from service.domain.translation import Priority
+from service.faces.http.answers import in_json, status_of_error
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.routes import Handle, Route
+from service.faces.http.same_site import has_own_origin
+from service.faces.kserve.bodies import IndexBody, ModelBody, parsed
+from service.faces.kserve.inference import WantedOutputs, answer_of, infer_body_of, input_tensors
+from service.faces.kserve.messages import priority_of
+from service.faces.kserve.methods import KServeMethods, no_log_settings, no_shared_memory, no_trace_settings
+from service.faces.kserve.plain_data import (
+    document_of,
+    infer_request,
+    output_tensors,
+    parameters_of_request,
+)
+
+BINARY_DATA = "binary_tensor_data"  # Triton's name of the extension
+
+_MODEL = "/v2/models/{name}"
+_VERSION = f"{_MODEL}/versions/{{version}}"
+
+
+class KServe:
+    """The Open Inference Protocol. All methods belong to the event loop's thread."""
+
+    def __init__(self, methods: KServeMethods, default_deadline_seconds: float) -> None:
+        """Give calls `default_deadline_seconds`."""
+        self._methods = methods
+        self._default_deadline_seconds = default_deadline_seconds
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this API. Those that need no key need none over gRPC either."""
+        route = partial(Route, failure=failure)
+        quick = partial(route, queues=False)
+        routes = [
+            quick("GET", "/v2/health/live", "http/kserve/live", self.live, needs_key=False),
+            quick("GET", "/v2/health/ready", "http/kserve/ready", self.ready, needs_key=False),
+            quick("GET", "/v2", "http/kserve/metadata", self.metadata),
+            quick("GET", "/v2/models/stats", "http/kserve/model_stats", self.model_stats),
+        ]
+        for model in (_MODEL, _VERSION):
+            routes += (
+                quick("GET", f"{model}/ready", "http/kserve/model_ready", self.model_ready),
+                quick("GET", model, "http/kserve/model_metadata", self.model_metadata),
+                quick("GET", f"{model}/config", "http/kserve/model_config", self.model_config),
+                quick("GET", f"{model}/stats", "http/kserve/model_stats", self.model_stats),
+                route("POST", f"{model}/infer", "http/kserve/infer", self.infer, priority=_priority),
+            )
+        for repository in ("/v2/repository", "/v2/repository/{repository}"):
+            one = f"{repository}/models/{{name}}"
+            routes += (
+                quick("POST", f"{repository}/index", "http/kserve/repository_index", self.repository_index),
+                quick("POST", f"{one}/load", "http/kserve/load", self.load),
+                quick("POST", f"{one}/unload", "http/kserve/unload", self.unload),
+            )
+        refused = (quick(method, path, f"http/kserve/{name}", handle) for method, path, name, handle in _refused())
+        return (*routes, *refused)
+
+    async def live(self, request: HttpRequest) -> HttpAnswer:
+        """Tell whether the server is alive."""
+        return _told("live", self._methods.server_live())
+
+    async def ready(self, request: HttpRequest) -> HttpAnswer:
+        """Tell whether the server accepts calls."""
+        return _told("ready", self._methods.server_ready())
+
+    async def model_ready(self, request: HttpRequest) -> HttpAnswer:
+        """Tell whether a model is served."""
+        name, version = _model_of(request)
+        return _told("ready", self._methods.model_ready(name, version), name=name)
+
+    async def metadata(self, request: HttpRequest) -> HttpAnswer:
+        """Return the server's name, version and extensions."""
+        return in_json(document_of(self._methods.server_metadata(BINARY_DATA)))
+
+    async def model_metadata(self, request: HttpRequest) -> HttpAnswer:
+        """Return a model's versions and tensors."""
+        return in_json(document_of(self._methods.model_metadata(*_model_of(request))))
+
+    async def model_config(self, request: HttpRequest) -> HttpAnswer:
+        """Return a model's tensors, limits and language pairs."""
+        return in_json(document_of(self._methods.model_config(*_model_of(request)).config))
+
+    async def model_stats(self, request: HttpRequest) -> HttpAnswer:
+        """Return statistics of one model or of all models."""
+        return in_json(document_of(self._methods.model_statistics(*_model_of(request))))
+
+    async def infer(self, request: HttpRequest) -> HttpAnswer:
+        """Translate."""
+        body, data = infer_body_of(request)
+        wanted = WantedOutputs(body)
+        message = infer_request(_model_of(request), body.id or "", body.given, input_tensors(body, data), wanted.named)
+        response = await self._methods.infer(message, time.monotonic() + self._default_deadline_seconds)
+        model = response.model_name, response.model_version
+        return answer_of(model, response.id, output_tensors(response, wanted.is_binary))
+
+    async def repository_index(self, request: HttpRequest) -> HttpAnswer:
+        """List the models on disk and in memory."""
+        only_ready = parsed(request.body, IndexBody).ready
+        index = await self._methods.repository_index(_repository_of(request), only_ready=only_ready)
+        return in_json(document_of(index)["models"])
+
+    async def load(self, request: HttpRequest) -> HttpAnswer:
+        """Load a model."""
+        _check_origin(request)
+        parameters = parsed(request.body, ModelBody).given
+        await self._methods.load(_repository_of(request), request.parts["name"], parameters)
+        return in_json({})
+
+    async def unload(self, request: HttpRequest) -> HttpAnswer:
+        """Unload a model."""
+        _check_origin(request)
+        parsed(request.body, ModelBody)
+        await self._methods.unload(_repository_of(request), request.parts["name"])
+        return in_json({})
+
+
+def failure(error: ServiceError, _: Call) -> HttpAnswer:
+    """Return an error as Triton does: a sentence."""
+    status = status_of_error(error)
+    headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
+    return in_json({"error": str(error)}, headers, status)
+
+
+def _told(word: str, is_so: bool, **more: str) -> HttpAnswer:
+    """Return the answer to a probe, whose status says it all: 400 for no, as Triton's."""
+    return in_json({**more, word: is_so}, status=HTTPStatus.OK if is_so else HTTPStatus.BAD_REQUEST)
+
+
+def _model_of(request: HttpRequest) -> tuple[str, str]:
+    """Return the name and the version that a path has; empty ones if it has none."""
+    return request.parts.get("name", ""), request.parts.get("version", "")
+
+
+def _repository_of(request: HttpRequest) -> str:
+    return request.parts.get("repository", "")
+
+
+def _priority(request: HttpRequest) -> Priority:
+    body, _ = infer_body_of(request)
+    return priority_of(parameters_of_request(body.given))
+
+
+def _check_origin(request: HttpRequest) -> None:
+    """Reject a request from another site's page, even one that may call."""
+    if not has_own_origin(request.headers):
+        raise Forbidden(
+            "Origin is {origin}",
+            origin=request.headers.get("origin", ""),
+            advice="pages of other sites may not load or unload models",
+        )
+
+
+def _refused() -> Iterator[tuple[str, str, str, Handle]]:
+    """Yield the method, path and name of each call of Triton's that is not supported, and what refuses it."""
+    trace, log, memory, generate = map(_refuses, (no_trace_settings, no_log_settings, no_shared_memory, _no_generation))
+    for method in ("GET", "POST"):
+        yield method, "/v2/trace/setting", "trace_setting", trace
+        yield method, f"{_MODEL}/trace/setting", "trace_setting", trace
+        yield method, "/v2/logging", "log_settings", log
+    for kind in ("systemsharedmemory", "cudasharedmemory"):
+        for regions in (f"/v2/{kind}", f"/v2/{kind}/region/{{region}}"):
+            yield "GET", f"{regions}/status", "shared_memory", memory
+            yield "POST", f"{regions}/unregister", "shared_memory", memory
+        yield "POST", f"/v2/{kind}/region/{{region}}/register", "shared_memory", memory
+    for model in (_MODEL, _VERSION):
+        yield "POST", f"{model}/generate", "generate", generate
+        yield "POST", f"{model}/generate_stream", "generate", generate
+
+
+def _refuses(error: Callable[[], Unimplemented]) -> Handle:
+    async def refuse(request: HttpRequest) -> HttpAnswer:
+        raise error()
+
+    return refuse
+
+
+def _no_generation() -> Unimplemented:
+    advice = "send the text as a tensor to infer, or to /v1/translate/stream"
+    return Unimplemented("Triton's generate extension is not supported", advice=advice)

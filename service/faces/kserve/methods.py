@@ -1,0 +1,170 @@
+"""The methods of KServe v2 and Triton, whatever carries their messages."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import service
+from service.domain.call import current_call
+from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, Unimplemented
+from service.domain.translation import TranslationResult
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
+from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, state_to_pb, statistics_to_pb
+from service.models.index import LoadState, ModelState
+from service.models.loaded_model import LoadedModel
+from service.process.lifecycle import Phase
+from service.translation.source_languages import Part
+from service.translation.translator import Translator
+
+# Triton's names for the supported features: parameters are decoding options, the policy is priority and timeout.
+_EXTENSIONS = ("model_configuration", "model_repository", "parameters", "schedule_policy", "statistics")
+
+
+class Control(Protocol):
+    """Loads and unloads models at callers' request; see `ModelControl`."""
+
+    async def load(self, name: str) -> None:
+        """Load a model."""
+        ...
+
+    async def unload(self, name: str) -> None:
+        """Unload a model."""
+        ...
+
+    async def states(self) -> list[ModelState]:
+        """Return the state of each version."""
+        ...
+
+
+class KServeMethods:
+    """The supported methods. All belong to the event loop's thread. They raise only ServiceError.
+
+    A `version` may be empty: the highest one is meant. There is one repository, whose name is empty.
+    """
+
+    def __init__(self, translator: Translator, control: Control, phase: Callable[[], Phase]) -> None:
+        """`phase` returns the server's phase."""
+        self._translator = translator
+        self._control = control
+        self._phase = phase
+
+    def server_live(self) -> bool:
+        """Return whether the server is alive."""
+        return self._phase().is_alive
+
+    def server_ready(self) -> bool:
+        """Return whether the server accepts calls."""
+        return self._phase().is_ready
+
+    def model_ready(self, name: str, version: str) -> bool:
+        """Return whether a model is served."""
+        try:
+            self._translator.model(name, version)
+        except (NotFound, Unavailable):
+            return False
+        return self._phase().is_ready
+
+    def server_metadata(self, *more_extensions: str) -> pb.ServerMetadataResponse:
+        """Return the server's name, version and extensions; `more_extensions` are those of a protocol."""
+        extensions = sorted((*_EXTENSIONS, *more_extensions))
+        return pb.ServerMetadataResponse(name="dragoman", version=service.__version__, extensions=extensions)
+
+    def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
+        """Return a model's versions and tensors."""
+        model = self._translator.model(name, version)
+        return metadata_to_pb(model, [each.version for each in reversed(self._versions(model.name))])
+
+    def model_config(self, name: str, version: str) -> pb.ModelConfigResponse:
+        """Return a model's tensors, limits and language pairs."""
+        return config_to_pb(self._translator.model(name, version))
+
+    def model_statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
+        """Return statistics of one model, or of all models if `name` is empty; of all versions without `version`."""
+        models = self._translator.models()
+        if name:
+            found = self._translator.model(name, version)
+            models = [found] if version else self._versions(name)
+        return pb.ModelStatisticsResponse(model_stats=[statistics_to_pb(model) for model in models])
+
+    async def infer(self, request: pb.ModelInferRequest, deadline_seconds: float) -> pb.ModelInferResponse:
+        """Translate; `deadline_seconds` is on the clock of `time.monotonic()`."""
+        if not request.model_name:
+            raise InvalidRequest(
+                "{path} is empty", Path("model_name"), advice="name one of the models that RepositoryIndex lists"
+            )
+        model = self._translator.model(request.model_name, request.model_version)
+        call = call_from_pb(request, model, time.monotonic(), deadline_seconds)
+        texts = [text for part in call.parts for text in part.request.texts]
+        current_call().asks_for(texts)
+        self._translator.check_texts(texts)
+        return results_to_pb(call, await self._translate(call), request.id)
+
+    async def repository_index(self, repository: str, *, only_ready: bool) -> pb.RepositoryIndexResponse:
+        """List the models on disk and in memory."""
+        _check_repository(repository)
+        states = await self._control.states()
+        return pb.RepositoryIndexResponse(
+            models=[state_to_pb(each) for each in states if each.state is LoadState.READY or not only_ready]
+        )
+
+    async def load(self, repository: str, name: str, parameters: Iterable[str]) -> None:
+        """Load a model; `parameters` are the names of those that the caller gave, and none is supported."""
+        _check_repository(repository)
+        for parameter in parameters:
+            raise Unimplemented(
+                "parameter {name} is not supported", name=parameter, advice="models are loaded as they are on disk"
+            )
+        self._translator.models()  # raises while the first models are being loaded
+        await self._control.load(name)
+
+    async def unload(self, repository: str, name: str) -> None:
+        """Unload a model."""
+        _check_repository(repository)
+        self._translator.models()
+        await self._control.unload(name)
+
+    def _versions(self, name: str) -> list[LoadedModel]:
+        """Return the served versions of a model, highest first."""
+        return [model for model in self._translator.models() if model.name == name]
+
+    async def _translate(self, call: InferCall) -> list[TranslationResult]:
+        """Return one result for each part of the call, or raise the error of one of them."""
+        if len(call.parts) == 1:
+            return [await self._translate_part(call.parts[0])]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                results = [tasks.create_task(self._translate_part(part)) for part in call.parts]
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        return [result.result() for result in results]
+
+    async def _translate_part(self, part: Part) -> TranslationResult:
+        try:
+            return await self._translator.translate(part.request)
+        except InvalidRequest as error:
+            part.name_in_whole(error)
+            error.spelling = spelled
+            raise
+
+
+def no_shared_memory() -> Unimplemented:
+    """Return the error for every call about shared memory."""
+    return Unimplemented("shared memory is not supported", advice="send and receive tensors in the messages")
+
+
+def no_trace_settings() -> Unimplemented:
+    """Return the error for every call about the settings of traces."""
+    return Unimplemented("tracing can't be configured by call", advice="start the server with --otlp-endpoint")
+
+
+def no_log_settings() -> Unimplemented:
+    """Return the error for every call about the settings of logs."""
+    return Unimplemented("log settings can't be read or changed by call", advice="start the server with --log-level")
+
+
+def _check_repository(name: str) -> None:
+    if name:
+        advice = "there is only one repository; leave the name empty"
+        raise Unimplemented("{path} is {name}", Path("repository_name"), name=name, advice=advice)

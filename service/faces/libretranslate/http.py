@@ -1,0 +1,104 @@
+"""LibreTranslate's API: translate texts and files, detect languages, list them, and what its pages ask for.
+
+Suggestions are switched off, and answered as LibreTranslate answers them then.
+"""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from http import HTTPStatus
+
+from service.domain.call import Call, current_call
+from service.domain.errors import NotFound, ServiceError, Unauthenticated, Unimplemented
+from service.faces.http.answers import in_json, status_of_error
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.languages import languages_of
+from service.faces.http.routes import Route
+from service.faces.libretranslate import messages
+from service.faces.libretranslate.files import Files
+from service.translation.translator import Translator
+
+
+class LibreTranslate:
+    """LibreTranslate's API. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        default_deadline_seconds: float,
+        files: Files,
+        *,
+        asks_for_keys: bool = False,
+    ) -> None:
+        """Give calls `default_deadline_seconds`; `asks_for_keys` tells pages whether callers need a key."""
+        self._translator = translator
+        self._default_deadline_seconds = default_deadline_seconds
+        self._files = files
+        self._asks_for_keys = asks_for_keys
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this API. Those that need no key need none at LibreTranslate either."""
+        route = partial(Route, failure=failure)
+        keyed = partial(route, key_in=messages.key_in)
+        free = partial(route, needs_key=False, queues=False)
+        return (
+            keyed("POST", "/translate", "http/libretranslate/translate", self.translate),
+            keyed("POST", "/detect", "http/libretranslate/detect", self.detect),
+            *self._files.routes(keyed, free),
+            free("POST", "/suggest", "http/libretranslate/suggest", self.suggest),
+            free("GET", "/languages", "http/libretranslate/languages", self.languages),
+            free("GET", "/frontend/settings", "http/libretranslate/settings", self.settings),
+            free("GET", "/health", "http/libretranslate/health", self.health),
+        )
+
+    async def translate(self, request: HttpRequest) -> HttpAnswer:
+        """Translate a text, or a list of them."""
+        asked = messages.asked_of(messages.body_of(request, messages.TranslateBody), self._deadline())
+        texts, mime_type = asked.request.texts, asked.request.mime_type
+        current_call().asks_for(texts)
+        result = await self._translator.translate(asked.request)
+        detected = await self._translator.detect(texts, self._deadline(), mime_type) if asked.is_detected else ()
+        return in_json(messages.answer_document(asked, result.translations, detected))
+
+    async def detect(self, request: HttpRequest) -> HttpAnswer:
+        """Detect the language of a text; several texts are taken as one."""
+        texts, _ = messages.texts_of(messages.body_of(request, messages.DetectBody).q)
+        current_call().asks_for(texts)
+        [detected] = await self._translator.detect(["\n".join(texts)], self._deadline())
+        return in_json(messages.detections_document(detected))
+
+    async def suggest(self, request: HttpRequest) -> HttpAnswer:
+        """Refuse to take a better translation."""
+        raise Unimplemented("suggestions are disabled on this server", advice="use a glossary for terms")
+
+    async def languages(self, request: HttpRequest) -> HttpAnswer:
+        """List the languages, and into which of them each is translated."""
+        return in_json(messages.languages_document(languages_of(self._translator.models())))
+
+    async def settings(self, request: HttpRequest) -> HttpAnswer:
+        """Tell a page what it has to know about this server."""
+        languages = languages_of(self._translator.models())
+        document = messages.settings_document(
+            languages, self._translator.limits.max_characters, self._files.endings, asks_for_keys=self._asks_for_keys
+        )
+        return in_json(document)
+
+    async def health(self, request: HttpRequest) -> HttpAnswer:
+        """Tell that models are loaded, unless they are not."""
+        self._translator.models()
+        return in_json({"status": "ok"})
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._default_deadline_seconds
+
+
+def failure(error: ServiceError, call: Call) -> HttpAnswer:
+    """Return an error with the status that LibreTranslate gives its kind."""
+    messages.tell(error, is_single=call.num_texts == 1)
+    status = status_of_error(error)
+    if isinstance(error, NotFound) and error.resource_type != "document":
+        status = HTTPStatus.BAD_REQUEST  # a language that is not served
+    elif isinstance(error, Unauthenticated | Unimplemented):
+        status = HTTPStatus.FORBIDDEN
+    prefix = "Slowdown: " if status is HTTPStatus.TOO_MANY_REQUESTS else ""
+    return in_json({"error": f"{prefix}{error}"}, status=status)

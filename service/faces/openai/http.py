@@ -1,0 +1,126 @@
+"""OpenAI's API: chat completions that translate, and the language pairs as models. v1's face lists these."""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+from http import HTTPStatus
+
+from service.calls.failures import code_of
+from service.domain.call import Call, current_call
+from service.domain.errors import NotFound, Path, ServiceError, Unimplemented, dotted
+from service.domain.options import RequestedOptions
+from service.domain.translation import TranslationRequest
+from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes, status_of_error
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bodies import json_of
+from service.faces.http.refusals import Refused
+from service.faces.http.routes import HttpStream, Route
+from service.faces.http.spelling import spell
+from service.faces.openai import messages
+from service.faces.openai.pairs import pair_of
+from service.translation.translator import Translator
+
+_CODES = {HTTPStatus.UNAUTHORIZED: "invalid_api_key", HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_exceeded"}
+_FIELDS = {"texts": "messages", "source_language_code": "model", "target_language_code": "model"}
+_OPTIONS = {"num_hypotheses": "n", "max_output_tokens": "max_tokens"}
+
+
+class OpenAI:
+    """OpenAI's API. All methods belong to the event loop's thread."""
+
+    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
+        """Give calls `default_deadline_seconds`."""
+        self._translator = translator
+        self._default_deadline_seconds = default_deadline_seconds
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this API."""
+        route = partial(Route, failure=failure)
+        models = ("/v1/models/{name}", "/v1/models/{owner}/{name}")
+        return (
+            route("POST", "/v1/chat/completions", "http/openai/chat_completions", self.complete),
+            *(route("GET", path, "http/openai/model", self.model, queues=False) for path in models),
+        )
+
+    async def complete(self, request: HttpRequest) -> HttpAnswer | HttpStream:
+        """Translate the last message of the user, whole or as it grows."""
+        body = json_of(request, messages.ChatBody)
+        text = messages.text_of(body)
+        call = current_call()
+        call.asks_for((text,))
+        pair = pair_of(body.model, self._translator.models())
+        options = {"num_hypotheses": body.n if body.n != 1 else None}
+        most = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
+        if most is not None and most < pair.max_output_tokens:  # most tools ask for many more than any text takes
+            options["max_output_tokens"] = most
+        asked = TranslationRequest(
+            texts=(text,),
+            source_language_code=pair.source,
+            target_language_code=pair.target,
+            model=pair.model,
+            options=RequestedOptions(**options),
+            deadline_seconds=time.monotonic() + self._default_deadline_seconds,
+        )
+        about = {"id": f"chatcmpl-{call.request_id}", "created": int(time.time()), "model": body.model}
+        if body.stream:
+            if options["num_hypotheses"] is not None:
+                raise Unimplemented("{path} is not supported in streams", Path("n"), advice="leave it or stream out")
+            with_usage = bool(body.stream_options and body.stream_options.include_usage)
+            return HttpStream(EVENTS, self._parts(asked, about, with_usage), _failed, STREAM_HEADERS)
+        result = await self._translator.translate(asked)
+        return in_json(messages.completion(about, result.translations[0]))
+
+    async def _parts(
+        self, asked: TranslationRequest, about: messages.Document, with_usage: bool
+    ) -> AsyncGenerator[bytes]:
+        delta = {"role": "assistant"}
+        async with aclosing(self._translator.stream(asked)) as events:
+            async for event in events:
+                yield _event(messages.chunk(about, {**delta, "content": event.delta}))
+                delta = {}
+                if event.translation is not None:
+                    yield _event(messages.chunk(about, {}, event.translation))
+                    if with_usage:
+                        yield _event(messages.usage_chunk(about, event.translation))
+        yield b"data: [DONE]\n\n"
+
+    async def model(self, request: HttpRequest) -> HttpAnswer:
+        """Describe a model, which is there if its pair is translated."""
+        name = "/".join(request.parts[part] for part in ("owner", "name") if part in request.parts)
+        pair_of(name, self._translator.models())
+        return in_json(messages.model_entry(name))
+
+
+def failure(error: ServiceError, call: Call) -> HttpAnswer:
+    """Return an error as OpenAI does: https://platform.openai.com/docs/guides/error-codes."""
+    return in_json(_document(error), status=_status(error))
+
+
+def _failed(error: ServiceError, call: Call) -> bytes:
+    return _event(_document(error))
+
+
+def _document(error: ServiceError) -> messages.Document:
+    spell(error, _FIELDS, _spelled)
+    status, field = _status(error), error.field or None
+    kind = "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
+    code = _CODES.get(status, code_of(error).lower())
+    if isinstance(error, NotFound) and error.resource_type == "model":
+        field, code = "model", "model_not_found"
+    return {"error": {"message": str(error), "type": kind, "param": field, "code": code}}
+
+
+def _status(error: ServiceError) -> HTTPStatus:
+    """Return HTTP's status; OpenAI's clients try again on all from 500 on."""
+    is_missing = isinstance(error, Unimplemented) and not isinstance(error, Refused)
+    return HTTPStatus.BAD_REQUEST if is_missing else status_of_error(error)
+
+
+def _spelled(path: Path) -> str:
+    """Return how a field is called here: the text is no list, and options have no group."""
+    return _OPTIONS.get(str(path[-1])) or _FIELDS.get(str(path[0])) or dotted(path)
+
+
+def _event(document: messages.Document) -> bytes:
+    return b"data: %s\n\n" % json_bytes(document)

@@ -1,0 +1,254 @@
+"""Reading and writing of documents, each in a process of its own that has limits and ends with its work."""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from pathlib import PurePath
+from typing import Any
+
+import service
+from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
+from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
+from service.documents.document import NO_DOUBTS
+from service.domain.errors import DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
+from service.jobs.turns import DocumentTurns, current_caller
+
+_LOG = logging.getLogger(__name__)
+
+FILE = "file"  # the field of the form, in every API
+
+# Of the texts of one call, as `service.cli.pipeline` has them for the same work.
+_MAX_CHUNK_TEXTS = 32
+_MAX_CHUNK_CHARACTERS = 65_536
+
+_COMMAND = (sys.executable, "-P", "-m", "service.documents.child")
+_MAX_TEXTS_BYTES = 128 * 2**20  # texts have escapes, and an archive unpacks
+_PIECE_BYTES = 65_536
+_PIECE_FRAMES = 64  # between which others have a turn on the event loop
+_MAX_MESSAGE = 300  # characters
+_AT_ONCE = 2
+_MAX_WAITING = sys.maxsize  # there are only those that `DocumentTranslator` lets in
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A document as it was sent: the name of its file, whose ending tells the format, and what to read of it."""
+
+    name: str
+    data: bytes
+    options: DocumentOptions
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTexts:
+    """The texts of a document: what is known of all, and its chunks as they came, which take the least memory.
+
+    `sample` is from the beginning, to detect the language from, and empty if there are no texts. `language` is what the
+    document says of it, if it does.
+    """
+
+    num_texts: int
+    num_characters: int
+    notes: Sequence[str]
+    sample: str
+    sample_type: MimeType
+    chunks: list[bytes]
+    language: str = ""
+
+
+class DocumentReaders:
+    """Starts the processes, so many at a time and one for each caller. For one event loop only."""
+
+    def __init__(self, max_characters: int, command: Sequence[str] = _COMMAND) -> None:
+        """Take texts of at most `max_characters`; `command` starts a process."""
+        self._max_characters = max_characters
+        self._turns = DocumentTurns(_AT_ONCE, 1, _MAX_WAITING)
+        self._command = tuple(command)
+
+    async def read(self, upload: Upload, deadline_seconds: float) -> DocumentTexts:
+        """Read a document; the deadline is on the clock of `time.monotonic()`.
+
+        Raises:
+            InvalidRequest: its ending stands for no known format, or it is broken or too large, or a text in it is.
+            DeadlineExceeded: reading took too long.
+        """
+        check_ending(upload.name)
+        order = self._order(upload, is_written=False)
+        async with self._process(deadline_seconds) as process:
+            await process.send((order, upload.data))
+            answer: Any = json.loads(await process.receive())
+            if "problem" in answer:
+                raise self._refused(answer)
+            head: Head = answer
+            chunks: list[bytes] = []
+            num_bytes = 0
+            while len(chunks) < head["num_chunks"]:
+                chunks.append(await process.receive())
+                num_bytes += len(chunks[-1])
+                if num_bytes > _MAX_TEXTS_BYTES:
+                    raise _too_large()
+                if len(chunks) % _PIECE_FRAMES == 0:
+                    await asyncio.sleep(0)
+        kind = MimeType(head["sample_type"] or MimeType.TEXT)
+        return DocumentTexts(
+            head["num_texts"],
+            head["num_characters"],
+            head["notes"],
+            head["sample"],
+            kind,
+            chunks,
+            head["language"],
+        )
+
+    async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float) -> bytes:
+        """Return a document that was read with the translations of its chunks, each `translated_chunk`.
+
+        Raises:
+            InvalidRequest: it became too large.
+            DeadlineExceeded: it took too long.
+        """
+        order = self._order(upload, is_written=True)
+        async with self._process(deadline_seconds) as process:
+            await process.send((order, upload.data))
+            await process.send(translations)
+            return await process.receive()
+
+    def _order(self, upload: Upload, *, is_written: bool) -> bytes:
+        order = Order(
+            name=upload.name,
+            options=dataclasses.asdict(upload.options),
+            max_chunk_texts=_MAX_CHUNK_TEXTS,
+            max_chunk_characters=min(_MAX_CHUNK_CHARACTERS, self._max_characters),
+            max_characters=self._max_characters,
+            is_written=is_written,
+        )
+        return json.dumps(order).encode()
+
+    def _refused(self, refusal: Refusal) -> InvalidRequest:
+        if not refusal["num_characters"]:
+            return unreadable(refusal["problem"])
+        return TooLong(
+            "{path} has {number} characters without a break",
+            place_of(refusal["problem"]),
+            number=refusal["num_characters"],
+            allowed=f"{self._max_characters}",
+            advice="split it",
+        )
+
+    @asynccontextmanager
+    async def _process(self, deadline_seconds: float) -> AsyncIterator["_Process"]:
+        async with (
+            self._turns.turn(current_caller(), deadline_seconds),
+            _until(deadline_seconds),
+            _process(self._command) as process,
+        ):
+            try:
+                yield _Process(process)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                code = await process.wait()
+                _LOG.warning("a process that read a document of a caller ended with %d", code)
+                raise unreadable(
+                    f"reading it failed, or took more than {MAX_CPU_SECONDS} s or too much memory; split it."
+                ) from None
+
+
+class _Process:
+    """The frames that a process takes and returns."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._sink, self._source = process.stdin, process.stdout
+
+    async def send(self, frames: Iterable[bytes]) -> None:
+        """Send frames; large ones in pieces."""
+        for frame in frames:
+            self._sink.write(LENGTH.pack(len(frame)))
+            for start in range(0, len(frame), _PIECE_BYTES):
+                self._sink.write(frame[start : start + _PIECE_BYTES])
+                await self._sink.drain()
+
+    async def receive(self) -> bytes:
+        """Return the next frame."""
+        (length,) = LENGTH.unpack(await self._source.readexactly(LENGTH.size))
+        if length > _MAX_TEXTS_BYTES:
+            raise _too_large()
+        return await self._source.readexactly(length)
+
+
+def chunk_of(frame: bytes) -> Chunk:
+    """Return a chunk as an object."""
+    chunk: Chunk = json.loads(frame)
+    return chunk
+
+
+def translated_chunk(texts: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
+    """Return the translations of a chunk's texts, and the doubts about some by their numbers, as they are sent."""
+    told = [(number, list(doubt.flags), doubt.finish_reason) for number, doubt in doubts.items()]
+    return json.dumps(Translations(texts=list(texts), doubts=told)).encode("ascii")
+
+
+def place_of(place: str) -> Path:
+    """Return the path of a text in a document."""
+    return Path(f"{FILE} ({place})")
+
+
+def check_ending(name: str) -> None:
+    """Check that the ending of a file's name stands for a known format.
+
+    Raises:
+        InvalidRequest: it doesn't; such a file is never taken for text.
+    """
+    ending = PurePath(name).suffix.lower()
+    if ending not in ENDINGS:
+        found = f"ends in {quoted(ending)}" if ending else "has a name without an ending"
+        raise InvalidRequest("{path} {found}", Path(FILE), found=Quoted(found), allowed=", ".join(ENDINGS))
+
+
+def unreadable(problem: str) -> InvalidRequest:
+    """Return the error of a document that can't be read."""
+    return InvalidRequest("{path} can't be read: {reason}", Path(FILE), reason=Quoted(problem[:_MAX_MESSAGE]))
+
+
+def _too_large() -> InvalidRequest:
+    return unreadable(f"its texts take more than {_MAX_TEXTS_BYTES >> 20} MiB; split it.")
+
+
+@asynccontextmanager
+async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
+    """Run a process without the environment of this one, and kill it at the end of the `with` block, when it has
+    nothing left to do."""
+    # Where this package is, as it may be in the folder that the server was started in.
+    root = FilePath(service.__file__).parent.parent
+    env = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=os.sep, env=env, limit=_PIECE_BYTES
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def _until(deadline_seconds: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(deadline_seconds - time.monotonic()):
+            yield
+    except TimeoutError:
+        raise DeadlineExceeded(
+            "the deadline passed while the document was being read or written", advice="allow more time"
+        ) from None

@@ -1,0 +1,170 @@
+"""Translation of whole documents: their texts in calls of bounded size, as the command line makes them."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import Any
+
+from service.documents import FORMATS, Doubt
+from service.documents.child import Chunk
+from service.documents.report import Report, doubt_of
+from service.domain.call import current_call
+from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
+from service.domain.translation import MimeType, Translation, TranslationRequest
+from service.jobs.reading import (
+    FILE,
+    DocumentReaders,
+    DocumentTexts,
+    Upload,
+    check_ending,
+    chunk_of,
+    place_of,
+    translated_chunk,
+)
+from service.jobs.turns import DocumentTurns, current_caller
+from service.text.languages import canonical
+from service.translation.translator import Translator
+
+DOCUMENT_SECONDS = 600.0
+"""The time for a document whose caller sets no deadline."""
+
+# Documents in work: a caller's further ones wait, and so do those beyond what the memory is for.
+_AT_ONCE = 32
+_OF_ONE_CALLER = 2
+_MAX_WAITING = 32
+_CHUNKS_AT_ONCE = 4  # of a document, as `service.cli.pipeline` has them for the same work
+_MAX_NAME = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedDocument:
+    """A document with its translations; `num_characters` are those of its texts, `report` is `Report.to_json`."""
+
+    name: str
+    content_type: str
+    data: bytes
+    notes: Sequence[str]
+    num_characters: int
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+class DocumentTranslator:
+    """Translates documents. All methods belong to the event loop's thread."""
+
+    def __init__(self, translator: Translator, readers: DocumentReaders) -> None:
+        self._translator = translator
+        self._readers = readers
+        self._turns = DocumentTurns(_AT_ONCE, _OF_ONE_CALLER, _MAX_WAITING)
+        self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
+
+    async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:
+        """Translate a document as `request` asks, which has a deadline; texts and their types are the document's.
+
+        A language that is left out is detected once, from the beginning of the document.
+
+        Raises:
+            ServiceError: as for `Translator.translate` and `DocumentReaders.read`; an invalid text is named by its
+                place.
+            Overloaded: too many documents of the caller wait to be translated.
+        """
+        self._translator.models()
+        deadline_seconds = request.deadline_seconds
+        assert deadline_seconds is not None, "a document has a deadline"
+        check_ending(upload.name)
+        async with self._turns.turn(current_caller(), deadline_seconds):
+            return await self._translated(upload, request, deadline_seconds)
+
+    async def _translated(
+        self, upload: Upload, request: TranslationRequest, deadline_seconds: float
+    ) -> TranslatedDocument:
+        document = await self._readers.read(upload, deadline_seconds)
+        current_call().num_texts = document.num_texts
+        request = await self._with_source(document, request)
+        report = Report(document.notes)
+        translations = await self._translations(document.chunks, request, report, deadline_seconds)
+        data = await self._readers.write(upload, translations, deadline_seconds)
+        ending = PurePath(upload.name).suffix.lower()
+        return TranslatedDocument(
+            _translated_name(upload.name, request.target_language_code),
+            FORMATS[ending].media_type,
+            data,
+            report.notes,
+            document.num_characters,
+            report.to_json(),
+        )
+
+    async def _with_source(self, document: DocumentTexts, request: TranslationRequest) -> TranslationRequest:
+        if request.source_language_code or not document.num_texts:
+            return request
+        if document.language:
+            return replace(request, source_language_code=document.language)
+        sampled = replace(request, texts=(document.sample,), mime_type=MimeType(document.sample_type.value))
+        try:
+            return replace(request, source_language_code=await self._translator.source_of(sampled))
+        except InvalidRequest as error:
+            error.path = Path(FILE) if error.path[:1] == ("texts",) else error.path
+            raise
+
+    async def _translations(
+        self, chunks: list[bytes], request: TranslationRequest, report: Report, deadline_seconds: float
+    ) -> Sequence[bytes]:
+        """Return the translations of chunks, which replace these: only one of both is kept."""
+        numbers = iter(range(len(chunks)))
+
+        async def work() -> None:
+            for number in numbers:
+                chunk = chunk_of(chunks[number])
+                found = await self._chunk(chunk, request, deadline_seconds)
+                doubts = {index: doubt for index, each in enumerate(found) if (doubt := _doubt(each))}
+                for index, place in enumerate(chunk["places"]):
+                    report.add(number, place, doubts.get(index))
+                chunks[number] = translated_chunk([each.text for each in found], doubts)
+                async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
+                    await asyncio.sleep(0)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(_CHUNKS_AT_ONCE):
+                    group.create_task(work())
+        except BaseExceptionGroup as errors:  # the first failure cancelled the others
+            raise errors.exceptions[0] from None
+        return chunks
+
+    async def _chunk(self, chunk: Chunk, request: TranslationRequest, deadline_seconds: float) -> Sequence[Translation]:
+        """Translate a chunk; while the server is overloaded, wait as long as the deadline allows."""
+        asked = replace(request, texts=tuple(chunk["texts"]), mime_type=MimeType(chunk["mime_type"]))
+        while True:
+            try:
+                result = await self._translator.translate(asked)
+            except QuotaExceeded:
+                raise
+            except Overloaded as error:
+                if time.monotonic() + error.retry_after_seconds >= deadline_seconds:
+                    raise
+                await asyncio.sleep(error.retry_after_seconds)
+            except InvalidRequest as error:
+                match error.path:
+                    case ("texts", int(index)):
+                        error.path = place_of(chunk["places"][index])
+                raise
+            else:
+                return result.translations
+
+
+def is_of_document(error: ServiceError) -> bool:
+    """Return whether an error is about the document itself, and not about how or when it was to be translated."""
+    return isinstance(error, InvalidRequest) and bool(error.path) and str(error.path[0]).split(" ")[0] == FILE
+
+
+def _doubt(translation: Translation) -> Doubt | None:
+    flags = (flag.value for segment in translation.segments for flag in segment.flags)
+    return doubt_of(flags, translation.finish_reason.value)
+
+
+def _translated_name(name: str, target: str) -> str:
+    """Return the name of a translated document's file: that of the document, with the language before its ending."""
+    path = PurePath(PurePath(name.replace("\\", "/")).name)
+    stem = "".join(character for character in path.stem if character.isprintable())
+    return f"{stem[:_MAX_NAME]}.{canonical(target)}{path.suffix.lower()}"

@@ -1,0 +1,182 @@
+"""DeepL's messages of translation."""
+
+from typing import Any
+
+import pytest
+
+from service.domain.call import TokenUsage
+from service.domain.errors import InvalidRequest, TooMany, Unimplemented
+from service.domain.translation import FinishReason, Hypothesis, MimeType, SplitSentences, Translation
+from service.faces.deepl import messages
+from service.faces.http.bodies import checked
+from service.faces.http.languages import ListedLanguage
+
+LANGUAGES = [
+    ListedLanguage("de", "German", ["en"]),
+    ListedLanguage("en", "English", ["de", "zh-Hant"]),
+    ListedLanguage("zh-Hant", "Chinese (Traditional)", []),
+]
+
+
+def asked(**parameters: Any) -> messages.TranslateParameters:
+    return checked({"text": ["a"], "target_lang": "DE", **parameters}, messages.TranslateParameters)
+
+
+def translation(text: str, detected: str = "") -> Translation:
+    return Translation(text, (Hypothesis(text),), FinishReason.STOP, 1, detected_language_code=detected)
+
+
+def test_a_text_alone_is_a_list_of_one() -> None:
+    assert asked(text="a").text == ["a"]
+
+
+def test_names_of_tags_are_lists_or_separated_by_commas() -> None:
+    assert asked(ignore_tags="a, b,").ignore_tags == ["a", "b"]
+    assert asked(ignore_tags=["a", "b,c"]).ignore_tags == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({}, SplitSentences.ON),
+        ({"split_sentences": "0"}, SplitSentences.OFF),
+        ({"split_sentences": 0}, SplitSentences.OFF),
+        ({"split_sentences": "1", "tag_handling": "html"}, SplitSentences.ON),
+        ({"split_sentences": "nonewlines"}, SplitSentences.NO_NEWLINES),
+        ({"tag_handling": "html"}, SplitSentences.NO_NEWLINES),
+        ({"tag_handling": "xml"}, SplitSentences.ON),
+    ],
+)
+def test_how_sentences_are_split(parameters: dict[str, Any], expected: SplitSentences) -> None:
+    body = asked(**parameters)
+    request = messages.request_from(body, messages.marked_texts(body), "", 1.0)
+    assert request.split_sentences is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("1", True), ("0", False), (True, True), (False, False), (None, False)]
+)
+def test_formatting_is_preserved_on_request(given: object, expected: bool) -> None:
+    body = asked(preserve_formatting=given, source_lang="EN", target_lang="PT-BR")
+    request = messages.request_from(body, messages.marked_texts(body), "products", 1.0)
+    assert request.preserve_formatting is expected
+    assert (request.source_language_code, request.target_language_code) == ("EN", "PT-BR")
+    assert (request.glossary, request.deadline_seconds) == ("products", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind", "message"),
+    [
+        ({"formality": "more"}, InvalidRequest, "'formality' is not supported for given 'target_lang'"),
+        ({"style_id": "x"}, Unimplemented, "'style_id' is not supported"),
+        ({"custom_instructions": ["x"]}, Unimplemented, "'custom_instructions'"),
+        ({"translation_memory_id": "x"}, Unimplemented, "'translation_memory_id'"),
+        ({"glossary_id": "x"}, InvalidRequest, "source_lang"),
+        ({"glossary_ids": ["x"]}, InvalidRequest, "source_lang"),
+        ({"glossary_ids": ["x", "y"], "source_lang": "EN"}, Unimplemented, "one glossary"),
+        ({"glossary_ids": ["x"], "glossary_id": "y", "source_lang": "EN"}, InvalidRequest, "both given"),
+        ({"ignore_tags": "x"}, InvalidRequest, "tag_handling"),
+        ({"splitting_tags": ["x"] * 1025}, TooMany, "splitting_tags"),
+        ({"text": ["x"] * 1025}, TooMany, "1025"),
+    ],
+)
+def test_what_is_refused(parameters: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        messages.check_parameters(asked(**parameters))
+
+
+def test_what_has_no_effect_is_accepted() -> None:
+    body = asked(
+        formality="prefer_less",
+        context="c",
+        model_type="latency_optimized",
+        splitting_tags="x",
+        enable_beta_languages=True,
+        glossary_id="",
+        custom_instructions=[],
+        anything="else",
+    )
+    messages.check_parameters(body)
+    assert messages.glossary_of(body) == ""
+
+
+def test_plain_texts_and_html_stay_as_they_are() -> None:
+    for parameters, mime_type in (({}, MimeType.PLAIN), ({"tag_handling": "html"}, MimeType.HTML)):
+        marked = messages.marked_texts(asked(text=["a <b>", "c"], **parameters))
+        assert (marked.texts, marked.mime_type) == (("a <b>", "c"), mime_type)
+        assert marked.restored(["x", "y"]) == ["x", "y"]
+
+
+def test_tags_come_back() -> None:
+    for handling in ("html", "xml"):
+        text = "<a>one</a><x>two</x>"
+        marked = messages.marked_texts(asked(text=[text, "b"], tag_handling=handling, ignore_tags=["x"]))
+        assert marked.mime_type is MimeType.HTML
+        assert marked.restored(marked.texts) == [text, "b"]
+        assert "translate=" in marked.texts[0]
+
+
+def test_the_text_that_is_no_xml_is_named() -> None:
+    with pytest.raises(InvalidRequest, match=r"texts\[1\] is not well-formed XML") as raised:
+        messages.marked_texts(asked(text=["a", "<secret>"], tag_handling="xml"))
+    assert "secret" in str(raised.value)
+    assert "secret" not in raised.value.redacted
+
+
+def test_an_answer_has_what_was_asked_for() -> None:
+    body = asked(text=["a", "12"])
+    found = messages.translations_document(body, ["x", "12"], [translation("x", "zh-Hant"), translation("12", "und")])
+    assert found == {
+        "translations": [
+            {"detected_source_language": "ZH-HANT", "text": "x"},
+            {"detected_source_language": "EN", "text": "12"},
+        ]
+    }
+    body = asked(
+        text=["äb"], source_lang="en", show_billed_characters=True, model_type="quality_optimized", tag_handling="html"
+    )
+    assert messages.translations_document(body, ["x"], [translation("x")]) == {
+        "translations": [
+            {
+                "detected_source_language": "EN",
+                "text": "x",
+                "billed_characters": 2,
+                "model_type_used": "quality_optimized",
+                "tag_handling_version": "v2",
+            }
+        ]
+    }
+
+
+def test_targets_have_the_variants_that_deepl_s_clients_ask_for() -> None:
+    assert messages.languages_document(LANGUAGES, "source") == [
+        {"language": "DE", "name": "German"},
+        {"language": "EN", "name": "English"},
+    ]
+    targets = messages.languages_document(LANGUAGES, "target")
+    assert [each["language"] for each in targets] == ["DE", "EN-GB", "EN-US", "ZH-HANT"]
+    assert [each["name"] for each in targets][1:] == [
+        "English (United Kingdom)",
+        "English (United States)",
+        "Chinese (Traditional)",
+    ]
+    assert not any(each["supports_formality"] for each in targets)
+
+
+def test_languages_of_glossaries_have_no_variants() -> None:
+    listed = messages.languages_of_resource_document(LANGUAGES, "glossary")
+    assert [(each["lang"], each["usable_as_source"], each["usable_as_target"]) for each in listed] == [
+        ("de", True, True),
+        ("en", True, True),
+        ("zh-Hant", False, True),
+    ]
+
+
+def test_usage_is_that_of_the_key() -> None:
+    assert messages.usage_document(TokenUsage(5, 100)) == {
+        "character_count": 5,
+        "character_limit": 100,
+        "api_key_character_count": 5,
+        "api_key_character_limit": 100,
+    }
+    assert messages.usage_document(TokenUsage())["character_limit"] == 10**12

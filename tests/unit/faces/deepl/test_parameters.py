@@ -1,0 +1,62 @@
+"""Parameters in JSON, forms and queries."""
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+
+from service.domain.errors import InvalidRequest
+from service.faces.deepl.messages import TranslateParameters
+from service.faces.deepl.parameters import asked_in, key_in
+from service.faces.http.application import HttpRequest
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+def form(body: str, query: str = "") -> HttpRequest:
+    return HttpRequest("POST", "/v2/translate", FORM, body.encode(), query)
+
+
+def test_a_form_a_query_and_json_mean_the_same() -> None:
+    fields = [("text", "a b"), ("text", "ü"), ("target_lang", "DE"), ("ignore_tags", "x,y"), ("auth_key", "k")]
+    document = {"text": ["a b", "ü"], "target_lang": "DE", "ignore_tags": ["x", "y"], "auth_key": "k"}
+    requests = [
+        form(urlencode(fields)),
+        form(urlencode([("text[]", "a b"), ("text[]", "ü"), *fields[2:]])),
+        form(
+            urlencode(
+                [("text[0]", "a b"), ("text[1]", "ü"), ("target_lang", "DE"), ("ignore_tags[]", "x,y"), fields[4]]
+            )
+        ),
+        form(json.dumps(document)),  # as `curl -d` sends it
+        HttpRequest(
+            "POST", "/v2/translate", {"content-type": "text/json; charset=utf-8"}, json.dumps(document).encode()
+        ),
+        form("", urlencode(fields)),
+        form(urlencode(fields[:2]), urlencode(fields[2:])),
+        HttpRequest("POST", "/v2/translate", {"content-type": "application/json"}, json.dumps(document).encode()),
+        HttpRequest("GET", "/v2/translate", FORM, urlencode(fields).encode()),
+    ]
+    for request in requests:
+        asked = asked_in(request, TranslateParameters)
+        assert (asked.text, asked.target_lang, asked.ignore_tags) == (["a b", "ü"], "DE", ["x", "y"])
+        assert key_in(request) == "k"
+
+
+def test_a_body_counts_before_a_query() -> None:
+    request = form("text=a&target_lang=DE&auth_key=body", "target_lang=FR&auth_key=query")
+    assert asked_in(request, TranslateParameters).target_lang == "DE"
+    assert key_in(request) == "body"
+
+
+def test_most_requests_have_no_key_there() -> None:
+    assert key_in(form("text=a&target_lang=DE")) == ""
+    assert key_in(form("text=auth_key&target_lang=DE")) == ""
+    assert key_in(HttpRequest("POST", "/", {"content-type": "application/json"}, b'{"auth_key": 1}')) == ""
+
+
+def test_other_types_of_bodies_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="Content-Type is 'text/plain'"):
+        asked_in(HttpRequest("POST", "/", {"content-type": "text/plain"}, b"text=a"), TranslateParameters)
+    with pytest.raises(InvalidRequest, match="text is missing"):
+        asked_in(form("target_lang=DE"), TranslateParameters)

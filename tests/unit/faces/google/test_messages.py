@@ -1,0 +1,259 @@
+"""Google's messages to domain types and back."""
+
+import itertools
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.domain.errors import (
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    PairNotFound,
+    Path,
+    TooLong,
+    TooMany,
+    Unimplemented,
+)
+from service.domain.translation import FinishReason, Hypothesis, MimeType, Term, Translation
+from service.faces.google import messages as messages
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.text.glossary import Glossary
+
+PARENT = "projects/p/locations/l"
+GLOSSARY = f"{PARENT}/glossaries/terms"
+
+
+def asked(**changes: Any) -> pb.TranslateTextRequest:
+    return pb.TranslateTextRequest(**({"parent": PARENT, "contents": ["a"], "target_language_code": "de"} | changes))
+
+
+def translation(text: str, reason: FinishReason = FinishReason.STOP, detected: str = "") -> Translation:
+    return Translation(text, (Hypothesis(text, None, 1),), reason, 1, detected_language_code=detected)
+
+
+def test_a_request_keeps_everything() -> None:
+    message = asked(
+        contents=["a", "", "b"],
+        source_language_code="en",
+        mime_type="text/plain",
+        model=f"{PARENT}/models/tiny",
+        glossary_config={"glossary": GLOSSARY},
+        labels={"b": "2", "a": "1"},
+    )
+    request = messages.request_from_pb(message, 12.5)
+    assert request.deadline_seconds == 12.5
+    assert request.texts == ("a", "", "b")
+    assert (request.source_language_code, request.target_language_code) == ("en", "de")
+    assert (request.model, request.model_version) == ("tiny", "")
+    assert (request.mime_type, request.glossary) == (MimeType.PLAIN, "terms")
+    assert request.labels == (("a", "1"), ("b", "2"))
+
+
+def test_what_is_left_out() -> None:
+    request = messages.request_from_pb(asked(), 0.0)
+    assert (request.source_language_code, request.model, request.glossary) == ("", "", "")
+    assert request.mime_type is MimeType.HTML
+    assert request.labels == ()
+
+
+@pytest.mark.parametrize("number", [0, 1025, 5000])
+def test_how_many_contents(number: int) -> None:
+    with pytest.raises(InvalidRequest, match=r"^contents ") as raised:
+        messages.request_from_pb(asked(contents=["a"] * number), 0.0)
+    assert raised.value.field == "contents"
+    assert isinstance(raised.value, TooMany) == (number > 0)
+    assert len(messages.request_from_pb(asked(contents=["a"] * 1024), 0.0).texts) == 1024
+
+
+def test_options_that_are_not_supported_are_refused_and_only_if_they_are_on() -> None:
+    with pytest.raises(Unimplemented, match="transliteration_config"):
+        messages.request_from_pb(asked(transliteration_config={"enable_transliteration": True}), 0.0)
+    contextual = {"glossary": GLOSSARY, "contextual_translation_enabled": True}
+    with pytest.raises(Unimplemented, match="contextual_translation_enabled"):
+        messages.request_from_pb(asked(glossary_config=contextual), 0.0)
+    assert messages.request_from_pb(asked(transliteration_config={}), 0.0).texts
+
+
+def test_a_glossary_needs_a_name() -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        messages.request_from_pb(asked(glossary_config={"ignore_case": True}), 0.0)
+    assert raised.value.field == "glossary_config.glossary"
+
+
+LETTERS = string.ascii_lowercase + string.digits + "äßдक中_-"
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(string.ascii_lowercase), st.text(LETTERS, max_size=62)).map("".join),
+        st.text(LETTERS, max_size=63),
+        max_size=3,
+    )
+)
+@settings(derandomize=True, max_examples=50, deadline=None)
+def test_good_labels_are_kept(labels: dict[str, str]) -> None:
+    assert dict(messages.labels_from_pb(labels)) == labels
+
+
+@given(st.text(LETTERS, max_size=9).map("{}A".format) | st.sampled_from(["a b", "a.", "Ä", "a\n", "a" * 64, "中" * 64]))
+@settings(derandomize=True, max_examples=50, deadline=None)
+def test_bad_labels_are_refused(wrong: str) -> None:
+    for labels, field in (({wrong: "a"}, "labels"), ({"a": wrong}, "labels[a]")):
+        with pytest.raises(InvalidRequest, match=r"^labels") as raised:
+            messages.labels_from_pb(labels)
+        assert raised.value.field == field
+        assert len(str(raised.value).splitlines()) == 1
+
+
+def test_64_labels_are_not_too_many() -> None:
+    labels = {f"k{number}": "" for number in range(64)}
+    assert dict(messages.request_from_pb(asked(labels=labels), 0.0).labels) == labels
+    with pytest.raises(TooMany, match=r"^labels has 65 entries"):
+        messages.request_from_pb(asked(labels=labels | {"more": ""}), 0.0)
+
+
+@pytest.mark.parametrize("key", ["", "1a", "_a", "-a", "²", "A", "a\n"])
+def test_a_key_begins_with_a_letter(key: str) -> None:
+    with pytest.raises(InvalidRequest, match="key"):
+        messages.labels_from_pb({key: ""})
+
+
+def test_a_response_echoes_what_was_asked_for() -> None:
+    message = asked(model=f"{PARENT}/models/general/nmt")
+    response = messages.response_to_pb(message, [translation("A"), translation("B", detected="en")])
+    assert [each.translated_text for each in response.translations] == ["A", "B"]
+    assert {each.model for each in response.translations} == {message.model}
+    assert [each.detected_language_code for each in response.translations] == ["", "en"]
+    assert not response.glossary_translations
+    assert messages.response_to_pb(asked(), [translation("A")]).translations[0].model == ""
+
+
+def test_a_response_with_a_glossary_has_both() -> None:
+    message = asked(glossary_config={"glossary": GLOSSARY, "ignore_case": True})
+    response = messages.response_to_pb(message, [translation("A")], [translation("B")])
+    assert [each.translated_text for each in response.translations] == ["A"]
+    assert [each.translated_text for each in response.glossary_translations] == ["B"]
+    assert not response.translations[0].HasField("glossary_config")
+    assert response.glossary_translations[0].glossary_config == message.glossary_config
+
+
+def test_finish_reasons_that_are_not_stop_are_told() -> None:
+    stop, length, ratio = FinishReason.STOP, FinishReason.LENGTH, FinishReason.RATIO
+    plain, glossary = (stop, length, stop, length), (ratio, stop, stop, stop)
+    answers = [[translation("", reason) for reason in reasons] for reasons in (plain, glossary)]
+    assert messages.finish_reasons(answers[0]) == "length=1,3"
+    assert messages.finish_reasons(*answers) == "ratio=0;length=1,3"
+    assert messages.finish_reasons([translation("a"), translation("b")]) == ""
+
+
+@pytest.mark.parametrize("reasons", [[FinishReason.REPETITION], [FinishReason.REPETITION, FinishReason.DEADLINE]])
+def test_finish_reasons_fit_into_trailers(reasons: list[FinishReason]) -> None:
+    answer = [translation("", reason) for reason, _ in zip(itertools.cycle(reasons), range(1024), strict=False)]
+    assert 1024 < len(messages.finish_reasons(answer)) < 4200  # of 8 KiB
+
+
+def test_errors_are_in_googles_words() -> None:
+    message = asked(model=f"{PARENT}/models/huge")
+    too_long = TooLong("{path} has {number} tokens", Path("texts", 3), number=99)
+    long = messages.in_googles_words(too_long, message)
+    assert (type(long), str(long), long.field) == (TooLong, "contents[3] has 99 tokens.", "contents[3]")
+    same = messages.in_googles_words(InvalidRequest("texts are odd here.", ""), message)
+    assert str(same) == "texts are odd here."
+    code = InvalidRequest("{path} is empty", Path("target_language_code"))
+    assert str(messages.in_googles_words(code, message)) == "target_language_code is empty."
+    glossary = messages.in_googles_words(InvalidRequest("glossary 'a' is for en to fr.", "glossary"), message)
+    assert glossary.field == "glossary_config.glossary"
+    pair = messages.in_googles_words(PairNotFound("not into 'fr'.", "target_language_code"), message)
+    assert (type(pair), pair.field) == (InvalidRequest, "target_language_code")
+    model = messages.in_googles_words(NotFound("no model 'huge'.", "model", "huge"), message)
+    assert vars(model)["resource_name"] == message.model
+    overloaded = Overloaded("full", 1.0)
+    assert messages.in_googles_words(overloaded, message) is overloaded
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 7, 10, 5000])
+@pytest.mark.parametrize("number", [0, 1, 7, 2500])
+def test_pages_put_together_are_everything(number: int, size: int) -> None:
+    items, token = list(range(number)), ""
+    pages = []
+    for _ in itertools.count():
+        found, token = messages.page(items, size, token)
+        pages.append(list(found))
+        if not token:
+            break
+    assert [each for found in pages for each in found] == items
+    assert all(len(found) == min(size or 1000, 1000) for found in pages[:-1])
+    assert all(pages) or pages == [[]]
+
+
+@pytest.mark.parametrize("token", ["x", "-1", "1.5", " 1", "²", "9" * 30])
+def test_a_token_that_no_page_gave(token: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^page_token is"):
+        messages.page([1, 2], 1, token)
+    with pytest.raises(InvalidRequest, match=r"^page_size is -1"):
+        messages.page([1, 2], -1, "")
+
+
+def test_a_page_past_the_end_is_empty() -> None:  # the glossary has become shorter
+    assert messages.page([1, 2], 1, "7") == ([], "")
+
+
+GLOSSARIES = [Glossary("a", "en", "de", ()), Glossary("b", "en", "pt-BR", ()), Glossary("c", "de", "en", ())]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "names"),
+    [
+        ("", "abc"),
+        ("src=en", "ab"),
+        ("tgt=pt-br", "b"),
+        ("src=en AND tgt=de", "a"),
+        ("tgt=de AND src=en", "a"),
+        ("src=fr", ""),
+    ],
+)
+def test_glossaries_by_language(conditions: str, names: str) -> None:
+    assert "".join(glossary.name for glossary in messages.filtered(GLOSSARIES, conditions)) == names
+
+
+@pytest.mark.parametrize("conditions", ["en", "src=", "src=en tgt=de", "src=en and tgt=de", "name=a", "src=en AND "])
+def test_other_filters_are_refused(conditions: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^filter is"):
+        messages.filtered(GLOSSARIES, conditions)
+
+
+def test_a_glossary_is_called_as_its_file() -> None:
+    assert [messages.glossary_id(glossary) for glossary in GLOSSARIES] == ["a.en-de", "b.en-pt_BR", "c.de-en"]
+
+
+def test_the_languages_of_a_call_pick_the_glossary() -> None:
+    def picked(source: str, target: str) -> str:
+        message = asked(source_language_code=source, target_language_code=target)
+        return messages.fitting(GLOSSARIES, messages.request_from_pb(message, 0.0)).name
+
+    assert [picked("en", "de"), picked("en-US", "pt"), picked("DE", "en_GB")] == ["a", "b", "c"]
+    with pytest.raises(
+        InvalidRequest, match=r"a\.en-de, b\.en-pt_BR, c\.de-en; the call is from 'en' into 'fr'"
+    ) as raised:
+        picked("en", "fr")
+    assert raised.value.field == "glossary"
+    with pytest.raises(InvalidRequest, match="source_language_code is empty") as raised:
+        picked("", "de")
+    assert raised.value.field == "source_language_code"
+
+
+def test_a_glossary_and_its_entries() -> None:
+    glossary = Glossary("terms", "en", "de", (Term("file", "Datei"), Term("Dragoman")))
+    found = messages.glossary_to_pb(glossary, PARENT)
+    assert (found.name, found.display_name, found.entry_count) == (f"{GLOSSARY}.en-de", "terms", 2)
+    pair = found.language_pair
+    assert (pair.source_language_code, pair.target_language_code) == ("en", "de")
+    first, second = (messages.entry_to_pb(glossary, GLOSSARY, number) for number in (1, 2))
+    assert (first.name, second.name) == (f"{GLOSSARY}/glossaryEntries/1", f"{GLOSSARY}/glossaryEntries/2")
+    assert (first.terms_pair.source_term.text, first.terms_pair.target_term.text) == ("file", "Datei")
+    assert (first.terms_pair.source_term.language_code, first.terms_pair.target_term.language_code) == ("en", "de")
+    assert (second.terms_pair.source_term.text, second.terms_pair.target_term.text) == ("Dragoman", "Dragoman")

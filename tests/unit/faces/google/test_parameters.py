@@ -1,0 +1,34 @@
+"""Parameters that all of Google's APIs have."""
+
+import pytest
+
+from service.domain.errors import InvalidRequest
+from service.faces.google.parameters import key_of_query, own_fields
+from service.faces.http.application import HttpRequest
+
+
+def test_they_are_no_fields_of_a_request() -> None:
+    general = [("key", "k"), ("$.xgafv", "2"), ("prettyPrint", "false"), ("$prettyPrint", "0"), ("quotaUser", "u")]
+    general += [("alt", "json"), ("$alt", "json;enum-encoding=int")]
+    assert own_fields([*general, ("q", "a"), ("q", "b")]) == [("q", "a"), ("q", "b")]
+
+
+@pytest.mark.parametrize("name", ["alt", "$alt"])
+@pytest.mark.parametrize("value", ["", "media", "proto", "jsonp"])
+def test_answers_are_json_only(name: str, value: str) -> None:
+    with pytest.raises(InvalidRequest, match="allowed is json") as raised:
+        own_fields([(name, value)])
+    assert raised.value.field == "alt"
+
+
+@pytest.mark.parametrize(
+    ("query", "key"), [("", ""), ("q=a", ""), ("key=", ""), ("q=key&key=a%20b", "a b"), ("$key=c", "c")]
+)
+def test_a_key_in_the_query(query: str, key: str) -> None:
+    assert key_of_query(HttpRequest("GET", "/", {}, query=query)) == key
+
+
+@pytest.mark.parametrize("query", ["key=%FF", "&".join(["a=b"] * 5000)])
+def test_a_query_that_can_not_be_read(query: str) -> None:
+    with pytest.raises(InvalidRequest):
+        key_of_query(HttpRequest("GET", "/", {}, query=query))

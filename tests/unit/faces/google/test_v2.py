@@ -1,0 +1,178 @@
+"""Parameters, answers and errors of Cloud Translation v2."""
+
+import re
+from typing import Any
+
+import pytest
+
+from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, ServiceError, TooLong
+from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, Translation
+from service.faces.google import v2_messages as messages
+from service.faces.google.v2 import asked_in, in_words_of_v2, key_of
+from service.faces.google.v2_messages import DetectParameters, LanguagesParameters, TranslateParameters
+from service.faces.http.application import HttpRequest
+from service.faces.http.languages import ListedLanguage
+
+JSON, FORM = "application/json; charset=utf-8", "application/x-www-form-urlencoded"
+
+
+def posted(body: bytes, kind: str = JSON, query: str = "") -> HttpRequest:
+    return HttpRequest("POST", "/language/translate/v2", {"content-type": kind}, body, query)
+
+
+def got(query: str) -> HttpRequest:
+    return HttpRequest("GET", "/language/translate/v2", {}, query=query)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        posted(b'{"q": ["a", "b"], "target": "de", "source": "en", "format": "text", "model": null, "cid": []}'),
+        posted(b'{"q": ["a", "b"], "target": "de"}', query="source=en&format=text&key=k"),
+        posted(b'{"q": "a", "target": "de"}', query="q=b&source=en&format=text"),
+        posted(b"q=a&q=b&target=de&source=en&format=text&prettyPrint=1", FORM),
+        posted(b"q=a&target=de", FORM, "q=b&source=en&format=text"),
+        posted(b"", query="q=a&q=b&target=de&source=en&format=text"),
+        got("q=a&q=b&target=de&source=en&format=text&key=k&alt=json"),
+    ],
+)
+def test_parameters_are_in_the_query_in_json_or_in_a_form(request_: HttpRequest) -> None:
+    asked = asked_in(request_, TranslateParameters)
+    assert sorted(asked.q) == ["a", "b"]
+    assert (asked.target, asked.source, asked.format, asked.model) == ("de", "en", "text", None)
+    assert not asked.cid
+
+
+def test_one_text_is_a_list_of_one() -> None:
+    assert asked_in(posted(b'{"q": "a b"}'), DetectParameters).q == ["a b"]
+    assert asked_in(got("q=a+b"), DetectParameters).q == ["a b"]
+    assert asked_in(got("target=de"), LanguagesParameters).target == "de"
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "word"),
+    [
+        (posted(b'{"target": "de"}'), "q", "missing"),
+        (posted(b'{"q": "a"}'), "target", "missing"),
+        (posted(b'{"q": ["a", 1], "target": "de"}'), "q[1]", "a string"),
+        (posted(b'{"q": {"a": 1}, "target": "de"}'), "q", "a list"),
+        (posted(b'{"q": null, "target": "de"}'), "q", "a list"),
+        (posted(b'{"q": "a", "target": 1}'), "target", "a string"),
+        (posted(b'{"q": "a", "target": "de", "format": "rtf"}'), "format", "'html' or 'text'"),
+        (posted(b'{"q": "a", "target": "de", "tone": 1}'), "tone", "unknown"),
+        (posted(b'{"q": "a", "target": "de"}', query="target=fr"), "target", "twice"),
+        (got("q=a&target=de&target=fr"), "target", "twice"),
+        (got("q=a&target=de&tone=1"), "tone", "unknown"),
+        (got("q=a&target=de&alt=jsonp"), "alt", "json"),
+        (got("q=%FF&target=de"), "", "UTF-8"),
+        (posted(b"q=%FF&target=de", FORM), "", "UTF-8"),
+        (posted(b"{"), "", "not JSON"),
+        (posted(b"[]"), "", "an object"),
+        (posted(b"null"), "", "an object"),
+        (posted(b"[" * 10_000), "", "not JSON"),
+        (posted(b'{"q": "a", "target": ' + b"1" * 5000 + b"}"), "", ""),
+        (posted(b'{"q": "\\ud800", "target": "de"}'), "", "half of a surrogate pair"),
+        (posted(b"<q>a</q>", "text/xml"), "", "application/json"),
+    ],
+)
+def test_what_is_wrong_is_named(request_: HttpRequest, field: str, word: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        asked_in(request_, TranslateParameters)
+    assert word in str(raised.value)
+    if field:
+        assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("request_", "key"),
+    [
+        (got("q=a&key=k"), "k"),
+        (posted(b"key=k&q=a", FORM), "k"),
+        (posted(b'{"key": "k"}'), ""),
+        (posted(b"{}", query="key=k"), "k"),
+    ],
+)
+def test_a_key_is_in_the_query_or_the_form(request_: HttpRequest, key: str) -> None:
+    assert key_of(request_) == key
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (None, ""),
+        ("", ""),
+        ("nmt", ""),
+        ("base", ""),
+        ("tiny", "tiny"),
+        ("projects/p/locations/l/models/tiny", "tiny"),
+        ("projects/p/models/general/nmt", ""),
+    ],
+)
+def test_models(model: str | None, name: str) -> None:
+    assert messages.model_of(model) == name
+
+
+def test_a_resource_that_is_no_model() -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        messages.model_of("projects/p/glossaries/x")
+    assert raised.value.field == "model"
+
+
+@pytest.mark.parametrize(
+    ("error", "field"),
+    [
+        (TooLong("{path} is long", Path("texts", 2)), "q[2]"),
+        (InvalidRequest("{path} is wrong", Path("source_language_code")), "source"),
+        (PairNotFound("{path} is not served", Path("target_language_code")), "target"),
+        (InvalidRequest("{path} is wrong", Path("model")), "model"),
+    ],
+)
+def test_errors_name_the_parameters_of_v2(error: ServiceError, field: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{re.escape(field)} is ") as raised, in_words_of_v2():
+        raise error
+    assert raised.value.field == field
+
+
+def test_a_missing_model_is_named_as_it_was_asked_for() -> None:
+    with pytest.raises(NotFound) as raised, in_words_of_v2("projects/p/models/x"):
+        raise NotFound("model {name} is not served", "model", "x", name="x")
+    assert raised.value.resource_name == "projects/p/models/x"
+
+
+def test_advice_names_the_parameters_of_v2() -> None:
+    with pytest.raises(InvalidRequest, match=r"; give source\.$"), in_words_of_v2():
+        raise InvalidRequest("{path} is in no language", Path("texts", 0), advice="give source_language_code")
+
+
+def translation(**changes: Any) -> Translation:
+    return Translation("<b>b</b>", (Hypothesis("<b>b</b>"),), FinishReason.STOP, 1, **changes)
+
+
+def test_answers() -> None:
+    plain, detected = translation(), translation(detected_language_code="en")
+    assert messages.translations_document([plain, detected], None) == {
+        "data": {
+            "translations": [
+                {"translatedText": "<b>b</b>"},
+                {"translatedText": "<b>b</b>", "detectedSourceLanguage": "en"},
+            ]
+        }
+    }
+    assert messages.translations_document([plain], "nmt")["data"]["translations"][0]["model"] == "nmt"
+    languages = [(DetectedLanguage("en", 0.75), DetectedLanguage("de", 0.25)), (DetectedLanguage("und", 0.0),)]
+    assert messages.detections_document(languages) == {
+        "data": {
+            "detections": [
+                [{"language": "en", "confidence": 0.75, "isReliable": False}],
+                [{"language": "und", "confidence": 0.0, "isReliable": False}],
+            ]
+        }
+    }
+    listed = [ListedLanguage("de", "German", []), ListedLanguage("en", "English", ["de"])]
+    assert messages.languages_document(listed, has_names=False) == {
+        "data": {"languages": [{"language": "de"}, {"language": "en"}]}
+    }
+    assert messages.languages_document(listed, has_names=True)["data"]["languages"][1] == {
+        "language": "en",
+        "name": "English",
+    }

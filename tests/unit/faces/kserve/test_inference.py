@@ -1,0 +1,261 @@
+"""Requests to infer in JSON and binary, and their answers; wrong ones never cause more than a rejection."""
+
+import contextlib
+import json
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.domain.errors import InvalidRequest, ServiceError, TooMany
+from service.faces.http.application import HttpRequest
+from service.faces.kserve.inference import WantedOutputs, answer_of, infer_body_of, input_tensors
+from service.faces.kserve.plain_data import OutputTensor, infer_request
+from service.faces.kserve.tensors import raw_of
+
+TEXTS = ["ab", "", "ä\U0001f600"]
+RAW = b"\x02\0\0\0ab\0\0\0\0\x06\0\0\0\xc3\xa4\xf0\x9f\x98\x80"
+NUM_BYTES = len(RAW)
+
+
+def text(**fields: Any) -> dict[str, Any]:
+    return {"name": "text", "datatype": "BYTES", "shape": [3], **fields}
+
+
+def in_json(**fields: Any) -> dict[str, Any]:
+    return {"inputs": [text(data=TEXTS)], **fields}
+
+
+def in_binary(size: Any = NUM_BYTES, **fields: Any) -> dict[str, Any]:
+    return {"inputs": [text(parameters={"binary_data_size": size})], **fields}
+
+
+def posted(
+    document: Any, data: bytes = b"", length: str | None = None, version: str = "", **headers: str
+) -> HttpRequest:
+    """Return a request; with `data`, the header tells where they begin, or says `length`."""
+    whole = document if isinstance(document, bytes) else json.dumps(document).encode()
+    if data or length is not None:
+        headers["inference-header-content-length"] = str(len(whole)) if length is None else length
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    parts = {"name": "tiny", **({"version": version} if version else {})}
+    return HttpRequest("POST", "/v2/models/tiny/infer", named, whole + data, parts=parts)
+
+
+def message_of(request: HttpRequest) -> Any:
+    """Return the message that a request becomes, in all the steps that the face takes."""
+    body, data = infer_body_of(request)
+    return infer_request(("tiny", ""), body.id or "", body.given, input_tensors(body, data), WantedOutputs(body).named)
+
+
+def elements(request: HttpRequest) -> list[list[str]]:
+    return [[each.decode() for each in tensor.contents.bytes_contents] for tensor in message_of(request).inputs]
+
+
+def test_texts_are_the_same_in_json_and_in_binary() -> None:
+    assert elements(posted(in_json())) == [TEXTS]
+    assert elements(posted(in_binary(), RAW)) == [TEXTS]
+    assert raw_of([each.encode() for each in TEXTS]) == RAW
+
+
+def test_data_follow_in_the_order_of_the_inputs_that_have_them_there() -> None:
+    def named(name: str, **fields: Any) -> dict[str, Any]:
+        return {"name": name, "datatype": "BYTES", "shape": [1], **fields}
+
+    one, two = raw_of([b"a"]), raw_of([b"xyz"])
+    inputs = [
+        named("one", parameters={"binary_data_size": len(one)}),
+        named("in between", data=["b"]),
+        named("two", parameters={"binary_data_size": len(two)}),
+    ]
+    assert elements(posted({"inputs": inputs}, one + two)) == [["a"], ["b"], ["xyz"]]
+
+
+def test_a_request_becomes_a_message() -> None:
+    parameters = {"beam_size": 2, "temperature": 0.5, "strict": True, "glossary": "g", "left_out": None}
+    outputs = [{"name": "score", "parameters": {"binary_data": True}}, {"name": "translation"}]
+    message = message_of(posted(in_json(id="7", parameters=parameters, outputs=outputs, model_name="tiny")))
+    assert (message.model_name, message.model_version, message.id) == ("tiny", "", "7")
+    kinds = {name: each.WhichOneof("parameter_choice") for name, each in message.parameters.items()}
+    expected = {
+        "beam_size": "int64_param",
+        "temperature": "double_param",
+        "strict": "bool_param",
+        "glossary": "string_param",
+    }
+    assert kinds == expected
+    assert [each.name for each in message.outputs] == ["score", "translation"]
+    assert list(message.inputs[0].shape) == [3]
+    assert message.inputs[0].datatype == "BYTES"
+
+
+@pytest.mark.parametrize(
+    ("fields", "binary"),
+    [
+        ({}, {"score": False, "translation": False}),
+        ({"parameters": {"binary_data_output": True}}, {"score": True, "translation": True}),
+        ({"parameters": {"binary_data_output": None}}, {"score": False, "translation": False}),
+        (
+            {"parameters": {"binary_data_output": True}, "outputs": [{"name": "score"}, {"name": "translation"}]},
+            {"score": True, "translation": True},
+        ),
+        (
+            {
+                "parameters": {"binary_data_output": True},
+                "outputs": [{"name": "score", "parameters": {"binary_data": False}}],
+            },
+            {"score": False, "translation": True},
+        ),
+        (
+            {"outputs": [{"name": "score", "parameters": {"binary_data": True}}, {"name": "translation"}]},
+            {"score": True, "translation": False},
+        ),
+    ],
+)
+def test_an_output_s_own_parameter_is_stronger_than_the_request_s(
+    fields: dict[str, Any], binary: dict[str, bool]
+) -> None:
+    body, _ = infer_body_of(posted(in_json(**fields)))
+    wanted = WantedOutputs(body)
+    assert {name: wanted.is_binary(name) for name in binary} == binary
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (posted(b""), "inputs is missing"),
+        (posted(b"nonsense"), "not JSON"),
+        (posted(b"[]"), "the body is a list"),
+        (
+            posted(b'{"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": ["\\ud800"]}]}'),
+            "half of a surrogate pair",
+        ),
+        (posted({"inputs": [text(data=["a"], tone="b")]}), "inputs[0].tone is unknown"),
+        (posted({"inputs": [text(data=[1, 2, 3])]}), "inputs[text].data[0] is not a text"),
+        (posted({"inputs": [text(data=["a", ["b"], "c"])]}), "inputs[text].data[1] is not a text"),
+        (posted({"inputs": [text(data="abc")]}), "inputs[0].data is 'abc'; allowed is a list"),
+        (posted({"inputs": [{**text(), "shape": [2**70]}]}), "inputs[0].shape[0]"),
+        (posted(in_json(model_name="other")), "model_name is 'other', and 'tiny' in the URL"),
+        (posted(in_json(model_version="2")), "model_version is '2', and '' in the URL"),
+        (posted(in_json(model_version="2"), version="1"), "model_version is '2', and '1' in the URL"),
+        (posted(in_json(parameters={"beam_size": [1]})), "parameters[beam_size] can't be sent"),
+        (posted(in_json(parameters={"seed": 2**63})), "parameters[seed] can't be sent"),
+        (posted(in_json(parameters={"binary_data_output": 1})), "parameters[binary_data_output] is 1"),
+        (
+            posted(in_json(outputs=[{"name": "score", "parameters": {"binary_data": "yes"}}])),
+            "outputs[score].parameters[binary_data] is 'yes'; allowed is true or false",
+        ),
+        (posted({"inputs": [text(data=TEXTS, parameters={"x": {}})]}), "inputs[text].parameters[x] can't be sent"),
+        (posted(in_json(), length="0"), "Inference-Header-Content-Length is '0'"),
+        (posted(in_json(), length="-5"), "Inference-Header-Content-Length is '-5'"),
+        (posted(in_json(), length="9999"), "Inference-Header-Content-Length is '9999'; allowed is 1 to"),
+        (posted(in_json(), length="9" * 5000), "Inference-Header-Content-Length is '999"),
+        (posted(in_json(), length="²"), "Inference-Header-Content-Length is '²'"),
+        (posted(in_json(), length="5"), "not JSON"),
+        (posted(in_binary()), f"binary_data_size] is {NUM_BYTES}; allowed is 0 to 0"),
+        (posted(in_binary(NUM_BYTES + 1), RAW), f"is {NUM_BYTES + 1}; allowed is 0 to {NUM_BYTES}"),
+        (posted(in_binary(NUM_BYTES - 6), RAW), "'text' ends within element 2"),
+        (posted(in_binary(NUM_BYTES), RAW + b"abc"), "3 bytes after the data of its inputs"),
+        (posted(in_binary(-1), RAW), "binary_data_size] is -1"),
+        (posted(in_binary(True), RAW), "binary_data_size] is true"),
+        (posted(in_binary("3"), RAW), "binary_data_size] is '3'"),
+        (posted(in_json(), RAW), f"{NUM_BYTES} bytes after the data of its inputs"),
+        (
+            posted({"inputs": [text(data=TEXTS, parameters={"binary_data_size": NUM_BYTES})]}, RAW),
+            "inputs[text] has data, and parameter 'binary_data_size'; give one of the two",
+        ),
+    ],
+)
+def test_a_wrong_request_is_refused(request_: HttpRequest, says: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        message_of(request_)
+    assert says in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"inputs": [text(data=["a"] * 1025)]},
+        {"inputs": [text()] * 17},
+        {"inputs": [{**text(), "shape": [1] * 9}]},
+        {"inputs": [text(parameters={f"x{number}": 1 for number in range(65)})]},
+        in_json(outputs=[{"name": "score"}] * 17),
+        in_json(outputs=[{"name": "score", "parameters": {f"x{number}": 1 for number in range(65)}}]),
+        in_json(parameters={f"x{number}": 1 for number in range(65)}),
+    ],
+)
+def test_lists_are_limited(document: Any) -> None:
+    with pytest.raises(TooMany):
+        message_of(posted(document))
+
+
+def test_what_the_messages_reject_themselves_gets_there_without_contents() -> None:
+    """A wrong datatype or shape is reported by `texts_of`, which all faces share."""
+    wrongs: list[dict[str, Any]] = [{"datatype": "INT32"}, {"shape": [3, 1]}, {"shape": [-1]}, {"shape": []}]
+    for wrong in wrongs:
+        for request in (
+            posted({"inputs": [text(data=TEXTS) | wrong]}),
+            posted({"inputs": [in_binary()["inputs"][0] | wrong]}, RAW),
+        ):
+            [tensor] = message_of(request).inputs
+            given = {"datatype": tensor.datatype, "shape": list(tensor.shape)}
+            assert given == {"datatype": "BYTES", "shape": [3], **wrong}
+    binary = {"inputs": [text(parameters={"binary_data_size": 12}) | {"datatype": "INT32"}]}
+    assert elements(posted(binary, struct.pack("<3i", 1, 2, 3))) == [[]]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["inputs", "outputs", "parameters", "name", "datatype", "shape", "data"]), inner
+            )
+        ),
+        max_leaves=20,
+    ),
+    st.binary(max_size=20),
+)
+@settings(derandomize=True, deadline=None, max_examples=300)
+def test_any_json_is_read_or_refused(document: Any, data: bytes) -> None:
+    with contextlib.suppress(ServiceError):
+        message_of(posted(document, data))
+
+
+def test_an_answer_in_json() -> None:
+    tensors = [OutputTensor("translation", "BYTES", [2], ["ä", ""]), OutputTensor("score", "FP32", [2], [-0.5, 0.0])]
+    answer = answer_of(("tiny", "1"), "7", tensors)
+    assert answer.content_type == "application/json"
+    assert not answer.headers
+    assert json.loads(answer.body) == {
+        "id": "7",
+        "model_name": "tiny",
+        "model_version": "1",
+        "outputs": [
+            {"name": "translation", "datatype": "BYTES", "shape": [2], "data": ["ä", ""]},
+            {"name": "score", "datatype": "FP32", "shape": [2], "data": [-0.5, 0.0]},
+        ],
+    }
+
+
+def test_an_answer_with_binary_data() -> None:
+    tensors = [
+        OutputTensor("score", "FP32", [1], b"abcd"),
+        OutputTensor("finish_reason", "BYTES", [1], ["stop"]),
+        OutputTensor("translation", "BYTES", [1], raw_of(["ä".encode()])),
+    ]
+    answer = answer_of(("tiny", ""), "", tensors)
+    assert answer.content_type == "application/octet-stream"
+    length = int(answer.headers["Inference-Header-Content-Length"])
+    document = json.loads(answer.body[:length])
+    assert "id" not in document
+    assert [each.get("parameters") for each in document["outputs"]] == [
+        {"binary_data_size": 4},
+        None,
+        {"binary_data_size": 6},
+    ]
+    assert document["outputs"][1]["data"] == ["stop"]
+    assert answer.body[length:] == b"abcd\x02\0\0\0\xc3\xa4"

@@ -1,0 +1,311 @@
+"""KServe's messages to domain types and back; invalid messages never cause more than a rejection."""
+
+import dataclasses
+import struct
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Language, LanguagePair
+from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong, TooMany
+from service.domain.options import RequestedOptions
+from service.domain.translation import (
+    FinishReason,
+    Hypothesis,
+    MimeType,
+    Priority,
+    SplitSentences,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
+from service.faces.kserve.model_messages import config_to_pb
+from service.faces.kserve.tensors import elements_of, raw_of, texts_of
+from service.models.language_pairs import LanguagePairs
+from tests.unit.models.bare_manifest import MANIFEST
+
+
+def model(name: str, manifest: Manifest) -> Any:
+    return SimpleNamespace(name=name, manifest=manifest, pairs=LanguagePairs(manifest))
+
+
+ONE_PAIR = model("one", MANIFEST)
+MANY_PAIRS = model(
+    "many", dataclasses.replace(MANIFEST, languages=(LanguagePair("en", "de"), LanguagePair("en", "fr")))
+)
+CODES = [first + second for first in "abcdefghijkm" for second in "abcdefghijkmnoprstuvw"][:200]
+NAMES = ("text", "source_language", "target_language", "translation", "score", "finish_reason", "image")
+KNOWN = ("priority", "timeout", "beam_size", "temperature", "seed", "mime_type", "strict", "sequence_id", "custom")
+
+
+def call(message: pb.ModelInferRequest, model: Any = ONE_PAIR, deadline_seconds: float = 60.0) -> InferCall:
+    return call_from_pb(message, model, now_seconds=10.0, deadline_seconds=deadline_seconds)
+
+
+def message(*texts: str, raw: bool = True, languages: Any = (), **fields: Any) -> pb.ModelInferRequest:
+    made = pb.ModelInferRequest(model_name="one", **fields)
+    for name, values in {"text": texts, **dict(languages)}.items():
+        tensor = made.inputs.add(name=name, datatype="BYTES", shape=[len(values)])
+        elements = [value.encode() for value in values]
+        if raw:
+            made.raw_input_contents.append(raw_of(elements))
+        else:
+            tensor.contents.bytes_contents.extend(elements)
+    return made
+
+
+def parameter(value: Any) -> pb.InferParameter:
+    kinds = {bool: "bool_param", int: "int64_param", str: "string_param", float: "double_param"}
+    return pb.InferParameter(**{kinds[type(value)]: value})
+
+
+def with_parameters(**values: Any) -> pb.ModelInferRequest:
+    return message("a", parameters={name: parameter(value) for name, value in values.items()})
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30))
+@settings(derandomize=True, deadline=None)
+def test_elements_come_back_from_raw_contents(elements: list[bytes]) -> None:
+    assert elements_of("text", raw_of(elements), len(elements)) == elements
+
+
+def test_raw_contents_are_as_the_protocol_says() -> None:
+    assert raw_of([b"ab", b"", "ä".encode()]) == b"\x02\0\0\0ab\0\0\0\0\x02\0\0\0\xc3\xa4"
+
+
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=20), st.booleans())
+@settings(derandomize=True, deadline=None)
+def test_texts_arrive_as_they_are(texts: list[str], raw: bool) -> None:
+    (part,) = call(message(*texts, raw=raw)).parts
+    assert part.request.texts == tuple(texts)
+    assert part.indices == tuple(range(len(texts)))
+
+
+@given(st.lists(st.binary(max_size=10), min_size=1, max_size=5), st.data())
+@settings(derandomize=True, deadline=None)
+def test_damaged_raw_contents_are_refused_by_name(elements: list[bytes], data: Any) -> None:
+    raw = raw_of(elements)
+    cut = raw[: data.draw(st.integers(0, len(raw) - 1))]
+    longer = raw + data.draw(st.binary(min_size=1, max_size=8))
+    for damaged in (cut, longer):
+        tensor = pb.ModelInferRequest.InferInputTensor(name="text", datatype="BYTES", shape=[len(elements)])
+        with pytest.raises(InvalidRequest, match="tensor 'text'"):
+            texts_of(tensor, damaged)
+
+
+def test_lengths_beyond_the_contents_cost_nothing() -> None:
+    raw = struct.pack("<I", 2**32 - 1) + b"x"
+    with pytest.raises(InvalidRequest, match="ends within element 0"):
+        elements_of("text", raw, 1)
+    with pytest.raises(InvalidRequest, match="after its 1 elements"):
+        elements_of("text", b"\0" * 4_000_000, 1)
+
+
+parameters = st.builds(
+    lambda value: parameter(value) if value is not None else pb.InferParameter(),
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=9), st.floats()),
+)
+tensors = st.builds(
+    pb.ModelInferRequest.InferInputTensor,
+    name=st.sampled_from(NAMES),
+    datatype=st.sampled_from(("BYTES", "FP32", "")),
+    shape=st.lists(st.integers(-1, 3), max_size=2),
+    contents=st.one_of(
+        st.none(),
+        st.builds(pb.InferTensorContents, bytes_contents=st.lists(st.binary(max_size=4), max_size=3)),
+        st.builds(pb.InferTensorContents, fp32_contents=st.lists(st.just(1.0), max_size=3)),
+    ),
+)
+good_tensors = st.builds(
+    lambda name, texts: pb.ModelInferRequest.InferInputTensor(
+        name=name,
+        datatype="BYTES",
+        shape=[len(texts)],
+        contents=pb.InferTensorContents(bytes_contents=[text.encode() for text in texts]),
+    ),
+    st.sampled_from(NAMES[:3]),
+    st.lists(st.sampled_from(("en", "de", "", "Hello")), max_size=3),
+)
+messages = st.builds(
+    pb.ModelInferRequest,
+    parameters=st.dictionaries(st.sampled_from(KNOWN), parameters, max_size=3),
+    inputs=st.lists(st.one_of(tensors, good_tensors), max_size=4),
+    outputs=st.lists(
+        st.builds(pb.ModelInferRequest.InferRequestedOutputTensor, name=st.sampled_from(NAMES)), max_size=2
+    ),
+    raw_input_contents=st.one_of(st.just([]), st.lists(st.binary(max_size=12), max_size=3)),
+)
+
+
+@given(messages, st.sampled_from((ONE_PAIR, MANY_PAIRS)))
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_any_message_is_a_call_or_a_refusal(asked: pb.ModelInferRequest, model: Any) -> None:
+    refusal = ""
+    try:
+        made = call(asked, model)
+    except ServiceError as error:
+        refusal = str(error)
+    if refusal:
+        assert "\n" not in refusal
+        return
+    texts = next(tensor for tensor in asked.inputs if tensor.name == "text")
+    positions = sorted(position for part in made.parts for position in part.indices)
+    assert positions == list(range(texts.shape[0]))
+    assert all(part.request.target_language_code for part in made.parts)
+
+
+def test_texts_are_grouped_by_pair_and_answered_in_their_order() -> None:
+    languages = {"source_language": ["en"] * 4, "target_language": ["de", "fr", "de", ""]}
+    with pytest.raises(InvalidRequest, match="'target_language'"):
+        call(message("a", "b", "c", "d", languages=languages), MANY_PAIRS)
+    languages["target_language"][3] = "it"
+    strict = {"strict": parameter(True), "glossary": parameter("terms")}
+    asked = call(message("a", "b", "c", "d", languages=languages, parameters=strict), MANY_PAIRS)
+    assert all(part.request.is_strict and part.request.glossary == "terms" for part in asked.parts)
+    assert [(part.request.target_language_code, part.request.texts, part.indices) for part in asked.parts] == [
+        ("de", ("a", "c"), (0, 2)),
+        ("fr", ("b",), (1,)),
+        ("it", ("d",), (3,)),
+    ]
+    response = results_to_pb(asked, [result(part.request) for part in asked.parts], "mine")
+    assert elements_of("translation", response.raw_output_contents[0], 4) == [b"A", b"B", b"C", b"D"]
+    assert elements_of("finish_reason", response.raw_output_contents[1], 4) == [b"stop"] * 4
+    assert [list(output.shape) for output in response.outputs] == [[4], [4]]
+    assert (response.id, response.model_version) == ("mine", "7")
+
+
+def result(request: TranslationRequest) -> TranslationResult:
+    translations = [
+        Translation(text.upper(), (Hypothesis(text.upper(), -0.5, 1),), FinishReason.STOP, 1) for text in request.texts
+    ]
+    return TranslationResult("one", "7", tuple(translations))
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_scores_are_four_bytes_each_and_zero_for_what_was_not_translated(raw: bool) -> None:
+    asked = call(message("a", "", raw=raw, outputs=[pb.ModelInferRequest.InferRequestedOutputTensor(name="score")]))
+    request = asked.parts[0].request
+    assert request.options.chosen["return_scores"] is True
+    untouched = Translation("", (Hypothesis("", None, 0),), FinishReason.STOP, 0)
+    answer = dataclasses.replace(result(request), translations=(result(request).translations[0], untouched))
+    response = results_to_pb(asked, [answer], "")
+    (output,) = response.outputs
+    assert output.datatype == "FP32"
+    scores = struct.unpack("<2f", response.raw_output_contents[0]) if raw else tuple(output.contents.fp32_contents)
+    assert scores == (-0.5, 0.0)
+
+
+def test_one_pair_needs_no_languages_and_half_of_it_neither() -> None:
+    for languages in ({}, {"target_language": ["de"]}, {"source_language": ["en"]}, {"source_language": [""]}):
+        request = call(message("a", languages=languages)).parts[0].request
+        assert (request.source_language_code, request.target_language_code) == ("en", "de")
+    request = call(with_parameters(target_language="fr"), MANY_PAIRS).parts[0].request
+    assert (request.source_language_code, request.target_language_code) == ("", "fr")  # that is: detect it
+
+
+def test_parameters_become_options() -> None:
+    request = (
+        call(
+            with_parameters(
+                beam_size=4,
+                length_penalty=1,
+                max_output_tokens=9,
+                temperature=0.5,
+                top_k=7,
+                top_p=0.25,
+                seed=3,
+                max_length_ratio=2.5,
+                max_repeats=4,
+                repetition_penalty=1.5,
+                no_repeat_ngram_size=3,
+                min_output_tokens=2,
+                mime_type="text/html",
+                split_sentences="no_newlines",
+                preserve_formatting=True,
+                glossary="terms",
+                strict=True,
+                sequence_id="of no interest",
+                triton_enable_empty_final_response=True,
+            )
+        )
+        .parts[0]
+        .request
+    )
+    assert request.options == RequestedOptions(
+        beam_size=4,
+        length_penalty=1.0,
+        max_output_tokens=9,
+        temperature=0.5,
+        top_k=7,
+        top_p=0.25,
+        seed=3,
+        max_length_ratio=2.5,
+        max_repeats=4,
+        repetition_penalty=1.5,
+        no_repeat_ngram_size=3,
+        min_output_tokens=2,
+    )
+    assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
+    assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
+    assert (request.deadline_seconds, request.priority) == (60.0, Priority.NORMAL)
+
+
+@pytest.mark.parametrize(("given", "priority"), [(0, "normal"), (1, "high"), (2, "normal"), (3, "low")])
+def test_priorities_are_triton_s(given: int, priority: str) -> None:
+    request = call(with_parameters(priority=given)).parts[0].request
+    assert request.priority is Priority(priority)
+
+
+def test_a_timeout_is_in_microseconds_and_never_beyond_the_deadline() -> None:
+    for timeout, deadline in ((0, 60.0), (1_500_000, 11.5), (10**12, 60.0)):
+        request = call(with_parameters(timeout=timeout)).parts[0].request
+        assert request.deadline_seconds == deadline
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"timeout": -1}, r"'timeout' is -1"),
+        ({"priority": 4}, r"'priority' is 4; allowed are 1 \(high\)"),
+        ({"seed": -1}, "'seed' is -1"),
+        ({"top_k": 65}, "'top_k' is 65; allowed is 1 to 64"),
+        ({"top_k": 1.5}, "'top_k' is 1.5; expected a whole number"),
+        ({"top_k": True}, "'top_k' is true; expected a whole number"),
+        ({"preserve_formatting": 1}, "expected true or false"),
+        ({"mime_type": 1}, "allowed are text/plain, text/html"),
+        ({"num_hypotheses": 2}, "'num_hypotheses' is unknown; known are beam_size, .*glossary,"),
+    ],
+)
+def test_wrong_parameters_are_refused_by_name(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidRequest, match=says) as raised:
+        call(with_parameters(**values))
+    assert raised.value.field == f"parameters[{next(iter(values))}]"
+
+
+def test_too_many_texts_are_refused_whatever_their_pairs() -> None:
+    languages = {"target_language": ["de", "fr"] * 513}
+    with pytest.raises(TooMany, match=r"inputs\[text\] has 1026 entries; allowed are 1024"):
+        call(message(*["a"] * 1026, languages=languages), MANY_PAIRS)
+
+
+def test_an_error_of_a_part_names_the_text_as_the_caller_counts() -> None:
+    long = TooLong("{path} has {number} tokens", Path("texts", 5), number=99)
+    long.spelling = spelled
+    assert (str(long), long.field) == ("text[5] has 99 tokens.", "text[5]")
+    error = InvalidRequest("{path} is {value}", Path("options", "top_k"), value=0, allowed="1")
+    error.spelling = spelled
+    assert (str(error), error.field) == ("parameters[top_k] is 0; allowed is 1.", "parameters[top_k]")
+
+
+def test_a_config_tells_pairs_without_writing_out_forty_thousand() -> None:
+    manifest = dataclasses.replace(MANIFEST, any_to_any=tuple(Language(code) for code in CODES))
+    config = config_to_pb(model("big", manifest)).config
+    assert config.parameters["language_pairs"].string_value == "en:de"
+    assert len(config.parameters["any_to_any_languages"].string_value.split()) == 200
+    assert len(config.SerializeToString()) < 2000

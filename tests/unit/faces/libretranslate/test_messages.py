@@ -1,0 +1,273 @@
+"""LibreTranslate's messages to domain types and back."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from service.domain.errors import InvalidRequest, Path, TooMany
+from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, MimeType, Translation
+from service.faces.http.application import FormPart, HttpRequest
+from service.faces.http.languages import ListedLanguage
+from service.faces.libretranslate import messages
+from service.text.languages import ServedLanguages
+
+ASKED = {"q": "station", "source": "en", "target": "de"}
+FORM = "application/x-www-form-urlencoded"
+LANGUAGES = [
+    ListedLanguage("en", "English", ["pt-BR", "zh", "zh-Hant"]),
+    ListedLanguage("pt-BR", "Portuguese (Brazil)", []),
+    ListedLanguage("zh", "Chinese", ["en"]),
+    ListedLanguage("zh-Hant", "Chinese (Traditional)", []),
+]
+
+
+def in_json(document: Any) -> HttpRequest:
+    return HttpRequest("POST", "/translate", {"content-type": "application/json"}, json.dumps(document).encode())
+
+
+def in_form(fields: list[tuple[str, str]], query: str = "") -> HttpRequest:
+    return HttpRequest("POST", "/translate", {"content-type": FORM}, urlencode(fields).encode(), query)
+
+
+def in_multipart(fields: list[tuple[str, str]]) -> HttpRequest:
+    parts = [FormPart(name, None, value.encode()) for name, value in fields]
+    parts.append(FormPart("q", "a.txt", b"not a field"))
+    return HttpRequest("POST", "/translate", {"content-type": "multipart/form-data; boundary=b"}, form=parts)
+
+
+def asked(**changes: Any) -> messages.Asked:
+    body = messages.body_of(in_json({**ASKED, **changes}), messages.TranslateBody)
+    return messages.asked_of(body, 12.5)
+
+
+def translation(text: str, *others: str, detected: str = "") -> Translation:
+    hypotheses = tuple(Hypothesis(each) for each in (text, *others))
+    return Translation(text, hypotheses, FinishReason.STOP, 1, detected_language_code=detected)
+
+
+def test_a_request_keeps_everything() -> None:
+    found = asked(q=["a", ""], format="html", alternatives=3, secret="ignored", api_key=None)
+    assert found.request.texts == ("a", "")
+    assert (found.request.source_language_code, found.request.target_language_code) == ("en", "de")
+    assert found.request.mime_type is MimeType.HTML
+    assert found.request.deadline_seconds == 12.5
+    assert found.request.options.chosen == {"num_hypotheses": 4}
+    assert (found.is_list, found.is_detected, found.num_alternatives) == (True, False, 3)
+
+
+@pytest.mark.parametrize("nothing", [{}, {"format": "", "alternatives": 0}, {"format": None, "alternatives": None}])
+def test_what_is_left_out(nothing: dict[str, Any]) -> None:
+    found = asked(**nothing)
+    assert found.request.mime_type is MimeType.PLAIN
+    assert found.request.options.chosen == {}
+    assert (found.is_list, found.num_alternatives) == (False, 0)
+
+
+@pytest.mark.parametrize("given", ["3", 3.0, 3])
+def test_a_number_may_be_a_text(given: Any) -> None:
+    assert asked(alternatives=given).num_alternatives == 3
+
+
+def test_fewer_than_no_alternatives_are_none() -> None:
+    assert asked(alternatives=-3).num_alternatives == 0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("auto", ""),
+        ("AUTO", ""),
+        ("zt", "zh-Hant"),
+        ("PB", "pt-BR"),
+        ("zh-Hans", "zh-Hans"),
+        ("zh", "zh"),
+        ("en", "en"),
+    ],
+)
+def test_languages_have_our_codes(theirs: str, ours: str) -> None:
+    assert asked(source=theirs).request.source_language_code == ours
+
+
+def test_only_a_source_is_detected() -> None:
+    assert asked(target="auto").request.target_language_code == "auto"  # which no model has
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        in_json({**ASKED, "q": ["a\nb", "c"], "alternatives": 2}),
+        in_form([("q", "a\r\nb"), ("q", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+        in_form([("q[]", "a\r\nb"), ("q[]", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+        in_form([("q[0]", "a\r\nb"), ("q[1]", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+        in_multipart([("q[]", "a\r\nb"), ("q[]", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+        in_form([("q", "c"), ("source", "fr")], query="q=a%0Ab&source=en&target=de&alternatives=2"),
+        in_multipart([("q", "a\r\nb"), ("q", "c"), ("source", "en"), ("target", "de"), ("alternatives", "2")]),
+    ],
+)
+def test_json_and_forms_say_the_same(request_: HttpRequest) -> None:
+    body = messages.body_of(request_, messages.TranslateBody)
+    assert body == messages.TranslateBody(q=["a\nb", "c"], source="en", target="de", alternatives=2)
+
+
+def test_a_query_alone_is_enough() -> None:
+    request = HttpRequest("POST", "/detect", {}, b"", "q=Gr%C3%BC%C3%9Fe")
+    assert messages.body_of(request, messages.DetectBody).q == "Grüße"
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain;charset=UTF-8", "application/vnd.api+json", "text/json"])
+def test_json_is_known_by_its_beginning(content_type: str) -> None:
+    request = HttpRequest("POST", "/detect", {"content-type": content_type}, b'\n{"q": "a"}')
+    assert messages.body_of(request, messages.DetectBody).q == "a"
+
+
+def test_an_entry_alone_is_a_list() -> None:
+    request = in_form([("q[]", "a")])
+    assert messages.body_of(request, messages.DetectBody).q == ["a"]
+
+
+def test_a_body_of_another_type_is_refused() -> None:
+    request = HttpRequest("POST", "/detect", {"content-type": "text/plain"}, b"a")
+    with pytest.raises(InvalidRequest, match="Content-Type is 'text/plain'; allowed are application/json, "):
+        messages.body_of(request, messages.DetectBody)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"q": None}, "Invalid request: missing q parameter"),
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": []}, "Invalid request: missing q parameter"),
+        ({"source": ""}, "Invalid request: missing source parameter"),
+        ({"target": None}, "Invalid request: missing target parameter"),
+        ({"q": 5}, "q is 5; allowed is a text or a list of texts."),
+        ({"q": False}, "q is false; allowed is a text or a list of texts."),
+        ({"q": {"a": 1}}, "q is an object; allowed is a text or a list of texts."),
+        ({"q": ["a", 1]}, "q[1] is 1; allowed is a text."),
+        ({"source": ["en"]}, "source is a list; allowed is a string."),
+        ({"format": "xml"}, "format is 'xml'; allowed are text, html."),
+        ({"alternatives": 8}, "alternatives is 8; allowed is 0 to 7."),
+        ({"alternatives": "many"}, "alternatives is 'many'; allowed is a whole number."),
+        ({"alternatives": 1.5}, "alternatives is 1.5; allowed is a whole number."),
+    ],
+)
+def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        asked(**changes)
+    assert str(raised.value) == message
+
+
+def test_texts_are_counted() -> None:
+    with pytest.raises(TooMany, match="q has 1025 entries"):
+        asked(q=["a"] * 1025)
+
+
+@pytest.mark.parametrize(
+    ("request_", "key"),
+    [
+        (in_json({**ASKED, "api_key": "k"}), "k"),
+        (in_form([("q", "a"), ("api_key", "k")]), "k"),
+        (in_form([("q", "a")], query="api_key=k"), "k"),
+        (in_multipart([("api_key", "k")]), "k"),
+        (in_json({**ASKED, "api_key": None}), ""),
+        (in_json({**ASKED, "q": "api_key"}), ""),
+        (in_json(ASKED), ""),
+        (HttpRequest("POST", "/translate", {"content-type": "application/json"}, b"{"), ""),
+    ],
+)
+def test_the_key_is_found_wherever_fields_are(request_: HttpRequest, key: str) -> None:
+    assert messages.key_in(request_) == key
+
+
+def test_a_key_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="api_key is 5; allowed is a string"):
+        messages.key_in(in_json({"api_key": 5}))
+
+
+def test_a_text_is_answered_by_a_text_and_a_list_by_a_list() -> None:
+    document = messages.answer_document(asked(), [translation("a", "b")], ())
+    assert document == {"translatedText": "a"}
+    document = messages.answer_document(asked(q=["x"]), [translation("a")], ())
+    assert document == {"translatedText": ["a"]}
+
+
+def test_alternatives_differ_from_the_translation_and_each_other() -> None:
+    found = [translation("a", "b", "a", "c", "b"), translation("d")]
+    assert messages.answer_document(asked(alternatives=4), found[:1], ())["alternatives"] == ["b", "c"]
+    document = messages.answer_document(asked(q=["x", "y"], alternatives=4), found, ())
+    assert document == {"translatedText": ["a", "d"], "alternatives": [["b", "c"], []]}
+
+
+def test_the_detected_language_comes_with_its_confidence_among_all() -> None:
+    detected = [
+        (DetectedLanguage("fr", 0.9), DetectedLanguage("en", 0.097)),
+        (DetectedLanguage("de", 1.0),),
+        (DetectedLanguage("zh", 0.996),),
+        (DetectedLanguage("und", 0.0),),
+    ]
+    found = [translation("a", detected=code) for code in ("en", "en", "zh", "und")]
+    document = messages.answer_document(asked(q=["x"] * 4, source="auto"), found, detected)
+    assert document["detectedLanguage"] == [
+        {"confidence": 10.0, "language": "en"},
+        {"confidence": 0.0, "language": "en"},
+        {"confidence": 100.0, "language": "zh-Hans"},
+        {"confidence": 0.0, "language": "en"},
+    ]
+    alone = messages.answer_document(asked(source="auto"), found[:1], detected[:1])
+    assert alone["detectedLanguage"] == {"confidence": 10.0, "language": "en"}
+
+
+def test_detections_are_in_per_cent_and_as_floats() -> None:
+    found = messages.detections_document(
+        [DetectedLanguage("zh", 0.714), DetectedLanguage("de", 0.006), DetectedLanguage("fr", 0.004)]
+    )
+    assert json.dumps(found) == '[{"confidence": 71.0, "language": "zh-Hans"}, {"confidence": 1.0, "language": "de"}]'
+
+
+def test_a_text_in_no_language_is_english_without_confidence() -> None:
+    found = messages.detections_document([DetectedLanguage("und", 0.0)])
+    assert found == [{"confidence": 0.0, "language": "en"}]
+
+
+def test_listed_languages_have_their_codes() -> None:
+    listed = messages.languages_document(LANGUAGES)
+    assert listed[0] == {"code": "en", "name": "English", "targets": ["pt-BR", "zh-Hans", "zh-Hant"]}
+    assert [each["code"] for each in listed] == ["en", "pt-BR", "zh-Hans", "zh-Hant"]
+    served = ServedLanguages(each.code for each in LANGUAGES)
+    for each, language in zip(listed, LANGUAGES, strict=True):  # they mean the same when they come back
+        assert served.find(asked(source=each["code"]).request.source_language_code)[0].code == language.code
+
+
+def test_settings_name_a_language_that_can_be_translated_into() -> None:
+    settings = messages.settings_document(LANGUAGES[1:], 5000, [], asks_for_keys=True)
+    assert settings["language"]["target"] == {"code": "en", "name": "English"}
+    settings = messages.settings_document(LANGUAGES, 5000, [".md"], asks_for_keys=True)
+    assert settings["language"]["target"]["code"] == "en"
+    assert (settings["charLimit"], settings["apiKeys"], settings["keyRequired"]) == (5000, True, True)
+    assert (settings["suggestions"], settings["filesTranslation"], settings["supportedFilesFormat"]) == (
+        False,
+        True,
+        [".md"],
+    )
+    settings = messages.settings_document([], 5000, [], asks_for_keys=False)
+    assert settings["language"]["source"]["code"] == "auto"
+    assert (settings["filesTranslation"], settings["supportedFilesFormat"]) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "alone", "listed"),
+    [
+        (Path("texts", 3), "q", "q[3]"),
+        (Path("texts"), "q", "q"),
+        (Path("source_language_code"), "source", "source"),
+        (Path("target_language_code"), "target", "target"),
+        (Path("options", "num_hypotheses"), "alternatives", "alternatives"),
+        (Path("q"), "q", "q"),
+    ],
+)
+def test_fields_have_their_names(path: Path, alone: str, listed: str) -> None:
+    for is_single, expected in ((True, alone), (False, listed)):
+        error = InvalidRequest("{path} is wrong", path, advice="give source_language_code")
+        messages.tell(error, is_single=is_single)
+        assert str(error) == f"{expected} is wrong; give source."

@@ -1,0 +1,74 @@
+"""Which pair a model's name means."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from service.bundle.manifest_parts import Language, LanguagePair
+from service.domain.errors import NotFound
+from service.faces.openai.pairs import NamedPair, names_of, pair_of
+from service.models.language_pairs import LanguagePairs
+
+
+def model(name: str, pairs: Sequence[tuple[str, str]] = (), among: Sequence[str] = ()) -> Any:
+    languages = tuple(LanguagePair(source, target, (), ()) for source, target in pairs)
+    manifest = SimpleNamespace(
+        languages=languages,
+        any_to_any=tuple(Language(code, (), ()) for code in among),
+        limits=SimpleNamespace(max_output_tokens=99),
+    )
+    return SimpleNamespace(name=name, manifest=manifest, pairs=LanguagePairs(manifest))  # type: ignore[arg-type]
+
+
+MODELS = [
+    model("many", among=["eng_Latn", "deu_Latn", "zho_Hant", "por_Latn"]),
+    model("opus", [("en", "de"), ("en", "pt-BR")]),
+    model("more", [("en", "de"), ("sr-Latn", "hr")]),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("en-de", ("", "en", "de")),
+        ("dragoman/en-de", ("", "en", "de")),
+        ("EN-de", ("", "EN", "de")),
+        ("en_US-de_AT", ("", "en_US", "de_AT")),
+        ("eng_Latn-deu_Latn", ("", "eng_Latn", "deu_Latn")),
+        ("more:en-de", ("more", "en", "de")),
+        ("dragoman/many:eng_Latn-zho_Hant", ("many", "eng_Latn", "zho_Hant")),
+        ("zh-Hant-pt-BR", ("", "zh-Hant", "pt-BR")),
+        ("sr-Latn-hr", ("", "sr-Latn", "hr")),
+        ("auto-de", ("", "", "de")),
+        ("opus:auto-pt-BR", ("opus", "", "pt-BR")),
+    ],
+)
+def test_a_name_means_a_pair(given: str, found: tuple[str, str, str]) -> None:
+    assert pair_of(given, MODELS) == NamedPair(*found, max_output_tokens=99)
+
+
+@pytest.mark.parametrize(
+    "given", ["", "gpt-4o", "en", "de-", "-de", "en-de-", "opus:de-en", "none:en-de", "auto-auto", "a-" * 500, "en-en"]
+)
+def test_another_is_no_model(given: str) -> None:
+    with pytest.raises(NotFound, match="GET /v1/models lists pairs, such as "):
+        pair_of(given, MODELS)
+
+
+def test_each_pair_has_one_name_that_means_it() -> None:
+    names = list(names_of(MODELS))
+    assert names[:2] == ["en-de", "en-zh-Hant"]
+    assert names[12:] == ["opus:en-de", "en-pt-BR", "more:en-de", "sr-Latn-hr"]
+    assert len(set(names)) == len(names)
+    for name in names:
+        pair = pair_of(name, MODELS)
+        assert name.endswith(f"{pair.source}-{pair.target}")
+
+
+def test_of_very_many_pairs_the_targets_are_listed() -> None:
+    codes = [f"{first}{second}" for first in "abcdef" for second in "aeiouy"]
+    names = list(names_of([model("all", among=codes)]))
+    assert len(names) == len(codes)
+    assert all(pair_of(name, [model("all", among=codes)]).source == "" for name in names)
