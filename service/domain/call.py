@@ -82,6 +82,14 @@ class Caller:
     accounts: Accounts = field(repr=False)
 
 
+class Admission(NamedTuple):
+    """The model whose queue was checked for a call and had room, and the priority that it was checked for."""
+
+    model: str
+    version: str
+    priority: Priority
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
@@ -107,8 +115,7 @@ class Call:
     num_source_tokens: int = 0
     num_output_tokens: int = 0
     intervals: list[Interval] = field(default_factory=list)
-    # The queue that was checked for this call and had room, and the priority that it was checked for.
-    admitted_by: tuple[object, Priority] | None = None
+    admission: Admission | None = None
 
     @property
     def key_name(self) -> str:
@@ -129,7 +136,7 @@ class Call:
 
         gRPC keeps that of a failed call until Python's garbage collector runs, and an idle worker that of its last one.
         """
-        self.texts, self.admitted_by = (), None
+        self.texts = ()
 
     def uses(self, model: str, version: str) -> None:
         """Record which model translates; only the first one is kept."""

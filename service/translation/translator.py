@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from service.bundle.manifest_parts import LanguagePair
-from service.domain.call import Call, current_call
+from service.domain.call import Admission, Call, current_call
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, Unavailable
 from service.domain.translation import (
     CallLimits,
@@ -131,7 +131,7 @@ class Translator:
                 except Unavailable:
                     continue
                 else:
-                    call.admitted_by = (model.engine, priority)
+                    call.admission = Admission(model.name, model.version, priority)
                     return None
         return overload
 
@@ -266,8 +266,7 @@ class Translator:
         call = current_call()
         with model.leases, model.statistics.call(1) as timed:
             call.uses(model.name, model.version)
-            if call.admitted_by != (model.engine, request.priority):
-                model.engine.check_queue(request.priority, call.origin)
+            _check_queue(model, request, call)
             sequence = self._sentences.sequence(request, model, pair, call)
             if sequence is None:
                 timed.forget()
@@ -345,8 +344,8 @@ class Translator:
         current = current_call()
         current.uses(model.name, model.version)
         # Cached translations are returned regardless of the queue.
-        if not self._decoder.keeps and current.admitted_by != (model.engine, request.priority):
-            model.engine.check_queue(request.priority, current.origin)
+        if not self._decoder.keeps:
+            _check_queue(model, request, current)
         codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
         held = await self.latest_glossaries() if request.glossary else self.glossaries
         terms = [find_glossary(held, request.glossary, *codes, current.key_name).index] if request.glossary else []
@@ -361,6 +360,12 @@ class Translator:
         answers = zip(texts, translations, strict=True)
         metrics.texts_translated(text for text, each in answers if each.num_source_tokens)
         metrics.flagged(flag for each in translations for segment in each.segments for flag in segment.flags)
+
+
+def _check_queue(model: LoadedModel, request: TranslationRequest, call: Call) -> None:
+    """Reject a call for which the model's queue has no room, unless it has been admitted there."""
+    if call.admission != (model.name, model.version, request.priority):
+        model.engine.check_queue(request.priority, call.origin)
 
 
 def _check_in_time(request: TranslationRequest) -> None:

@@ -1,8 +1,6 @@
 """The observer carries nothing over between calls, except on one stream."""
 
 import asyncio
-import threading
-import weakref
 from unittest.mock import Mock
 
 import pytest
@@ -11,7 +9,6 @@ from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.domain.call import Call, Caller, begin_call, current_call
 from service.domain.errors import ServiceError
-from service.domain.translation import Priority
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
@@ -52,16 +49,3 @@ def test_a_call_that_raises_is_over_too() -> None:
     text = metrics.render()[0].decode()
     assert "dragoman_inflight_requests 0.0" in text
     assert 'dragoman_requests_total{code="INTERNAL",method="m"} 1.0' in text
-
-
-def test_the_record_of_a_call_that_is_over_keeps_nothing_large_alive() -> None:
-    """As it may outlive its call."""
-    queue = threading.Event()  # stands for an engine
-    call = Call("m", admitted_by=(queue, Priority.NORMAL))
-    is_alive = weakref.ref(queue)
-    del queue
-    observer = CallObserver(Metrics(), RecentErrors(), AccessLog(0.0, with_texts=False))
-    span = observer.begin(call)
-    assert is_alive()
-    observer.end(call, span)
-    assert not is_alive()
