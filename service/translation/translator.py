@@ -29,6 +29,7 @@ from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries, find_glossary
 from service.text.languages import canonical
+from service.text.terms import TermIndex
 from service.translation.assembling import Candidates
 from service.translation.cache import TranslationCache
 from service.translation.call import TranslationCall
@@ -339,6 +340,10 @@ class Translator:
             request.model, request.model_version, request.source_language_code, request.target_language_code
         )
 
+    async def _terms(self, glossary: str, pair: LanguagePair, key_name: str) -> TermIndex:
+        codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
+        return find_glossary(await self.latest_glossaries(), glossary, *codes, key_name).index
+
     async def _planned(self, part: Part, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
         request = part.request
         current = current_call()
@@ -346,9 +351,7 @@ class Translator:
         # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps:
             _check_queue(model, request, current)
-        codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
-        held = await self.latest_glossaries() if request.glossary else self.glossaries
-        terms = [find_glossary(held, request.glossary, *codes, current.key_name).index] if request.glossary else []
+        terms = [await self._terms(request.glossary, pair, current.key_name)] if request.glossary else []
         call = TranslationCall(request, model, pair, terms, self._limits, part.documents)
         await self._computations.plan(call)
         _check_in_time(request)
