@@ -80,21 +80,15 @@ class TimedCall:
     __slots__ = ("_num_texts", "_started", "_statistics")
 
     def __init__(self, statistics: InferenceStatistics, num_texts: int) -> None:
-        self._statistics: InferenceStatistics | None = statistics
+        self._statistics = statistics
         self._num_texts = num_texts
         self._started = time.monotonic()
-
-    def forget(self) -> None:
-        """Do not count the call."""
-        self._statistics = None
 
     def __enter__(self) -> "TimedCall":
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         statistics, seconds = self._statistics, time.monotonic() - self._started
-        if statistics is None:
-            return
         if error is not None:
             statistics.failed.add(seconds)
             return

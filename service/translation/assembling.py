@@ -60,16 +60,10 @@ def _whole(planned: PlannedText, chosen: Hypothesis, size: AnswerSize, *, with_a
     """Return the answer to a text that is one segment with one candidate."""
     alignment = chosen.alignment if with_alignment else ()
     size.add(len(chosen.text), 1 + len(alignment))
-    [segment] = planned.passages[0].segments
-    return whole_translation(len(planned.text), len(segment.source_ids), chosen, alignment)
-
-
-def whole_translation(
-    num_characters: int, num_source_tokens: int, chosen: Hypothesis, alignment: Alignment = ()
-) -> Translation:
-    """Return the answer to a text of so many characters and tokens that is one segment, with one candidate."""
+    [planned_segment] = planned.passages[0].segments
+    num_source_tokens = len(planned_segment.source_ids)
     text, num_tokens, reason = chosen.text, chosen.num_tokens, chosen.finish_reason
-    segment = Segment(0, num_characters, 0, len(text), reason, num_source_tokens, num_tokens, chosen.flags)
+    segment = Segment(0, len(planned.text), 0, len(text), reason, num_source_tokens, num_tokens, chosen.flags)
     hypothesis = Hypothesis(text, chosen.score, num_tokens, reason)
     return Translation(text, (hypothesis,), reason, num_source_tokens, (segment,), alignment)
 

@@ -17,7 +17,7 @@ from service.translation.compute_pool import ComputePool
 # Up to these limits, and for small calls, the event loop computes itself: about half a millisecond, less than a switch
 # to another thread costs under load. Short work that takes longer goes on on another thread.
 _MAX_INLINE_SECONDS = 0.002
-MAX_INLINE_TOKENS = 2_048
+_MAX_INLINE_TOKENS = 2_048
 MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Computations:
         """
         began = time.monotonic()
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
-        if num_tokens <= MAX_INLINE_TOKENS and not call.aligns:
+        if num_tokens <= _MAX_INLINE_TOKENS and not call.aligns:
             candidates = call.restore(decoded)
         else:
             work = functools.partial(call.restore, decoded)

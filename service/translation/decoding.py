@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from service.domain.call import Call, Phase, current_call
-from service.engine.sequence import DecodedHypothesis, JointUpdates, Sequence, SequenceProgress, SequenceUpdate
+from service.engine.sequence import JointUpdates, Sequence, SequenceProgress, SequenceUpdate
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.translation.cache import Decoded, TranslationCache
@@ -65,34 +65,6 @@ class SegmentDecoder:
         fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
         self._keep(call, fresh)
         return known | fresh
-
-    async def decode_one(self, model: LoadedModel, sequence: Sequence) -> DecodedHypothesis:
-        """Return the best hypothesis of a call's only sequence, which is not cached.
-
-        Cancelling this coroutine aborts the sequence in the engine.
-
-        Raises:
-            ServiceError: as for `decode`.
-        """
-        outcome = self._pending.expect(sequence)
-        try:
-            model.engine.submit((sequence,))
-            sequence.call.charge(len(sequence.source_ids))  # even if aborted later
-            try:
-                update = await outcome
-            except BaseException:
-                model.engine.abort((sequence,))
-                _note(sequence.call, (sequence,), None)
-                raise
-        finally:
-            self._pending.forget(sequence)
-        _note(sequence.call, (sequence,), update.finished_seconds)
-        if update.error is not None:
-            raise update.error
-        best = update.hypotheses[0]
-        sequence.call.charge(len(best.token_ids))
-        model.statistics.decoded((update,))
-        return best
 
     async def grow(self, call: TranslationCall) -> AsyncGenerator[SegmentProgress | dict[int, Decoded]]:
         """Yield the progress of the call's segments and, for some segments at a time, the results as of `decode`.

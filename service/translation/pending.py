@@ -84,28 +84,11 @@ class PendingCall:
             self._has_news.set()
 
 
-class PendingSequence:
-    """A call's only sequence, of which nobody reads the progress. `update` is done with its terminal update."""
-
-    __slots__ = ("update",)
-
-    def __init__(self) -> None:
-        self.update: asyncio.Future[SequenceUpdate] = asyncio.get_running_loop().create_future()
-
-    def accept(self, update: SequenceUpdate) -> None:
-        """Handle the terminal update."""
-        if not self.update.done():  # else cancelled
-            self.update.set_result(update)
-
-    def accept_progress(self, progress: SequenceProgress) -> None:
-        """Ignore progress."""
-
-
 class PendingCalls:
     """All calls waiting for an engine."""
 
     def __init__(self) -> None:
-        self._calls: dict[Sequence, PendingCall | PendingSequence] = {}
+        self._calls: dict[Sequence, PendingCall] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -116,15 +99,6 @@ class PendingCalls:
         call = PendingCall(sequences, wants_news=wants_news)
         self._calls.update(dict.fromkeys(sequences, call))
         return call
-
-    def expect(self, sequence: Sequence) -> "asyncio.Future[SequenceUpdate]":
-        """Expect the update of a call's only sequence; must be called before it is submitted."""
-        pending = self._calls[sequence] = PendingSequence()
-        return pending.update
-
-    def forget(self, sequence: Sequence) -> None:
-        """Drop a later update of a sequence."""
-        self._calls.pop(sequence, None)
 
     def close(self, call: PendingCall) -> None:
         """Forget the call: later updates of its sequences are dropped."""

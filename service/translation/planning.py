@@ -36,7 +36,7 @@ from service.translation.planned import PlannedPassage, PlannedSegment, PlannedT
 # The longest text tokenized at once; longer only if the model takes more tokens.
 _LEAST_READ_CHARACTERS = 8_192
 _CHARACTERS_PER_TOKEN = 16
-MAX_SIMPLE_CHARACTERS = 500  # of a sentence that is recognized and tokenized in one go, without a checkpoint
+_MAX_SIMPLE_CHARACTERS = 500  # of a sentence that is recognized and tokenized in one go, without a checkpoint
 
 
 class Planner:
@@ -128,12 +128,15 @@ class Planner:
         hold."""
         request = self._request
         is_general = self._terms or request.target_prefixes or request.placeholders
-        if len(text) > MAX_SIMPLE_CHARACTERS or is_general or not is_simple_sentence(text):
+        if len(text) > _MAX_SIMPLE_CHARACTERS or is_general or not is_simple_sentence(text):
             return None
         if self._checks_numbers and may_carry(text) and find_identifiers(text):
             return None
-        source_ids = whole_source_ids(text, self._tokenizer, self._unknown, self._manifest, self._pair)
-        if source_ids is None:
+        ids = self._tokenizer.encode(text)
+        if self._unknown.are_in(text, ids):
+            return None
+        source_ids = self._manifest.source_ids(ids, self._pair) if ids else ()
+        if len(source_ids) > self._manifest.limits.max_source_tokens:
             return None
         return PlannedSegment(0, text, text, source_ids, has_numbers=self._has_numbers(text))
 
@@ -302,20 +305,6 @@ class Planner:
             limit=self._manifest.limits.max_source_tokens,
             advice="shorten it, or leave `strict` out",
         )
-
-
-def whole_source_ids(
-    text: str, tokenizer: Tokenizer, unknown: UnknownCharacters, manifest: Manifest, pair: LanguagePair
-) -> tuple[int, ...] | None:
-    """Return what the model reads of a text that is one segment, with nothing to protect; empty if that is nothing.
-
-    `None` if the tokenizer may not know all its characters, or if it is too long for the model.
-    """
-    pieces = tokenizer.encode(text)
-    if unknown.are_in(text, pieces):
-        return None
-    source_ids = manifest.source_ids(pieces, pair) if pieces else ()
-    return source_ids if len(source_ids) <= manifest.limits.max_source_tokens else None
 
 
 def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:

@@ -37,7 +37,6 @@ from service.translation.checks import check_request, check_texts
 from service.translation.computations import MAX_INLINE_ENTRIES, Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
 from service.translation.repairing import Repairer
-from service.translation.sentence import SentenceTranslator, may_be_plain_sentence
 from service.translation.source_languages import Part, detect_languages, joined, parts_by_detection, undetermined
 
 T = TypeVar("T")
@@ -64,7 +63,6 @@ class Translator:
         self._is_loading = True
         self._computations = Computations(metrics)
         self._repairer = Repairer(self._decoder, self._computations)
-        self._sentences = SentenceTranslator(self._decoder, self._computations, limits)
 
     def serve(self, catalogue: Catalogue) -> None:
         """Translate with these models from now on."""
@@ -145,10 +143,6 @@ class Translator:
             ServiceError: see `service.domain.errors`; invalid requests are rejected before anything is decoded.
         """
         request = self._completed(request)
-        if may_be_plain_sentence(request) and not self._decoder.keeps:
-            result = await self._translate_sentence(request)
-            if result is not None:
-                return result
         parts = await self._parts(request)
         if len(parts) == 1:
             results = [await self._translate(parts[0])]
@@ -259,23 +253,6 @@ class Translator:
         except InvalidRequest as error:
             part.name_in_whole(error)
             raise
-
-    async def _translate_sentence(self, request: TranslationRequest) -> TranslationResult | None:
-        """Translate a plain sentence; return `None` if it must go the general way."""
-        self.models()
-        model, pair = self._resolve(request)
-        call = current_call()
-        with model.leases, model.statistics.call(1) as timed:
-            call.uses(model.name, model.version)
-            _check_queue(model, request, call)
-            sequence = self._sentences.sequence(request, model, pair, call)
-            if sequence is None:
-                timed.forget()
-                return None
-            _check_in_time(request)
-            translations = (await self._sentences.translate(request.texts[0], sequence, model),)
-            self._count(call, model, request.texts, translations)
-            return TranslationResult(model.name, model.version, translations)
 
     async def _translate(self, part: Part) -> TranslationResult:
         request = part.request

@@ -7,11 +7,12 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.domain.translation import SplitSentences
-from service.text.sentences import Piece, cut
+from service.text.placeholders import find_placeholders
+from service.text.sentences import Piece, cut, is_simple_sentence
 
 ON, OFF, NO_NEWLINES = SplitSentences.ON, SplitSentences.OFF, SplitSentences.NO_NEWLINES
 
@@ -225,3 +226,32 @@ def test_boundaries_of_joined_sentences_are_found(column: int, language: str) ->
         found += len(got)
     actual = sum(map(len, ends)) - len(texts)
     assert 2 * hits / (found + actual) >= 0.95
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Hello", "the", "3", "a)", "U.S.", "Dr.", "x_y", "l’eau", "don't", "漢字", "हिन्दी", "10:30"])
+        | st.sampled_from(
+            [" ", ", ", ". ", ".", "! ", "?", " - ", "\n", ": ", "。", "।", "…", '"', "(", "{0}", "%s", "@"]
+        ),
+        max_size=8,
+    ).map("".join)
+    | st.text(max_size=30),
+    st.sampled_from(SplitSentences),
+    st.sampled_from(["en", "de", "hi", "ja", "el", "my"]),
+)
+@example("a) b", SplitSentences.ON, "en")
+@example("Hello ", SplitSentences.ON, "en")
+@example("Hello.\u2028", SplitSentences.NO_NEWLINES, "en")
+@settings(max_examples=500, deadline=None)
+def test_a_simple_sentence_is_one_segment_with_nothing_to_protect(text: str, mode: SplitSentences, code: str) -> None:
+    if is_simple_sentence(text):
+        assert cut(text, code, mode) == (Piece(text, is_segment=True),)
+        assert not find_placeholders(text)
+
+
+def test_most_sentences_are_simple() -> None:
+    """So they need no search."""
+    assert is_simple_sentence("Where is the train station?")
+    assert is_simple_sentence("Don't go-there, l’eau 3")
+    assert not is_simple_sentence("Excuse me. Do you speak English?")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair
-from service.domain.call import Call, Origin, begin_call
+from service.domain.call import Origin
 from service.domain.errors import (
     DeadlineExceeded,
     EngineFailure,
@@ -48,7 +48,6 @@ from service.observe.metrics import Metrics
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
 from service.translation import computations, planned, planning
-from service.translation import translator as translators
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -175,65 +174,6 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
 
 
 @given(
-    st.text("abcé漢 .,?!:-'\"({\n", min_size=1, max_size=25),
-    st.sampled_from(SplitSentences),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "beam_size": st.just(3),
-            "return_scores": st.just(True),
-            "seed": st.just(1),
-            "num_hypotheses": st.just(2),
-        },
-    ),
-)
-@settings(max_examples=80, deadline=None)
-def test_a_plain_sentence_gets_the_general_ways_answer(
-    make: Any, text: str, mode: SplitSentences, chosen: dict[str, Any]
-) -> None:
-    """And leaves the same in metrics and statistics."""
-
-    async def scenario() -> Any:
-        metrics = Metrics()
-        translator, engine = make(metrics=metrics)
-        call = Call("m")
-        begin_call(call)
-        try:
-            task = await begin(translator, request(text, split_sentences=mode, options=RequestedOptions(**chosen)))
-            for sequence in engine.submitted:
-                translator.deliver([answer(sequence)])
-            result = await asyncio.wait_for(task, patient(5))
-        except InvalidRequest as error:
-            result = str(error)
-        submitted = [
-            (
-                each.source_ids,
-                each.target_prefix_ids,
-                each.options,
-                each.priority,
-                each.call is call,
-                each.wants_progress,
-            )
-            for each in engine.submitted
-        ]
-        counted = {
-            (each.name, *each.labels.values()): each.value
-            for each in metrics.samples()
-            if each.name.startswith("dragoman_")
-            and not each.name.endswith(("_sum", "_bucket", "_created", "_memory_bytes"))
-        }
-        statistics = translator.models()[0].statistics
-        called = (statistics.succeeded.count, statistics.failed.count, statistics.num_texts, statistics.decode.count)
-        phases = [each.phase for each in call.intervals]
-        return result, submitted, counted, called, phases, call.num_source_tokens, call.num_output_tokens, call.model
-
-    short = asyncio.run(scenario())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translators, "may_be_plain_sentence", lambda _: False)
-        assert short == asyncio.run(scenario())
-
-
-@given(
     st.lists(
         st.text("abcé漢 .,?!:-'({\n", max_size=12)
         | st.sampled_from(["See {0}", "A ab. B ca!", "ab bc?", "1 2", "a b."]),
@@ -279,7 +219,6 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
 
     short = asyncio.run(scenario())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translators, "may_be_plain_sentence", lambda _: False)
         patch.setattr(planning, "is_simple_sentence", lambda _: False)
         patch.setattr(planned.PlannedText, "is_whole", False)
         assert short == asyncio.run(scenario())
