@@ -137,7 +137,7 @@ def test_a_caller_with_much_long_work_does_not_keep_anothers_waiting(pool: Compu
 
 
 def test_turns_are_shared_by_what_has_run(pool: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of four runs about as long as the others, though two at a time may run."""
+    """Each of four runs about as long as the others."""
     monkeypatch.setattr(compute_pool, "_SLICE_SECONDS", 0.001)
     seconds = [0.0] * 4
 
