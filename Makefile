@@ -33,7 +33,7 @@ PB := service/faces/grpc/pb
 KERNELS := service/kernels/libdragoman_kernels.so
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export $(EXPORTS) test test-full test-image soak check format proto bench bench-serving bench-peers clean help
+.PHONY: serve export $(EXPORTS) test test-full test-slowest test-image soak check format proto bench bench-serving bench-peers clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ test-full: check $(FLOAT32) build/clients/installed build/axe/installed ## Also 
 	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
 	@$(PYTEST) --workers 2 $(PYTEST_ARGS) tests/faults/test_signals.py tests/faults/test_cross_talk.py \
 	    tests/clients/test_serve.py tests/clients/test_replicas.py
+
+test-slowest: ## Print the slowest 30 tests of the last run, and the seconds of each
+	@head -31 build/tests.json | tail -30
 
 test-image: .venv/installed-dev ## Build the container image and run it as production does (root, podman, buildah)
 	@$(BIN)/python -m pytest -m image --capture no $(PYTEST_ARGS) tests/image

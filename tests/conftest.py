@@ -1,10 +1,12 @@
 """Fixtures that several test packages share."""
 
 import gc
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -89,6 +91,20 @@ def outside_of_calls() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fused", action="store_true", help="Serve the tiny model by fused graphs instead of plain ones.")
     parser.addoption("--workers", type=int, default=1, help="Worker processes of each server that is a process.")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write how many seconds each test took, set-up and clean-up included, for `make test-slowest`."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    seconds: Counter[str] = Counter()
+    for report in (each for reports in reporter.stats.values() for each in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid] += report.duration
+    path = REPOSITORY / "build" / "tests.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({test: round(each, 2) for test, each in seconds.most_common()}, indent=0))
 
 
 def pytest_configure(config: pytest.Config) -> None:
