@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -98,13 +98,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or "PYTEST_XDIST_WORKER" in os.environ:
         return
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for report in (each for reports in reporter.stats.values() for each in reports):
         if isinstance(report, pytest.TestReport):
             seconds[report.nodeid] += report.duration
     path = REPOSITORY / "build" / "tests.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({test: round(each, 2) for test, each in seconds.most_common()}, indent=0))
+    slowest = sorted(seconds.items(), key=lambda each: -each[1])
+    path.write_text(json.dumps({test: round(each, 2) for test, each in slowest}, indent=0))
 
 
 def pytest_configure(config: pytest.Config) -> None:
