@@ -21,11 +21,11 @@ _TLS_ADVICE = {
 
 def failure_of(error: Exception) -> Failure | None:
     """Return the exit code and the lines to print; `None` for an error that no user can cause."""
-    code, message = _told(error)
+    code, message = _code_and_message(error)
     return Failure(code, (message, *getattr(error, "__notes__", ()))) if message else None
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _code_and_message(error: Exception) -> tuple[int, str]:
     match error:
         case CommandError():
             return error.exit_code, str(error)

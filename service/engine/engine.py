@@ -345,7 +345,7 @@ class Engine:
                 self.check_integrity(worker, plan.admitted, with_requests=self._are_requests_due())
             updates = self.queue.take_updates() if self.queue.updates else []
         if updates:  # dropped sequences need not wait for the step
-            self._tell(updates, [])
+            self._deliver(updates, [])
         return plan
 
     def _drop(self, worker: Worker, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
@@ -409,9 +409,9 @@ class Engine:
             updates = self.queue.take_updates()
             progress = self._progress(worker)
             if progress:  # under the lock, so that no other worker ends one of these before its progress is reported
-                self._tell(updates, progress)
+                self._deliver(updates, progress)
         if updates and not progress:
-            self._tell(updates, [])
+            self._deliver(updates, [])
         queue_seconds = [max(turn.began - sequence.arrived_seconds, 0.0) for sequence in joined]
         worker.unreported.append(turn.stats(busy_seconds, len(followers), queue_seconds, first_token_seconds))
         if updates or len(worker.unreported) >= _REPORT_AFTER or not worker.batch.num_rows:
@@ -467,7 +467,7 @@ class Engine:
         watched = self.queue.coalescing.watched
         return [leader for leader in watched if leader in worker.assigned] if watched else []
 
-    def _tell(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+    def _deliver(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         try:
             self.listener.on_updates(updates, progress)
         except BaseException:

@@ -44,9 +44,9 @@ class BackgroundWork:
             try:
                 await self._pipeline.serve(call, work, metadata, is_background=True)
             except ServiceError as error:
-                await _tell(on_failure, error.with_traceback(None))
+                await _report_failure(on_failure, error.with_traceback(None))
             except asyncio.CancelledError:
-                await _tell(on_failure, Unavailable("the server is stopping", advice="send it again"))
+                await _report_failure(on_failure, Unavailable("the server is stopping", advice="send it again"))
                 raise
 
         self._open_calls.began()
@@ -66,7 +66,7 @@ class BackgroundWork:
         self._open_calls.ended()
 
 
-async def _tell(on_failure: Callable[[ServiceError], Awaitable[None]], error: ServiceError) -> None:
+async def _report_failure(on_failure: Callable[[ServiceError], Awaitable[None]], error: ServiceError) -> None:
     try:
         await on_failure(error)
     except Exception:

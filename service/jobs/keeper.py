@@ -123,7 +123,7 @@ class DocumentKeeper:
             ) from None
 
     def _add(self, kept: KeptDocument) -> None:
-        with self._alone():
+        with self._locked():
             for leaving in making_room(self._all(), kept.caller, kept.num_bytes):
                 self._path(leaving.id).unlink(missing_ok=True)
             self._held[kept.id] = self._write(kept, {}, b"")
@@ -141,7 +141,7 @@ class DocumentKeeper:
 
     def _find(self, api: str, document_id: str, owner: str) -> KeptDocument:
         if self._clock() - self._looked_seconds > _LOOK_SECONDS:
-            with self._alone():
+            with self._locked():
                 self._all()
         found = None
         while found is None:
@@ -183,7 +183,7 @@ class DocumentKeeper:
             os.close(held)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Keep other threads and processes from adding documents during the `with` block."""
         lock = os.open(self._folder() / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:

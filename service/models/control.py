@@ -59,7 +59,7 @@ class ModelControl:
                 "there is no model {name} on disk; there are {known}", "model", name, name=name, known=Public(known)
             )
         faults = [fault for folder in folders for fault in folder.faults]
-        reasons = faults or await self._fleet.bring(folders[0])
+        reasons = faults or await self._fleet.load_folder(folders[0])
         if reasons:
             reason = Public(" ".join(reasons).removesuffix("."))
             raise NotPossible(

@@ -104,7 +104,7 @@ class Fleet:
             started = time.monotonic()
             with self._watched(bundle):
                 model = await self._in_thread(functools.partial(self._load, bundle))
-            self._tell_loaded(model, started)
+            self._report_loaded(model, started)
             self.models.append(model)
         # Loading takes more memory than a loaded model.
         await self._in_thread(functools.partial(give_back, is_first=True))
@@ -145,9 +145,9 @@ class Fleet:
         try:
             on_disk = await self.read()
         except BundleError as error:
-            return ReloadOutcome.FAILED if self._tell_faults({str(error): None}) else ReloadOutcome.UNCHANGED
+            return ReloadOutcome.FAILED if self._report_faults({str(error): None}) else ReloadOutcome.UNCHANGED
         faults = {fault: self._name_of(model) for model in on_disk for fault in model.faults}
-        has_failed = self._tell_faults(faults)
+        has_failed = self._report_faults(faults)
         reasons = await self._approach(on_disk)
         if has_failed or reasons:
             return ReloadOutcome.FAILED
@@ -161,7 +161,7 @@ class Fleet:
         """
         return await self._in_thread(lambda: read_models(self._path, self._max_versions))
 
-    async def bring(self, folder: ModelDirectory) -> list[str]:
+    async def load_folder(self, folder: ModelDirectory) -> list[str]:
         """Serve the bundles in one model's folder, whatever failed before; other models stay. One call at a time.
 
         Returns:
@@ -224,7 +224,7 @@ class Fleet:
         with self._watched(bundle):
             outcome = await self._in_thread(functools.partial(self._attempt, bundle))
         if isinstance(outcome, LoadedModel):
-            self._tell_loaded(outcome, started)
+            self._report_loaded(outcome, started)
             self._reasons.pop(bundle.directory, None)
         else:
             self._refused[bundle.directory], self._reasons[bundle.directory] = bundle.stamp, outcome
@@ -278,12 +278,12 @@ class Fleet:
         """Mark a bundle as being loaded and, if that takes long, log so from time to time, as nothing can end it."""
         started = time.monotonic()
 
-        async def tell() -> None:
+        async def report() -> None:
             while True:
                 await asyncio.sleep(_STILL_LOADING_SECONDS)
                 _LOG.warning("still loading %s after %.0f s", bundle.directory, time.monotonic() - started)
 
-        telling = asyncio.create_task(tell())
+        telling = asyncio.create_task(report())
         self._loading = bundle
         try:
             yield
@@ -291,12 +291,12 @@ class Fleet:
             self._loading = None
             telling.cancel()
 
-    def _tell_loaded(self, model: LoadedModel, started_seconds: float) -> None:
+    def _report_loaded(self, model: LoadedModel, started_seconds: float) -> None:
         seconds = time.monotonic() - started_seconds
         _LOG.info("loaded %s in %.1f s", model.bundle.directory, seconds)
         self._listener.on_loaded(model, seconds)
 
-    def _tell_faults(self, faults: Mapping[str, str | None]) -> bool:
+    def _report_faults(self, faults: Mapping[str, str | None]) -> bool:
         """Report each fault on disk once, with its model if known; returns whether any was new."""
         new = faults.keys() - self._faults
         self._faults = set(faults)

@@ -57,7 +57,7 @@ class SupervisorListener(Protocol):
         ...
 
 
-class _Patient:
+class _Recovering:
     """The recovery state of an engine that has failed, now or before."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -82,7 +82,7 @@ class Supervisor:
         self._listener = listener
         self._stuck_turn_seconds = stuck_turn_seconds
         self._clock = clock
-        self._patients: dict[LoadedModel, _Patient] = {}
+        self._recovering: dict[LoadedModel, _Recovering] = {}
         self._is_recovering = False
         self._is_lost = False
         self._woken = asyncio.Event()
@@ -96,9 +96,11 @@ class Supervisor:
         """Supervise the engines until one can't be recovered."""
         while not self._is_lost:
             self._look()
-            well = min(_LOOK_SECONDS, self._stuck_turn_seconds / 4)
+            pause_seconds = min(_LOOK_SECONDS, self._stuck_turn_seconds / 4)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), _LOOK_AGAIN_SECONDS if self._is_recovering else well)
+                await asyncio.wait_for(
+                    self._woken.wait(), _LOOK_AGAIN_SECONDS if self._is_recovering else pause_seconds
+                )
             self._woken.clear()
 
     def wake(self) -> None:
@@ -110,15 +112,15 @@ class Supervisor:
         if self._is_lost:
             return
         models = list(self._fleet.models)  # models being retired are no longer served, and not recovered
-        self._patients = {model: patient for model, patient in self._patients.items() if model in models}
+        self._recovering = {model: state for model, state in self._recovering.items() if model in models}
         for model in models:
             self._end_stuck_turn(model)
-        ill = [model for model in models if model.engine.failure is not None]
-        if self._is_recovering is not bool(ill):
-            self._is_recovering = bool(ill)
+        failed = [model for model in models if model.engine.failure is not None]
+        if self._is_recovering is not bool(failed):
+            self._is_recovering = bool(failed)
             self._listener.on_recovering(self._is_recovering)
-        for model in ill:
-            self._treat(model)
+        for model in failed:
+            self._recover(model)
 
     def _end_stuck_turn(self, model: LoadedModel) -> None:
         seconds = model.engine.snapshot().turn_seconds
@@ -128,46 +130,46 @@ class Supervisor:
         reason = f"a run of the model took more than {self._stuck_turn_seconds:g} s and was ended"
         model.engine.fail(TimeoutError(reason), reason)
 
-    def _treat(self, model: LoadedModel) -> None:
+    def _recover(self, model: LoadedModel) -> None:
         engine, where = model.engine, model.bundle.directory
-        patient = self._patients.setdefault(model, _Patient(self._clock))
-        if patient.failure is not engine.failure:
-            patient.failure, patient.since = engine.failure, self._clock()
-            self._failed(model, patient, f"the engine failed ({_one_line(engine.failure)})")
-        elif patient.restart is not None:
-            if self._clock() - patient.since > self._stuck_turn_seconds + _END_SECONDS:
-                self._lose(f"the engine of {where} hangs during its restart.")
+        state = self._recovering.setdefault(model, _Recovering(self._clock))
+        if state.failure is not engine.failure:
+            state.failure, state.since = engine.failure, self._clock()
+            self._failed(model, state, f"the engine failed ({_one_line(engine.failure)})")
+        elif state.restart is not None:
+            if self._clock() - state.since > self._stuck_turn_seconds + _END_SECONDS:
+                self._give_up(f"the engine of {where} hangs during its restart.")
         elif engine.has_threads:
-            if self._clock() - patient.since > _END_SECONDS:
-                self._lose(f"a thread of the engine of {where} hangs in native code.")
-        elif not patient.recovery.seconds_left:
-            patient.since = self._clock()
-            patient.restart = asyncio.create_task(self._restart(model, patient))
+            if self._clock() - state.since > _END_SECONDS:
+                self._give_up(f"a thread of the engine of {where} hangs in native code.")
+        elif not state.recovery.seconds_left:
+            state.since = self._clock()
+            state.restart = asyncio.create_task(self._restart(model, state))
 
-    async def _restart(self, model: LoadedModel, patient: _Patient) -> None:
+    async def _restart(self, model: LoadedModel, state: _Recovering) -> None:
         try:
             await self._fleet.restart(model)
         except Exception as error:
             if model.engine.failure is not None:  # otherwise it was stopped meanwhile
-                self._failed(model, patient, f"the engine could not be restarted ({_one_line(error)})")
+                self._failed(model, state, f"the engine could not be restarted ({_one_line(error)})")
         else:
             _LOG.warning("the engine of %s works again", model.bundle.directory)
-            patient.failure = None
-            patient.recovery.restarted()
-        patient.restart = None
+            state.failure = None
+            state.recovery.restarted()
+        state.restart = None
         self.wake()
 
-    def _failed(self, model: LoadedModel, patient: _Patient, what: str) -> None:
-        recovery = patient.recovery
+    def _failed(self, model: LoadedModel, state: _Recovering, what: str) -> None:
+        recovery = state.recovery
         recovery.failed(model.engine.snapshot().turn_seconds)
         where = model.bundle.directory
         if recovery.has_given_up:
-            self._lose(f"{where}: {what}, {recovery.num_failures} times in a row.")
+            self._give_up(f"{where}: {what}, {recovery.num_failures} times in a row.")
         else:
             count = f"{recovery.num_failures} of at most {MAX_RESTARTS} in a row"
             _LOG.critical("%s: %s; restarting it in %.1f s, %s", where, what, recovery.seconds_left, count)
 
-    def _lose(self, reason: str) -> None:
+    def _give_up(self, reason: str) -> None:
         if not self._is_lost:
             self._is_lost = True
             self._listener.on_lost(reason)

@@ -35,7 +35,7 @@ def main() -> NoReturn:
         order = json.loads(sys.stdin.buffer.readline())
         _limit(order["cpu_seconds"])
         threading.Thread(target=_end_with_server, daemon=True).start()
-        _tell_of_graphs(sink)
+        _report_graphs(sink)
         print(json.dumps({"problem": _problem(order)}), file=sink, flush=True)
     os._exit(os.EX_OK)  # nothing is worth cleaning up
 
@@ -68,7 +68,7 @@ def _end_with_server() -> None:
     os._exit(os.EX_UNAVAILABLE)
 
 
-def _tell_of_graphs(sink: TextIO) -> None:
+def _report_graphs(sink: TextIO) -> None:
     logger = logging.getLogger(session.__name__)
     logger.addHandler(logging.StreamHandler(sink))
     logger.setLevel(logging.DEBUG)

@@ -17,7 +17,7 @@ from typing import Any
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
 from service.observe import access_log
-from service.process.standard_streams import ERROR, HastyText, QueuedText, drain
+from service.process.standard_streams import ERROR, NonBlockingText, QueuedText, drain
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def set_up(config: ServerConfig, process: str = "", *, has_threads: bool = True)
     `process` is a field of every line, unless it is empty. A process that must not have threads (`has_threads`) loses
     lines that can't be written at once.
     """
-    sys.stderr = QueuedText(ERROR, _tell_missing) if has_threads else HastyText(ERROR)
+    sys.stderr = QueuedText(ERROR, _report_missing) if has_threads else NonBlockingText(ERROR)
     atexit.register(drain)
     kind = JsonFormatter if config.log_format == "json" else TextFormatter
     handler = logging.StreamHandler(sys.stderr)
@@ -42,7 +42,7 @@ def set_up(config: ServerConfig, process: str = "", *, has_threads: bool = True)
     logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
 
 
-def _tell_missing(num_lines: int) -> None:
+def _report_missing(num_lines: int) -> None:
     _LOG.error("standard error was not read or could not be written: %d lines are missing", num_lines)
 
 

@@ -150,7 +150,7 @@ class QueuedText(_DescriptorText):
                 self._tell_missing(num_missing)
 
 
-class HastyText(_DescriptorText):
+class NonBlockingText(_DescriptorText):
     """Text for a file descriptor, written at once or, if that would block, not at all. Needs no thread."""
 
     def write(self, text: str) -> int:

@@ -162,7 +162,7 @@ class Supervision:
                     self._ended(place, place.child, code)
         if self._state is _State.STARTING and all(place.is_ready for place in self._places):
             self._state = _State.SERVING
-            self._tell_ready()
+            self._announce_ready()
         if self._state is _State.SERVING:
             self._end_hung(now)
         for place in self._places:
@@ -191,7 +191,7 @@ class Supervision:
         for each in beating:
             each.beat_at_seconds = now
 
-    def _tell_ready(self) -> None:
+    def _announce_ready(self) -> None:
         texts = {p.role.name: p.child.reports.ready or "" for p in self._places if p.child is not None}
         try:
             self._announce(texts)

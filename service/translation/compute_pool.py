@@ -56,7 +56,7 @@ class _Work:
     def is_large(self) -> bool:
         return self.size > _SMALL
 
-    def tell(self, result: Any, error: BaseException | None) -> None:
+    def report(self, result: Any, error: BaseException | None) -> None:
         """Report the outcome to the event loop. Thread-safe."""
         with suppress(RuntimeError):  # the loop is closed, so nothing waits
             self.loop.call_soon_threadsafe(_settle, self.outcome, result, error)
@@ -109,7 +109,7 @@ class ComputePool:
             queued, self._queued = self._queued, []
             self._arrived.notify()
         for work in queued:
-            work.tell(None, _stopping())
+            work.report(None, _stopping())
 
     def _check_room(self, caller: Hashable) -> None:
         if self._is_closed:
@@ -188,9 +188,9 @@ class ComputePool:
         work.function = work.context = None
         try:
             self._check_wanted(work)
-            work.tell(context.run(_checked, function, lambda: self._pass(work)), None)
+            work.report(context.run(_checked, function, lambda: self._pass(work)), None)
         except BaseException as error:
-            work.tell(None, error)
+            work.report(None, error)
 
     def _pass(self, work: _Work) -> None:
         """Pass a checkpoint: end the work, or yield to others."""

@@ -36,7 +36,7 @@ class EngineBridge:
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         """See `EngineListener.on_updates`."""
-        told = [each for update in updates for each in _told(update)]
+        told = [each for update in updates for each in _due(update)]
         if told or progress:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
                 self._loop.call_soon_threadsafe(self._cross, told, progress)
@@ -63,7 +63,7 @@ class EngineBridge:
             self._loop.call_soon(self._count, rest)
 
 
-def _told(update: SequenceUpdate) -> Sequence[SequenceUpdate]:
+def _due(update: SequenceUpdate) -> Sequence[SequenceUpdate]:
     """Return the updates that the loop needs now that there is this one."""
     joint = update.sequence.joint_updates
     return (update,) if joint is None else joint.add(update)

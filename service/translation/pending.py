@@ -64,7 +64,7 @@ class PendingCall:
         """Handle one sequence's terminal update."""
         self._updates[update.sequence] = update
         if update.error is None:  # else keep its progress, which may still be unread
-            self._tell(update)
+            self._notify(update)
         if self._done.done():  # failed or cancelled already
             return
         if update.error is not None:
@@ -76,9 +76,9 @@ class PendingCall:
 
     def accept_progress(self, progress: SequenceProgress) -> None:
         """Handle one sequence's progress."""
-        self._tell(progress)
+        self._notify(progress)
 
-    def _tell(self, news: SequenceProgress | SequenceUpdate) -> None:
+    def _notify(self, news: SequenceProgress | SequenceUpdate) -> None:
         if self._wants_news:
             self._news[news.sequence] = news
             self._has_news.set()

@@ -43,7 +43,7 @@ class Part:
         """Return the index in the whole request of the part's text at `index`."""
         return self.indices[index] if self.indices else index
 
-    def told(self, translation: Translation) -> Translation:
+    def completed(self, translation: Translation) -> Translation:
         """Return the translation with the detected language, if any."""
         code = self.detected_language_code
         return replace(translation, detected_language_code=code) if code else translation

@@ -23,7 +23,7 @@ class TextStream:
         self._settled: dict[int, str] = {}
         self._current = 0  # index of the current segment
         self._decoder = IncrementalDecoder(tokenizer)
-        self._num_told = 0
+        self._num_sent = 0
         self._num_told_of_current = 0
         self._source_end = 0  # end of the source text covered so far
 
@@ -36,7 +36,7 @@ class TextStream:
             return ""
         before = self._before(self._segments[number]) if not self._num_told_of_current else ""
         self._num_told_of_current += len(part)
-        return self._tell(before + part)
+        return self._advance(before + part)
 
     def settle(self, number: int, text: str) -> str:
         """Return the new text, given the translation of the text's segment of that number."""
@@ -50,11 +50,11 @@ class TextStream:
             self._source_end = segment.end
             self._current += 1
             self._decoder, self._num_told_of_current = IncrementalDecoder(self._tokenizer), 0
-        return self._tell("".join(parts))
+        return self._advance("".join(parts))
 
     def finish(self, translation: Translation) -> str:
         """Return the rest, given the whole translation."""
-        return translation.text[self._num_told :]
+        return translation.text[self._num_sent :]
 
     def _grows(self, segment: PlannedSegment) -> bool:
         """Return whether the model's words are used unchanged, so that the segment can be streamed."""
@@ -63,6 +63,6 @@ class TextStream:
     def _before(self, segment: PlannedSegment) -> str:
         return self._planned.passages[0].text[self._source_end : segment.start]
 
-    def _tell(self, part: str) -> str:
-        self._num_told += len(part)
+    def _advance(self, part: str) -> str:
+        self._num_sent += len(part)
         return part

@@ -260,7 +260,9 @@ class Translator:
             call = await self._planned(part, model, pair)
             candidates = await self._repairer.translate(call)
             translations = await self._computations.assemble(
-                lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
+                lambda: tuple(
+                    part.completed(call.translation(index, candidates)) for index in range(len(request.texts))
+                ),
                 call,
             )
             self._count(current_call(), model, request.texts, translations)
@@ -276,7 +278,9 @@ class Translator:
             num_left = Counter(index for index, _ in call.places)
 
             async def assembled(index: int) -> Translation:
-                return await self._computations.assemble(lambda: part.told(call.translation(index, candidates)), call)
+                return await self._computations.assemble(
+                    lambda: part.completed(call.translation(index, candidates)), call
+                )
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
                 return StreamEvent(part.place(index), delta, translation, model.name, model.version)

@@ -411,7 +411,7 @@ def test_each_call_that_a_dead_engine_held_is_answered_once_and_at_once(
 def test_without_recovery_the_tests_here_fail(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
     """The positive control: what `expect_well` finds."""
     here = site()
-    monkeypatch.setattr(Supervisor, "_treat", lambda *_: None)
+    monkeypatch.setattr(Supervisor, "_recover", lambda *_: None)
     monkeypatch.setattr(here.worker, "run", Fault(here.worker.run, ValueError("a bug")))
     assert here.ask()[0] is UNAVAILABLE
     with pytest.raises(AssertionError, match="not within"):

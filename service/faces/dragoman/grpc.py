@@ -41,12 +41,12 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
         """Translate texts."""
-        result = await self._translator.translate(self._asked(request, context))
+        result = await self._translator.translate(self._request_from(request, context))
         return await self._translator.convert(lambda: result_to_pb(result), num_entries(result.translations))
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         """Translate texts and stream the translations as they grow."""
-        asked = self._asked(request, context)
+        asked = self._request_from(request, context)
         async with aclosing(self._translator.stream(asked)) as events:
             async for event in events:
                 message = await self._translator.convert(partial(event_to_pb, event), num_entries([event.translation]))
@@ -66,7 +66,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         """List the served models."""
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
-    def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
+    def _request_from(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
         current_call().asks_for(request.texts)
         deadline = deadline_of(context, self._default_deadline_seconds)
         return request_from_pb(request, deadline)

@@ -56,7 +56,7 @@ class V1:
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate texts."""
         body = json_of(request, messages.TranslateRequest)
-        result = await self._translator.translate(self._asked(body))
+        result = await self._translator.translate(self._request_from(body))
         with_segments = body.return_segments
         num_entries = sum(len(each.segments) * with_segments + len(each.alignment) for each in result.translations)
         return await self._translator.convert(
@@ -66,7 +66,7 @@ class V1:
     async def stream(self, request: HttpRequest) -> HttpStream:
         """Translate texts, and send the translations as they grow, as server-sent events."""
         body = json_of(request, messages.TranslateRequest)
-        asked = self._asked(body)
+        asked = self._request_from(body)
 
         async def parts() -> AsyncGenerator[bytes]:
             model = {}
@@ -112,7 +112,7 @@ class V1:
         """Describe this API to a reader."""
         return self._reference
 
-    def _asked(self, body: messages.TranslateRequest) -> TranslationRequest:
+    def _request_from(self, body: messages.TranslateRequest) -> TranslationRequest:
         texts = messages.texts_of(body)
         current_call().asks_for(texts)
         return messages.request_from(body, texts, self._default_deadline_seconds)

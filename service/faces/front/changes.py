@@ -23,7 +23,7 @@ def change_of(outcomes: Mapping[int, Outcome]) -> HttpAnswer:
     first = failed[0]
     done = [number for number in outcomes if number not in failed]
     code, message, headers = error_of(outcomes[first])
-    return failure(code, f"worker-{first}: {message} {_told(done, failed)}", headers)
+    return failure(code, f"worker-{first}: {message} {_outcome(done, failed)}", headers)
 
 
 def error_of(outcome: Outcome) -> tuple[str, str, dict[str, str]]:
@@ -59,7 +59,7 @@ def _document(documents: Mapping[int, Document]) -> Document:
     return {"outcome": whole, "workers": {str(number): outcome for number, outcome in outcomes.items()}}
 
 
-def _told(done: Sequence[int], failed: Sequence[int]) -> str:
+def _outcome(done: Sequence[int], failed: Sequence[int]) -> str:
     made = f"was made in {_names(done) or 'no worker'}."
     return f"The change also failed in {_names(failed[1:])}; it {made}" if failed[1:] else f"The change {made}"
 

@@ -24,13 +24,13 @@ def pages(workers: Sequence[WorkerEndpoint], metrics: WorkersMetrics) -> dict[st
     async def ready(_: str) -> HttpAnswer:
         """One worker is enough: while others restart, the kernel gives new connections to those that listen."""
         answers = await _probe(workers, "/readyz")
-        return _told("ready" if _any_fine(answers) else "not ready", answers, fine=_any_fine(answers))
+        return _page("ready" if _any_fine(answers) else "not ready", answers, fine=_any_fine(answers))
 
     async def live(_: str) -> HttpAnswer:
         """Workers that have ended are restarted anyway; a new server helps if all answer, and none of them is alive."""
         answers = await _probe(workers, "/livez")
         fine = _any_fine(answers) or None in answers.values()
-        return _told("alive" if fine else "not alive", answers, fine=fine)
+        return _page("alive" if fine else "not alive", answers, fine=fine)
 
     return {"/metrics": text, "/readyz": ready, "/livez": live}
 
@@ -57,7 +57,7 @@ def _any_fine(answers: dict[int, HttpAnswer | None]) -> bool:
     return any(answer is not None and answer.status is HTTPStatus.OK for answer in answers.values())
 
 
-def _told(text: str, answers: dict[int, HttpAnswer | None], *, fine: bool) -> HttpAnswer:
+def _page(text: str, answers: dict[int, HttpAnswer | None], *, fine: bool) -> HttpAnswer:
     lines = [
         f"worker-{number}: {'no answer' if answer is None else answer.body.decode().strip()}"
         for number, answer in answers.items()

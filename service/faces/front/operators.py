@@ -94,7 +94,7 @@ class WorkersOperators:
         return await self._change(request, f"/api/models/{quote(name, safe='')}/unload")
 
     async def _change(self, request: HttpRequest, path: str) -> HttpAnswer:
-        async def asked(socket: Path) -> Outcome:
+        async def ask_one(socket: Path) -> Outcome:
             try:
                 return await self._ask(socket, request, CHANGE_SECONDS + LAST_SECONDS, path)
             except NoAnswer as error:
@@ -102,7 +102,7 @@ class WorkersOperators:
 
         started = time.monotonic()
         async with self._turn:
-            outcomes = await asyncio.gather(*map(asked, self._sockets.values()))
+            outcomes = await asyncio.gather(*map(ask_one, self._sockets.values()))
         answer = change_of(dict(zip(self._sockets, outcomes, strict=True)))
         milliseconds = (time.monotonic() - started) * 1000
         return replace(answer, headers={**answer.headers, "Server-Timing": f"total;dur={milliseconds:.1f}"})

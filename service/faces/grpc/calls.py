@@ -60,7 +60,7 @@ class CallInterceptor(Interceptor):
         if handler is None:
             handler = await continuation(details)
             if handler is not None:
-                way = _Way(
+                calls = _MethodHandler(
                     self._pipeline,
                     self._intake,
                     self._open_calls,
@@ -69,11 +69,11 @@ class CallInterceptor(Interceptor):
                     needs_key=not details.method.startswith(self._keyless),
                     priority_of=self._priority_of.get(details.method),
                 )
-                handler = self._handlers[details.method] = way.handler()
+                handler = self._handlers[details.method] = calls.handler()
         return handler
 
 
-class _Way:
+class _MethodHandler:
     """The way of the calls of one method. All methods belong to the event loop's thread."""
 
     def __init__(
@@ -125,9 +125,9 @@ class _Way:
         try:
             self._check_time(context)
             self._identify(call, metadata)
-            stay = self._intake.begin(context, self._open_calls)
-            stay.belong_to(call.key_name)
-            message = await self._intake.receive(context, stay, call.origin[:1])
+            hold = self._intake.begin(context, self._open_calls)
+            hold.belong_to(call.key_name)
+            message = await self._intake.receive(context, hold, call.origin[:1])
         except ServiceError as error:
             refusal = error.with_traceback(None)  # it would keep the message alive
         else:
@@ -140,8 +140,8 @@ class _Way:
                 if not self._is_unary:
                     return None
                 answer: bytes = self._serialize(response) if self._serialize else response
-                stay.shrink(len(message))
-                stay.grow(len(answer))
+                hold.shrink(len(message))
+                hold.grow(len(answer))
                 return answer
         return await self._refuse(call, refusal, context)
 
@@ -160,9 +160,9 @@ class _Way:
             try:
                 await self._pipeline.guard(call, lambda: self._behaviour(requests, context))
             except ServiceError as error:
-                failure = _alone(error)
+                failure = _without_frames(error)
             else:
-                self._tell_timing(call, context)
+                self._add_timing(call, context)
                 return
             await self._end(call, failure, context)
         await self._refuse(call, refusal, context)
@@ -214,9 +214,9 @@ class _Way:
         try:
             response = await self._pipeline.serve(call, work, metadata, is_late)
         except ServiceError as error:
-            failure = _alone(error)
+            failure = _without_frames(error)
         else:
-            self._tell_timing(call, context)
+            self._add_timing(call, context)
             return response
         return await self._end(call, failure, context)
 
@@ -234,12 +234,12 @@ class _Way:
         await end(context, status, ((REQUEST_ID_KEY, call.request_id),))
 
     @staticmethod
-    def _tell_timing(call: Call, context: Context) -> None:
+    def _add_timing(call: Call, context: Context) -> None:
         if timing := _timing(call):
             context.set_trailing_metadata((*(context.trailing_metadata() or ()), *timing))
 
 
-def _alone(error: ServiceError) -> ServiceError:
+def _without_frames(error: ServiceError) -> ServiceError:
     """Return an error without its frames and its context, which would keep the message alive."""
     error.__context__ = None
     return error.with_traceback(None)

@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 
 from service.calls.byte_budget import ByteBudget
+from service.calls.call_hold import LARGE_BYTES, CallHold, LargeMessages
 from service.calls.open_calls import OpenCalls
-from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.errors import InvalidRequest
 from service.faces.grpc.receptions import Receptions
 
@@ -61,18 +61,18 @@ class Intake:
         self._memory = memory
         self._large = LargeMessages()
 
-    def begin(self, context: Context, open_calls: OpenCalls | None) -> Stay:
-        """Begin a call's stay.
+    def begin(self, context: Context, open_calls: OpenCalls | None) -> CallHold:
+        """Begin to hold memory for a call.
 
         Raises:
             MemoryFull: there is no room for another call.
         """
-        stay = Stay(self._memory.held, open_calls)
+        hold = CallHold(self._memory.held, open_calls)
         # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
-        context.add_done_callback(stay.end)  # type: ignore[arg-type]
-        return stay
+        context.add_done_callback(hold.end)  # type: ignore[arg-type]
+        return hold
 
-    async def receive(self, context: Context, stay: Stay, caller: Hashable) -> bytes:
+    async def receive(self, context: Context, hold: CallHold, caller: Hashable) -> bytes:
         """Return the call's message; from its arrival on the call is open.
 
         Raises:
@@ -84,10 +84,10 @@ class Intake:
         if message is _END:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
             raise InvalidRequest("the call has no message", advice="send one")
-        stay.grow(len(message))
+        hold.grow(len(message))
         if len(message) > LARGE_BYTES:
             await self._large.turn(caller)
-        stay.open()
+        hold.open()
         return message  # type: ignore[no-any-return]
 
     async def each(self, context: Context) -> AsyncIterator[bytes]:

@@ -105,10 +105,10 @@ def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
         raise FileProblem(f"{certificate} or {key} can't be read: {error.strerror}.") from error
     now = datetime.now(UTC)
     if now > found.not_after:
-        raise FileProblem(f"{certificate} has expired at {_shown(found.not_after)}; renew it.")
+        raise FileProblem(f"{certificate} has expired at {_formatted(found.not_after)}; renew it.")
     if now < found.not_before:
         raise FileProblem(
-            f"{certificate} is valid only from {_shown(found.not_before)} on; check this machine's clock."
+            f"{certificate} is valid only from {_formatted(found.not_before)} on; check this machine's clock."
         )
     if not found.has_usable_key:
         raise FileProblem(
@@ -139,5 +139,5 @@ def _check_authorities(path: Path, pem: bytes) -> None:
         raise FileProblem(f"{path} holds no certificates of authorities; it must be PEM.") from error
 
 
-def _shown(moment: datetime) -> str:
+def _formatted(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -10,10 +10,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from http import HTTPStatus
 
+from service.calls.call_hold import CallHold
 from service.calls.metadata import REQUEST_ID_KEY, Metadata
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
-from service.calls.stay import Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
@@ -103,11 +103,11 @@ class HttpCalls:
     async def _take(
         self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, sending: "_Sending"
     ) -> None:
-        stay: Stay | None = None
+        hold: CallHold | None = None
         try:
-            stay = Stay(self._budget, self._open_calls)
-            request = await self._intake.receive(call, route, request, metadata, sending.exchange, stay)
-            stay.open()
+            hold = CallHold(self._budget, self._open_calls)
+            request = await self._intake.receive(call, route, request, metadata, sending.exchange, hold)
+            hold.open()
             if self._is_closing():
                 raise Unavailable("the server is stopping", advice="try again, another server may answer")
             if route.queues:  # probes are answered under load
@@ -120,8 +120,8 @@ class HttpCalls:
         else:
             await self._serve(route, request, call, metadata, sending)
         finally:
-            if stay is not None:
-                stay.end()
+            if hold is not None:
+                hold.end()
 
     async def _serve(
         self, route: Route, request: HttpRequest, call: Call, metadata: Metadata, sending: "_Sending"

@@ -5,9 +5,9 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from service.calls.byte_budget import ByteBudget
+from service.calls.call_hold import LARGE_BYTES, CallHold, LargeMessages
 from service.calls.metadata import Metadata, api_key_in
 from service.calls.pipeline import CallPipeline
-from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import Call
 from service.domain.errors import InvalidRequest, Unauthenticated
 from service.faces.http.application import HttpRequest
@@ -38,7 +38,7 @@ class Intake:
         self._large = LargeMessages()
 
     async def receive(
-        self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, exchange: Exchange, stay: Stay
+        self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, exchange: Exchange, hold: CallHold
     ) -> HttpRequest:
         """Return the request with its body, and assign the call to the caller that the route's key tells.
 
@@ -59,13 +59,13 @@ class Intake:
             raise _no_key()
         exchange.know(is_known=identification.is_done)
         num_held = 0
-        with self._limits.budget.arriving(stay, exchange.fail):
+        with self._limits.budget.arriving(hold, exchange.fail):
             while True:
                 num_needed = max(size, reception.num_bytes)  # what is announced, or in chunks what has arrived
                 if identification.is_done and num_held < num_needed:
                     exchange.know(is_known=True)
-                    stay.belong_to(call.key_name)
-                    stay.grow(num_needed - num_held)
+                    hold.belong_to(call.key_name)
+                    hold.grow(num_needed - num_held)
                     num_held = num_needed
                 part = await exchange.read()
                 await reception.feed(part)

@@ -71,16 +71,16 @@ class KServe:
 
     async def live(self, request: HttpRequest) -> HttpAnswer:
         """Tell whether the server is alive."""
-        return _told("live", self._methods.server_live())
+        return _status_answer("live", self._methods.server_live())
 
     async def ready(self, request: HttpRequest) -> HttpAnswer:
         """Tell whether the server accepts calls."""
-        return _told("ready", self._methods.server_ready())
+        return _status_answer("ready", self._methods.server_ready())
 
     async def model_ready(self, request: HttpRequest) -> HttpAnswer:
         """Tell whether a model is served."""
         name, version = _model_of(request)
-        return _told("ready", self._methods.model_ready(name, version), name=name)
+        return _status_answer("ready", self._methods.model_ready(name, version), name=name)
 
     async def metadata(self, request: HttpRequest) -> HttpAnswer:
         """Return the server's name, version and extensions."""
@@ -135,7 +135,7 @@ def failure(error: ServiceError, _: Call) -> HttpAnswer:
     return in_json({"error": str(error)}, headers, status)
 
 
-def _told(word: str, is_so: bool, **more: str) -> HttpAnswer:
+def _status_answer(word: str, is_so: bool, **more: str) -> HttpAnswer:
     """Return the answer to a probe, whose status says it all: 400 for no, as Triton's."""
     return in_json({**more, word: is_so}, status=HTTPStatus.OK if is_so else HTTPStatus.BAD_REQUEST)
 

@@ -94,7 +94,7 @@ class LibreTranslate:
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
     """Return an error with the status that LibreTranslate gives its kind."""
-    messages.tell(error, is_single=call.num_texts == 1)
+    messages.spell_fields(error, is_single=call.num_texts == 1)
     status = status_of_error(error)
     if isinstance(error, NotFound) and error.resource_type != "document":
         status = HTTPStatus.BAD_REQUEST  # a language that is not served

@@ -223,7 +223,7 @@ def settings_document(
     }
 
 
-def tell(error: ServiceError, *, is_single: bool) -> None:
+def spell_fields(error: ServiceError, *, is_single: bool) -> None:
     """Put an error into the terms of this API; a text that came alone has no index."""
     spelled = spelling_of(_FIELDS)
 

@@ -276,7 +276,7 @@ def test_only_a_fleet_that_serves_tries_a_bundle_before_it_is_loaded(stage: Stag
         assert [await fleet.reload() for _ in range(3)] == [FAILED, UNCHANGED, UNCHANGED]
         assert (stage.tried, stage.since()) == (["a/2:crash"], ["refused a"])
         (folder,) = await fleet.read()
-        (reason,) = await fleet.bring(folder)  # by call: whatever failed before is tried again
+        (reason,) = await fleet.load_folder(folder)  # by call: whatever failed before is tried again
         assert reason.endswith("ended by SIGSEGV.")
         assert (stage.tried, stage.since()) == (["a/2:crash"] * 2, ["refused a"])
         stage.put("a", "2", "1")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.process.standard_streams import _MOST_WAITING_BYTES, HastyText, QueuedText, can_write, write_all
+from service.process.standard_streams import _MOST_WAITING_BYTES, NonBlockingText, QueuedText, can_write, write_all
 from tests.patience import patient
 
 LINE = "x" * 1023 + "\n"
@@ -94,12 +94,12 @@ def test_a_descriptor_that_does_not_wait_is_written_whole(pipe: tuple[int, int])
 
 def test_hasty_text_is_written_at_once_or_not_at_all(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    print("ä\udc80", file=HastyText(writing))
+    print("ä\udc80", file=NonBlockingText(writing))
     assert os.read(reading, 100) == b"\xc3\xa4\\udc80\n"
     for _ in range(1000):  # more than a pipe holds
-        print(LINE, end="", file=HastyText(writing))
+        print(LINE, end="", file=NonBlockingText(writing))
     assert not can_write(writing)
     assert os.read(reading, 2**20).decode().startswith(LINE)
     os.close(reading)
     assert can_write(writing)  # it fails at once
-    print(LINE, file=HastyText(writing))
+    print(LINE, file=NonBlockingText(writing))

@@ -269,5 +269,5 @@ def test_settings_name_a_language_that_can_be_translated_into() -> None:
 def test_fields_have_their_names(path: Path, alone: str, listed: str) -> None:
     for is_single, expected in ((True, alone), (False, listed)):
         error = InvalidRequest("{path} is wrong", path, advice="give source_language_code")
-        messages.tell(error, is_single=is_single)
+        messages.spell_fields(error, is_single=is_single)
         assert str(error) == f"{expected} is wrong; give source."

@@ -12,7 +12,7 @@ LARGE_BYTES = 64 * 2**10
 _REST = 9  # limits large messages to a tenth of the event loop's time
 
 
-class Stay(Hold):
+class CallHold(Hold):
     """A call's bytes and, from its message's arrival, its place among open calls."""
 
     __slots__ = ("_is_open", "_open_calls")
