@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service.bundle.search_layout import CONSTANTS, ENUMERATIONS, STRUCTURES, Constant, Structure
+from service.domain.options import OPTIONS, ROW_OPTIONS
 
 HEADER = Path(__file__).parent / "src" / "search" / "layout.h"
 
@@ -27,6 +28,7 @@ def header() -> str:
     parts = [_BEGINNING, "".join(_constant(each) for each in CONSTANTS)]
     parts += [_enumeration(each) for each in ENUMERATIONS]
     parts += ["".join(_structure(each)) for each in STRUCTURES]
+    parts += [_options()]
     return "\n".join((*parts, "} // namespace dragoman\n"))
 
 
@@ -49,6 +51,19 @@ def _structure(structure: Structure) -> Iterator[str]:
         size += num_bytes * length
         yield f"  {type_name} {name}{f'[{array}]' if length > 1 else ''};" + _comment(meaning)
     yield f"}};\nstatic_assert(sizeof({structure.name}) == {size});\n"
+
+
+def _options() -> str:
+    """Return the ranges of the options in a row; where it depends on the model, the largest number is allowed."""
+    ranges = []
+    for name in ROW_OPTIONS:
+        option = OPTIONS[name]
+        number = {int: "{:d}", float: "{:.1f}f"}[option.kind].format
+        assert option.low is not None
+        high = "INT32_MAX" if option.high is None else number(option.high)
+        ranges.append(f"  X({name}, {number(option.low)}, {high})")
+    lines = ["#define DRAGOMAN_OPTIONS(X)", *ranges]
+    return "// The options of a row, with the least and the largest that is allowed.\n" + " \\\n".join(lines) + "\n"
 
 
 def _comment(meaning: str) -> str:

@@ -6,8 +6,9 @@
 import enum
 from typing import Final, NamedTuple
 
-from service.domain.options import LONGEST_REPEAT, MAX_BEAM_SIZE, MAX_TOP_K
+from service.domain.options import LONGEST_REPEAT, MAX_BEAM_SIZE, MAX_TOP_K, OPTIONS, ROW_OPTIONS
 
+_KINDS: Final = {int: "int32", float: "float32"}
 UNGUARDED: Final = 2**26  # no row ever has so many repeats; times `LONGEST_REPEAT` it still fits into 32 bits
 
 
@@ -86,19 +87,13 @@ ROW: Final = Structure(
         Field("slot", "int32", "the row of a fused graph's self-attention cache that holds its own tokens"),
         Field("source_slot", "int32", "the row of a fused graph's cross-attention cache"),
         Field("max_repeats", "int32", "kUnguarded: no limit"),
-        Field("top_k", "int32"),
         Field("log_prob", "float32", "summed over the tokens that the model chose"),
-        Field("temperature", "float32", "0: no sampling"),
-        Field("top_p", "float32"),
         Field("width", "int32", "of the beam; 1: greedy search or sampling"),
         Field("rank", "int32", "in the beam; 0: the leader, whose fields below count for the beam"),
         Field("beam_rows", "int32", "rows of the beam by rank; of the leader", MAX_BEAM),
         Field("caller_prefix", "int32", "forced tokens that scores leave out"),
         Field("model_prefix", "int32", "forced tokens before those"),
-        Field("no_repeat_ngram_size", "int32"),
-        Field("min_output_tokens", "int32"),
-        Field("length_penalty", "float32"),
-        Field("repetition_penalty", "float32"),
+        *(Field(name, _KINDS[OPTIONS[name].kind], "an option") for name in ROW_OPTIONS),
         Field("flags", "int32"),
         Field("status", "int32"),
         Field("excess", "int32"),

@@ -17,7 +17,8 @@ class Option:
     An option that `changes_scores` does so before a token is chosen, which takes a graph that returns the scores of the
     whole vocabulary. `settings` are the names of transformers' generation settings with the option's meaning, of which
     the first that is set counts, each with the number of tokens that it counts and the option does not. If
-    `counts_output`, the settings also count the model's own prefix, such as a language's token.
+    `counts_output`, the settings also count the model's own prefix, such as a language's token. Options `in_rows` are
+    fields of the rows that the search in C++ reads.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Option:
     changes_scores: bool = False
     settings: tuple[tuple[str, int], ...] = ()
     counts_output: bool = False
+    in_rows: bool = False
 
     @property
     def flag(self) -> str:

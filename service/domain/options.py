@@ -67,6 +67,7 @@ class DecodingOptions:
             _MODELS,
             low=-10.0,
             high=10.0,
+            in_rows=True,
         )
     )
     num_hypotheses: int = field(
@@ -97,6 +98,7 @@ class DecodingOptions:
             0.0,
             low=0.0,
             high=10.0,
+            in_rows=True,
         ),
     )
     top_k: int = field(
@@ -107,6 +109,7 @@ class DecodingOptions:
             low=1,
             high=MAX_TOP_K,
             needs_sampling=True,
+            in_rows=True,
         ),
     )
     top_p: float = field(
@@ -118,6 +121,7 @@ class DecodingOptions:
             high=1.0,
             excludes_low=True,
             needs_sampling=True,
+            in_rows=True,
         ),
     )
     seed: int | None = field(
@@ -163,6 +167,7 @@ class DecodingOptions:
             excludes_low=True,
             changes_scores=True,
             settings=(("repetition_penalty", 0),),
+            in_rows=True,
         ),
     )
     no_repeat_ngram_size: int = field(
@@ -174,6 +179,7 @@ class DecodingOptions:
             high=100,
             changes_scores=True,
             settings=(("no_repeat_ngram_size", 0),),
+            in_rows=True,
         ),
     )
     min_output_tokens: int = field(
@@ -186,6 +192,7 @@ class DecodingOptions:
             changes_scores=True,
             settings=(("min_new_tokens", 0), ("min_length", 1)),
             counts_output=True,
+            in_rows=True,
         ),
     )
     check_numbers: bool = field(
@@ -215,6 +222,8 @@ OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
         if each.metadata
     }
 )
+
+ROW_OPTIONS: Final = tuple(option.name for option in OPTIONS.values() if option.in_rows)
 
 # Values of options that are the same for every model. They end loops and do not affect ordinary sentences.
 DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(

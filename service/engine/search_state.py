@@ -2,16 +2,18 @@
 
 import struct
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy import typing as npt
 
 from service.bundle import fused_io
-from service.domain.options import LONGEST_REPEAT, MAX_BEAM_SIZE
+from service.domain.options import LONGEST_REPEAT, MAX_BEAM_SIZE, ROW_OPTIONS
 from service.engine.sequence import Sequence
 
 Records = npt.NDArray[np.void]
 
+_row_options = attrgetter(*ROW_OPTIONS)
 _NO_BEAM = (0,) * (MAX_BEAM_SIZE - 1)
 _NO_RUNS = (0,) * LONGEST_REPEAT
 
@@ -123,20 +125,14 @@ class SearchState:
             slot,
             slot,  # source_slot
             options.max_repeats or fused_io.UNGUARDED,
-            options.top_k,
             0.0,  # log_prob
-            options.temperature,
-            options.top_p,
             width,
             0,  # rank
             row,
             *(_NO_BEAM if width == 1 else [*range(row + 1, row + width), *_NO_BEAM[width - 1 :]]),  # beam_rows
             caller_prefix,
             model_prefix,
-            options.no_repeat_ngram_size,
-            options.min_output_tokens,
-            options.length_penalty,
-            options.repetition_penalty,
+            *_row_options(options),
             options.return_scores * fused_io.WANTS_SCORE
             | options.forces_end * fused_io.FORCES_END
             | options.stops_early * fused_io.STOPS_EARLY

@@ -19,6 +19,7 @@ from service.bundle.fused_io import (
     WANTS_ATTENTION,
     WANTS_SCORE,
 )
+from service.domain.options import ROW_OPTIONS
 from service.engine.runner import RunnerSpec
 from service.engine.sequence import Sequence
 from tests.unit.engine.reference_search import most_repeats
@@ -107,10 +108,7 @@ class State:
         values["limit"] = len(sequence.target_prefix_ids) + sequence.max_tokens
         repeats = max(options.max_repeats, most_repeats(sequence.source_ids))
         values["max_repeats"] = repeats if options.max_repeats else UNGUARDED
-        for name in (
-            "top_k", "temperature", "top_p", "no_repeat_ngram_size", "min_output_tokens", "length_penalty",
-            "repetition_penalty",
-        ):  # fmt: skip
+        for name in ROW_OPTIONS:
             values[name] = getattr(options, name)
         values["width"] = options.beam_size
         values["caller_prefix"] = len(sequence.output_prefix_ids)

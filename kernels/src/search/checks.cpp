@@ -13,19 +13,12 @@ namespace {
 
 [[noreturn]] void reject(const std::string &what) { throw std::invalid_argument(what); }
 
-void expect_between(const char *name, int64_t value, int64_t low, int64_t high) {
-  if (value < low || value > high)
-    reject(std::string(name) + " is " + std::to_string(value) + "; allowed are " + std::to_string(low) + " to " +
-           std::to_string(high));
-}
-
-void expect_number(const char *name, float value, float low, float high) {
+template <typename Number, typename Low, typename High>
+void expect_between(const char *name, Number value, Low low, High high) {
   if (!(value >= low && value <= high)) // also NaN
     reject(std::string(name) + " is " + std::to_string(value) + "; allowed are " + std::to_string(low) + " to " +
            std::to_string(high));
 }
-
-constexpr float kLargest = 1e6f; // of options that are numbers; the service allows up to 10
 
 void check_own_fields(const State &state, const Row &row) {
   expect_between("limit", row.limit, 1, state.capacity);
@@ -42,20 +35,11 @@ void check_own_fields(const State &state, const Row &row) {
 void check_options(const SearchModel &model, const Row &leader) {
   expect_between("caller_prefix", leader.caller_prefix, 0, leader.forced_length);
   expect_between("model_prefix", leader.model_prefix, 0, leader.forced_length);
-  expect_between("no_repeat_ngram_size", leader.no_repeat_ngram_size, 0, INT32_MAX);
-  expect_between("min_output_tokens", leader.min_output_tokens, 0, INT32_MAX);
-  expect_number("repetition_penalty", leader.repetition_penalty, 0.0f, kLargest);
+#define CHECK_OPTION(name, low, high) expect_between(#name, leader.name, low, high);
+  DRAGOMAN_OPTIONS(CHECK_OPTION)
+#undef CHECK_OPTION
   if (changes_scores(leader) && !model.compute)
     reject("options change scores, but the search was given no arithmetic for that");
-  if (leader.width > 1) {
-    expect_number("length_penalty", leader.length_penalty, -kLargest, kLargest);
-  } else {
-    expect_number("temperature", leader.temperature, 0.0f, kLargest);
-    if (leader.temperature > 0) {
-      expect_between("top_k", leader.top_k, 1, kMaxCandidates);
-      expect_number("top_p", leader.top_p, 0.0f, 1.0f);
-    }
-  }
 }
 
 // Checks all tokens that the search or a decoder reads; only options that change scores look at earlier ones.

@@ -46,19 +46,19 @@ struct Row {
   int32_t slot; // the row of a fused graph's self-attention cache that holds its own tokens
   int32_t source_slot; // the row of a fused graph's cross-attention cache
   int32_t max_repeats; // kUnguarded: no limit
-  int32_t top_k;
   float log_prob; // summed over the tokens that the model chose
-  float temperature; // 0: no sampling
-  float top_p;
   int32_t width; // of the beam; 1: greedy search or sampling
   int32_t rank; // in the beam; 0: the leader, whose fields below count for the beam
   int32_t beam_rows[kMaxBeam]; // rows of the beam by rank; of the leader
   int32_t caller_prefix; // forced tokens that scores leave out
   int32_t model_prefix; // forced tokens before those
-  int32_t no_repeat_ngram_size;
-  int32_t min_output_tokens;
-  float length_penalty;
-  float repetition_penalty;
+  float length_penalty; // an option
+  float temperature; // an option
+  int32_t top_k; // an option
+  float top_p; // an option
+  float repetition_penalty; // an option
+  int32_t no_repeat_ngram_size; // an option
+  int32_t min_output_tokens; // an option
   int32_t flags;
   int32_t status;
   int32_t excess;
@@ -108,5 +108,15 @@ struct Step {
   int32_t num_copies; // caches to copy before the step, even if the run ends
 };
 static_assert(sizeof(Step) == 32);
+
+// The options of a row, with the least and the largest that is allowed.
+#define DRAGOMAN_OPTIONS(X) \
+  X(length_penalty, -10.0f, 10.0f) \
+  X(temperature, 0.0f, 10.0f) \
+  X(top_k, 1, 64) \
+  X(top_p, 0.0f, 1.0f) \
+  X(repetition_penalty, 0.0f, 10.0f) \
+  X(no_repeat_ngram_size, 0, 100) \
+  X(min_output_tokens, 0, INT32_MAX)
 
 } // namespace dragoman
