@@ -47,7 +47,7 @@ _KINDS = (
     rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
     rf"(?:~|\.{{1,2}})?/(?:{_PART}/){{0,20}}{_PART}(?<![.-])/?",  # /etc/passwd, ./x, ~/x/
     rf"(?:{_PART}/){{1,20}}[\w+@~-]{{0,60}}\.[a-z0-9]{{1,5}}",  # src/main.c
-    rf"(?<!\.)[\w+-][\w.+-]{{0,99}}\.(?:{_FILES})(?!\.[\w])",
+    rf"(?<!\.)(?:\*\*?/)?(?:\*|[\w+-][\w.+-]{{0,99}})\.(?:{_FILES})(?!\.[\w])",
     # Names of programmers
     r"[@#]?[\w]{0,60}[A-Za-z0-9]_[A-Za-z0-9][\w]{0,60}(?:(?:\.|::|->)[\w]{1,60}){0,8}(?:\(\))?",  # user_name
     r"_{1,2}[A-Za-z][\w]{1,60}",
@@ -57,7 +57,13 @@ _KINDS = (
     r"[A-Z][\w]{1,60}(?:\.[A-Z][\w]{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
     r"[a-z]{2,30}[A-Z][A-Za-z0-9]{0,60}(?:\.[\w]{1,60}){0,8}(?:\(\))?",  # getElementById; iPhone may be inflected
     r"[A-Z][\w]{0,60}[a-z][A-Z][\w]{0,60}(?:(?:\.[\w]{1,60}){1,8}(?:\(\))?|\(\))",  # MyClass.method
-    r"--[a-z][\w-]{1,60}",
+    # Options and arguments of programs. A dash before a word may be that of a speaker, except after "Use" or "(".
+    r"--[a-z][\w-]{1,60}(?:=[\w./:@-]{1,60}(?<![.:]))?",
+    r"(?:(?<=[\w,:|] )|(?<=[(\[/|]))-(?:[a-zB-HJ-NP-Z]|[b-df-hj-np-tv-z]{2,4}|[A-Z]{2,20}|[A-Za-z]{1,12}\d[\w.]{0,20}"
+    r"(?<!\.))(?:=[\w./:@-]{1,60}(?<![.:]))?",
+    r"-[b-df-hj-np-tv-z](?=,? --[a-z])",
+    # key=value, pip==1.0, host:80
+    r"(?:[A-Za-z_][\w.-]{1,60}[=<>~!]?=|[a-z][\w.-]{1,60}:(?=\d\d|latest))[\w./-]{1,60}(?<![./-])",
     r"[@#](?=\d{0,60}[A-Za-z\u00c0-\u0dff])[\w]{2,60}",  # handles and hashtags
     # Codes
     r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",  # IBAN (ISO 13616)
@@ -70,7 +76,7 @@ _KINDS = (
 _IDENTIFIER = re.compile(rf"(?<![\w])(?:{'|'.join(_KINDS)})(?![\w])".replace(r"\w", _LETTERS))
 
 # One of these is in every identifier: most sentences have none, and need no further search.
-_SIGN = re.compile(r"[0-9_/\\@#]")
+_SIGN = re.compile(r"[0-9_/\\@#=]|[ (\[/|]-[A-Za-z]|\*\.")
 _DIGIT = re.compile(r"\d")
 _DOT = re.compile(r"\.[^\W\d_]")
 _HUMP = re.compile(r"[a-z][A-Z]")

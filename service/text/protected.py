@@ -11,6 +11,8 @@ from service.text.placeholders import OwnPlaceholders, Placeholder, search_place
 from service.text.spans import Span
 from service.text.terms import TermIndex, find_terms
 
+_BRACKETS = ("[]", "<>", "{}")
+
 
 @dataclass(frozen=True, slots=True)
 class Protected:
@@ -68,7 +70,7 @@ def find_protected(
     """
     found = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
-        for start, end, is_apart in paced(_joined(search_placeholders(text, own)))
+        for start, end, is_apart in paced(_joined(_enclosed(search_placeholders(text, own), text)))
     ]
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
@@ -78,6 +80,15 @@ def find_protected(
     if with_identifiers and (identifiers := find_identifiers(text)):
         found = beside(found, _verbatim(text, identifiers, Flag.NUMBERS))
     return found
+
+
+def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
+    """Extend placeholders by the brackets that are close around them, as in `[$name]` and `<{name}>`."""
+    done = 0
+    for start, end, is_apart in found:
+        is_close = not is_apart and start > done and text[start - 1] + text[end : end + 1] in _BRACKETS
+        done = end + is_close
+        yield Placeholder(start - is_close, done, is_apart)
 
 
 def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:
