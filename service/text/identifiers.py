@@ -1,6 +1,7 @@
 """Identifiers in plain texts: names, addresses and codes of machines, which a translation must keep as they are."""
 
 import re
+from collections.abc import Iterator
 
 from service.domain.checkpoint import checkpoint
 from service.text.spans import Span
@@ -42,6 +43,7 @@ _KINDS = (
     r"(?!\d{1,3}(?:\.\d{3}){2,5}(?!\d))(?!\d\d?\.\d\d?\.(?:19|20)\d\d(?![\w]))\d{1,9}(?:\.\d{1,9}){2,5}"
     r"(?:[-+]?[A-Za-z][\w.]{0,30}(?<!\.))?",
     r"0x[0-9A-Fa-f]{1,64}",
+    r"\d[\d.,]{0,20}(?:[ ]?[x×·*][ ]?10)?(?:\^[+-]?\d{1,4}|[⁺⁻]?[²³¹⁰⁴-⁹]{1,4})",  # 10^6
     r"(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,128}",  # a checksum, a commit
     # Paths and files
     rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
@@ -97,14 +99,18 @@ def may_carry(text: str) -> bool:
 
 def find_identifiers(text: str) -> list[Span]:
     """Find what must be kept as it is; sorted and disjoint, none across several lines, in linear time."""
-    spans: list[Span] = []
+    return [Span(*found.span()) for found in matches(_IDENTIFIER, text)]
+
+
+def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield a pattern's matches, from window to window; it should match no more than `_LONGEST` characters."""
     position = 0
     while position < len(text):
         checkpoint()
-        end = position + _WINDOW
-        for found in _IDENTIFIER.finditer(text, position, end + _LONGEST):
+        start, end = position, position + _WINDOW
+        position = end
+        for found in pattern.finditer(text, start, end + _LONGEST):
             if found.start() >= end:  # left to the next window, which may see more of it
                 break
-            spans.append(Span(*found.span()))
-        position = max(end, spans[-1].end if spans else 0)
-    return spans
+            position = max(end, found.end())
+            yield found

@@ -28,6 +28,10 @@ _HALF_OF_DAY = re.compile(
 )
 _LONGEST_WORD = 2  # digits of numbers that have words here
 
+# What may be between the numbers of a range or score, and how far apart they may be in a translation.
+_RANGE = re.compile(r"\s?[-–—:/x×→]\s?|\s(?:to|till|until|by|bis|à|au?|al?|až|do|tot|til|do|до|से)\s")
+_MOST_APART = 8
+
 _Form = tuple[str, ...]
 
 # How the parts of a number belong together: not at all, as those of a date or time, as those of a decimal number.
@@ -92,16 +96,23 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
             by_form[form].append(index)
     is_free = [True] * len(runs)
     missing = []
-    unsigned = []  # numbers that have lost their minus, and what is left of them
+    wrong = []  # numbers that have lost their minus, mixed separators or changed places, and what is there
+    last: tuple[Number, Number] | None = None
     for number in paced(find_numbers(source)):
         at = _taken(_forms(number), by_form, is_free)
         if at is None:
             at = _taken(_further_forms(number, source, languages, spelling), by_form, is_free)
         if at is None:
             missing.append(number)
-        elif number.is_negative and not _has_minus(translation, runs[at]):
-            unsigned.append((number, Span(runs[at].start, runs[at].end)))
-    if not missing and not unsigned and not any(is_free):
+            last = None
+            continue
+        has_lost_minus = number.is_negative and not _has_minus(translation, runs[at])
+        if has_lost_minus or _are_mixed(number, runs[at]):
+            wrong.append((number, Span(runs[at].start, runs[at].end)))
+        elif last is not None and _are_swapped((last[0], number), (last[1], runs[at]), source):
+            wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, runs[at]))]
+        last = number, runs[at]
+    if not missing and not wrong and not any(is_free):
         return Comparison()
     free = (run for run, is_left in zip(runs, is_free, strict=True) if is_left)
     parts = _Parts(free, spelling, _Spelling(translation, languages.target))
@@ -111,8 +122,8 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
         for place, digits in paced(parts.left())
         if not (spelling.count(digits) or spelling.names_month(digits) or (not lost and _is_spelt(digits, spelling)))
     ]
-    lost = sorted([*lost, *(number for number, _ in unsigned)], key=lambda number: number.start)
-    return Comparison(tuple(lost), tuple(sorted([*extra, *(place for _, place in unsigned)])))
+    lost = sorted([*lost, *(number for number, _ in wrong)], key=lambda number: number.start)
+    return Comparison(tuple(lost), tuple(sorted([*extra, *(place for _, place in wrong)])))
 
 
 def _forms(number: Number) -> set[_Form]:
@@ -149,6 +160,19 @@ def _further_forms(number: Number, source: str, languages: Languages, spelling: 
 
 def _has_minus(text: str, number: Number) -> bool:
     return number.is_negative or _MINUS.search(text, max(0, number.start - _BEFORE), number.start) is not None
+
+
+def _are_mixed(number: Number, run: Number) -> bool:
+    """Return whether the same separators of a number became different ones: "1.234,567,89"."""
+    old, new = DIGITS.split(number.text)[1:-1], DIGITS.split(run.text)[1:-1]
+    return len(old) == len(new) > 1 and len(set(zip(old, new, strict=True))) > len(set(old))
+
+
+def _are_swapped(numbers: tuple[Number, Number], runs: tuple[Number, Number], source: str) -> bool:
+    """Return whether the numbers of a range or score have changed places."""
+    (first, second), (new_first, new_second) = numbers, runs
+    is_range = second.start - first.end <= _MOST_APART and _RANGE.fullmatch(source, first.end, second.start)
+    return bool(is_range) and 0 <= new_first.start - new_second.end <= _MOST_APART
 
 
 def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:
