@@ -61,8 +61,9 @@ _KINDS = (
     r"[A-Z][\w]{0,60}[a-z][A-Z][\w]{0,60}(?:(?:\.[\w]{1,60}){1,8}(?:\(\))?|\(\))",  # MyClass.method
     # Options and arguments of programs. A dash before a word may be that of a speaker, except after "Use" or "(".
     r"--[a-z][\w-]{1,60}(?:=[\w./:@-]{1,60}(?<![.:]))?",
-    r"(?:(?<=[\w,:|] )|(?<=[(\[/|]))-(?:[a-zB-HJ-NP-Z]|[b-df-hj-np-tv-z]{2,4}|[A-Z]{2,20}|[A-Za-z]{1,12}\d[\w.]{0,20}"
-    r"(?<!\.))(?:=[\w./:@-]{1,60}(?<![.:]))?",
+    r"(?:(?<=[\w,:|] )|(?<=[(\[/|]))-"
+    r"(?:[a-zB-HJ-NP-Z]|[b-df-hj-np-tv-z]{2,4}|it|l?al?|[A-Z]{2,20}|[A-Za-z]{1,12}\d[\w.]{0,20}(?<!\.))"
+    r"(?:=[\w./:@-]{1,60}(?<![.:]))?",
     r"-[b-df-hj-np-tv-z](?=,? --[a-z])",
     # key=value, pip==1.0, host:80
     r"(?:[A-Za-z_][\w.-]{1,60}[=<>~!]?=|[a-z][\w.-]{1,60}:(?=\d\d|latest))[\w./-]{1,60}(?<![./-])",

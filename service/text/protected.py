@@ -14,6 +14,7 @@ from service.text.spans import Span
 from service.text.terms import TermIndex, find_terms
 
 _BRACKETS = ("[]", "<>", "{}")
+_MOST_BRACKETS = 2  # around a placeholder
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,13 @@ def find_exact(text: str, languages: Languages) -> list[Protected]:
 def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
     """Extend placeholders by the brackets that are close around them, as in `[$name]` and `<{name}>`."""
     done = 0
-    for start, end, is_apart in found:
-        is_close = not is_apart and start > done and text[start - 1] + text[end : end + 1] in _BRACKETS
-        done = end + is_close
-        yield Placeholder(start - is_close, done, is_apart)
+    for each in found:
+        start, end = max(each.start, done), each.end
+        for _ in range(0 if each.is_apart else _MOST_BRACKETS):
+            if start > done and text[start - 1] + text[end : end + 1] in _BRACKETS:
+                start, end = start - 1, end + 1
+        yield Placeholder(start, end, each.is_apart)
+        done = end
 
 
 def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:

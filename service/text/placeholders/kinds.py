@@ -27,6 +27,8 @@ _CONTROL = "(?:if|else|elif|elseif|elsif|for|foreach|while|unless|switch|case|wh
 # A percent sign that no number precedes: not "100% sure", "50 %discount" or French "5 %d'eau".
 _PERCENT = r"(?<![\d%])(?<!\d[ \u00a0\u202f])%"
 _FLAGS = r"[-+#0,']*(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
+_BLOCK = "(?i:br|hr|p|div|[uod]l|li|d[td]|table|t[rdh]|h[1-6])"
+_ESCAPED_ATTRIBUTES = rf"(?:[ ](?:[^&<>{LINE_ENDS}]|&(?:quot|apos|amp|#39);){{0,300}})?/?&gt;"
 _ENTITY = r"&(?:[A-Za-z][\w.-]{1,63}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});"
 # An entity or escape that is a letter, as in caf&eacute; and caf\u00e9.
 _LETTER = (
@@ -39,7 +41,7 @@ _LETTER = (
 _FIELD = (
     r"(?i:(?:insert |enter )?(?:(?:your|first|last|full|middle|user|customer|client|company|recipient|sender|contact"
     r"|account|order|invoice|product|event|file|due|start|end)[ _-]?){0,2}"
-    r"(?:name|surname|e-?mail|address|date|number|id|user|username|company|customer|title|url|link|phone|amount|price"
+    r"(?:name|surname|e-?mail|address|date|number|id|user|username|player|company|customer|title|url|link|phone|amount|price"
     r"|city|country|code|password|subject|message|product|order)(?: here)?)"
 )
 
@@ -68,7 +70,7 @@ KINDS = (
     Kind("<", rf"<!--(?:[^-{LINE_ENDS}]++|-(?!->)){{0,200}}+-->|<!\[CDATA\[", "XML: comments, sections"),
     Kind(
         "<",
-        rf"<(?=[^<>]{{1,{LONGEST - 2}}}>)/?+(?i:br|hr|p|div|[uod]l|li|d[td]|table|t[rdh]|h[1-6])(?![\w:.-])"
+        rf"<(?=[^<>]{{1,{LONGEST - 2}}}>)/?+{_BLOCK}(?![\w:.-])"
         rf"{_ATTRIBUTES}",
         "HTML: blocks",
         is_apart=True,
@@ -186,7 +188,7 @@ KINDS = (
     Kind(
         "%",
         r"(?<!\d)%%(?:[A-Za-z_][\w ]{0,60}\w|=[^%\n\r]{1,200}=|\[[^%\[\]\n\r]{1,200}\])%%"
-        r"|(?<![\w%])%[A-Z][A-Z0-9_]{0,40}(?:[ ][A-Z0-9_]{1,40}){1,3}%(?![\w%])",
+        r"|(?<![\w%])%[A-Z]\w{0,40}(?:[ ][A-Z]\w{0,40}){1,3}%(?![\w%])",
         "mail merge: %%First name%%, %%=f(@x)=%%, %FIRST NAME%",
     ),
     Kind("%", r"%\((?:\w|[.-]){1,100}\)[-+#0]*\d{0,4}(?:\.\d{1,4})?[diouxXeEfFgGcrsa]", "Python: %(name)s"),
@@ -216,9 +218,10 @@ KINDS = (
     Kind("%", rf"(?<![\w%]){_PERCENT}[a-z_][a-z0-9_-]{{2,63}}(?![\w%])", "Drupal: %author"),
     Kind("%", r"%\[[A-Za-z_]\w{0,60}\]|%<[A-Za-z_]\w{0,60}>", "mail merge: %[name]"),
     Kind("%", r"%%", "printf: %%"),
+    Kind("&", rf"&lt;/?{_BLOCK}{_ESCAPED_ATTRIBUTES}", "HTML: escaped blocks", is_apart=True),
     Kind(
         "&",
-        rf"&lt;/?[A-Za-z][\w:.-]{{0,60}}(?:[ ](?:[^&<>{LINE_ENDS}]|&(?:quot|apos|amp|#39);){{0,300}})?/?&gt;",
+        rf"&lt;/?[A-Za-z][\w:.-]{{0,60}}{_ESCAPED_ATTRIBUTES}",
         "XML: escaped tags, as in Android's and .NET's strings",
     ),
     Kind("&", _ENTITY, "XML, HTML: character references"),
@@ -254,7 +257,8 @@ KINDS = (
     ),
     Kind(
         "[«:!",
-        rf"\[{_FIELD}\]|«(?:{_FIELD}|[A-Za-z]\w{{0,40}}(?:_|[a-z][A-Z])\w{{1,40}})»|::{_FIELD}::|!!{_FIELD}!!",
+        rf"\[{_FIELD}\]|\[[*+!|~^=-]{{1,2}}\w[\w .-]{{0,40}}[*+!|~^=-]{{1,2}}\]"
+        rf"|«(?:{_FIELD}|[A-Za-z]\w{{0,40}}(?:_|[a-z][A-Z])\w{{1,40}})»|::{_FIELD}::|!!{_FIELD}!!",
         "mail merge: [Your name], «FirstName»; other words in brackets are text: [sic], [laughs]",
     ),
     Kind("]", r"\]\]>", "XML: sections"),
