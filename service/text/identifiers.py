@@ -45,6 +45,7 @@ _KINDS = (
     r"0x[0-9A-Fa-f]{1,64}",
     r"\d[\d.,]{0,20}(?:[ ]?[x×·*][ ]?10)?(?:\^[+-]?\d{1,4}|[⁺⁻]?[²³¹⁰⁴-⁹]{1,4})",  # 10^6
     r"(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,128}",  # a checksum, a commit
+    r"(?=[A-Za-z()]{1,12}[₀-₉])[A-Z](?:[A-Za-z()]|[₀-₉]){1,40}|[A-Za-z]{1,2}[⁺⁻]?[²³⁴-⁹]{1,3}",  # H₂O, mc²
     # Paths and files
     rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
     rf"(?:~|\.{{1,2}})?/(?:{_PART}/){{0,20}}{_PART}(?<![.-])/?",  # /etc/passwd, ./x, ~/x/
@@ -79,7 +80,7 @@ _KINDS = (
 _IDENTIFIER = re.compile(rf"(?<![\w])(?:{'|'.join(_KINDS)})(?![\w])".replace(r"\w", _LETTERS))
 
 # One of these is in every identifier: most sentences have none, and need no further search.
-_SIGN = re.compile(r"[0-9_/\\@#=]|[ (\[/|]-[A-Za-z]|\*\.")
+_SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=]|[ (\[/|]-[A-Za-z]|\*\.")
 _DIGIT = re.compile(r"\d")
 _DOT = re.compile(r"\.[^\W\d_]")
 _HUMP = re.compile(r"[a-z][A-Z]")

@@ -28,9 +28,11 @@ _HALF_OF_DAY = re.compile(
 )
 _LONGEST_WORD = 2  # digits of numbers that have words here
 
-# What may be between the numbers of a range or score, and how far apart they may be in a translation.
-_RANGE = re.compile(r"\s?[-–—:/x×→]\s?|\s(?:to|till|until|by|bis|à|au?|al?|až|do|tot|til|do|до|से)\s")
-_MOST_APART = 8
+# What is between the numbers of a range, a score or a share.
+_RANGE = re.compile(
+    r"\s?[-–—:/x×→]\s?"
+    r"|\s(?:to|till|until|by|(?:out )?of|bis|von|à|au?|sur|al|de|di|su|až|z|do|tot|van|til|av|af|до|из)\s"
+)
 
 _Form = tuple[str, ...]
 
@@ -109,7 +111,7 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
         has_lost_minus = number.is_negative and not _has_minus(translation, runs[at])
         if has_lost_minus or _are_mixed(number, runs[at]):
             wrong.append((number, Span(runs[at].start, runs[at].end)))
-        elif last is not None and _are_swapped((last[0], number), (last[1], runs[at]), source):
+        elif last is not None and _are_swapped((last[0], number), (last[1], runs[at]), source, translation):
             wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, runs[at]))]
         last = number, runs[at]
     if not missing and not wrong and not any(is_free):
@@ -168,11 +170,14 @@ def _are_mixed(number: Number, run: Number) -> bool:
     return len(old) == len(new) > 1 and len(set(zip(old, new, strict=True))) > len(set(old))
 
 
-def _are_swapped(numbers: tuple[Number, Number], runs: tuple[Number, Number], source: str) -> bool:
+def _are_swapped(numbers: tuple[Number, Number], runs: tuple[Number, Number], source: str, translation: str) -> bool:
     """Return whether the numbers of a range or score have changed places."""
     (first, second), (new_first, new_second) = numbers, runs
-    is_range = second.start - first.end <= _MOST_APART and _RANGE.fullmatch(source, first.end, second.start)
-    return bool(is_range) and 0 <= new_first.start - new_second.end <= _MOST_APART
+    return (
+        new_second.end <= new_first.start
+        and _RANGE.fullmatch(source, first.end, second.start) is not None
+        and _RANGE.fullmatch(translation, new_second.end, new_first.start) is not None
+    )
 
 
 def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:
