@@ -6,7 +6,6 @@ ISO 80000) and codes of currencies (ISO 4217) are the same in all languages of a
 
 import functools
 import re
-from typing import NamedTuple
 
 from service.text.identifiers import matches
 from service.text.numbers import Languages, localized
@@ -44,18 +43,10 @@ _ANY_HOUR = re.compile(r"(\d{1,2})(?:[.:](\d\d))?")
 _ANY_HALF = re.compile(r"[AaPp](?=\.?[ ]?[Mm])")
 
 
-class Amount(NamedTuple):
-    """Where an amount is, and how the target's language writes it."""
-
-    start: int
-    end: int
-    target: str
-
-
-def find_amounts(text: str, languages: Languages) -> list[Amount]:
-    """Find amounts; sorted and disjoint, in linear time."""
+def find_amounts(text: str, languages: Languages) -> list[tuple[int, int, str]]:
+    """Return where amounts begin and end, and how the target's language writes them; sorted, disjoint; linear time."""
     return [
-        Amount(*found.span(), _clock(found[0]) if found.lastgroup == "times" else _localized(found[0], languages))
+        (*found.span(), _clock(found[0]) if found.lastgroup == "times" else _localized(found[0], languages))
         for found in matches(_amounts(languages), text)
     ]
 
@@ -67,7 +58,7 @@ def _amounts(languages: Languages) -> re.Pattern[str]:
     kinds = [_MONEY, rf"{_NUMBER}[ \u00a0\u202f-]?(?:{units}){per}"]
     if languages.source == "en" and re.fullmatch(_WITH_24_HOURS, languages.target):
         kinds.insert(0, f"(?P<times>{_TIMES})")
-    return re.compile(rf"(?<!\w)(?<!\d[.,:/’'])(?<!\w-)(?:{'|'.join(kinds)})(?![\w'’])")
+    return re.compile(rf"(?<![\w$€£¥₹])(?<!\d[.,:/’'])(?:{'|'.join(kinds)})(?![\w'’])")
 
 
 def _localized(amount: str, languages: Languages) -> str:

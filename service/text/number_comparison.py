@@ -35,6 +35,7 @@ _RANGE = re.compile(
 )
 
 _Form = tuple[str, ...]
+_Pair = tuple[Number, Number]  # of a source and its translation
 
 # How the parts of a number belong together: not at all, as those of a date or time, as those of a decimal number.
 _ALONE, _LOOSE, _TIGHT = range(3)
@@ -99,7 +100,7 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     is_free = [True] * len(runs)
     missing = []
     wrong = []  # numbers that have lost their minus, mixed separators or changed places, and what is there
-    last: tuple[Number, Number] | None = None
+    last: _Pair | None = None
     for number in paced(find_numbers(source)):
         at = _taken(_forms(number), by_form, is_free)
         if at is None:
@@ -111,7 +112,7 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
         has_lost_minus = number.is_negative and not _has_minus(translation, runs[at])
         if has_lost_minus or _are_mixed(number, runs[at]):
             wrong.append((number, Span(runs[at].start, runs[at].end)))
-        elif last is not None and _are_swapped((last[0], number), (last[1], runs[at]), source, translation):
+        elif last is not None and _are_swapped(last, (number, runs[at]), source, translation):
             wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, runs[at]))]
         last = number, runs[at]
     if not missing and not wrong and not any(is_free):
@@ -170,13 +171,12 @@ def _are_mixed(number: Number, run: Number) -> bool:
     return len(old) == len(new) > 1 and len(set(zip(old, new, strict=True))) > len(set(old))
 
 
-def _are_swapped(numbers: tuple[Number, Number], runs: tuple[Number, Number], source: str, translation: str) -> bool:
-    """Return whether the numbers of a range or score have changed places."""
-    (first, second), (new_first, new_second) = numbers, runs
+def _are_swapped(first: _Pair, second: _Pair, source: str, translation: str) -> bool:
+    """Return whether the numbers of a range, score or share, each with its translation, have changed places."""
     return (
-        new_second.end <= new_first.start
-        and _RANGE.fullmatch(source, first.end, second.start) is not None
-        and _RANGE.fullmatch(translation, new_second.end, new_first.start) is not None
+        second[1].end <= first[1].start
+        and _RANGE.fullmatch(source, first[0].end, second[0].start) is not None
+        and _RANGE.fullmatch(translation, second[1].end, first[1].start) is not None
     )
 
 
