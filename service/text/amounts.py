@@ -58,7 +58,7 @@ def _amounts(languages: Languages) -> re.Pattern[str]:
     kinds = [_MONEY, rf"{_NUMBER}[ \u00a0\u202f-]?(?:{units}){per}"]
     if languages.source == "en" and re.fullmatch(_WITH_24_HOURS, languages.target):
         kinds.insert(0, f"(?P<times>{_TIMES})")
-    return re.compile(rf"(?<![\w$€£¥₹])(?<!\d[.,:/’'])(?:{'|'.join(kinds)})(?![\w'’])")
+    return re.compile(rf"(?=[\dA-Z$€£¥₹−-])(?<![\w$€£¥₹])(?<!\d[.,:/’'])(?:{'|'.join(kinds)})(?![\w'’])")
 
 
 def _localized(amount: str, languages: Languages) -> str:

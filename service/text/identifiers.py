@@ -80,7 +80,8 @@ _KINDS = (
 _IDENTIFIER = re.compile(rf"(?<![\w])(?:{'|'.join(_KINDS)})(?![\w])".replace(r"\w", _LETTERS))
 
 # One of these is in every identifier: most sentences have none, and need no further search.
-_SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=]|[ (\[/|]-[A-Za-z]|\*\.")
+_SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=]")
+_OPTION = re.compile(r"--|[ (\[|]-[A-Za-z]")
 _DIGIT = re.compile(r"\d")
 _DOT = re.compile(r"\.[^\W\d_]")
 _HUMP = re.compile(r"[a-z][A-Z]")
@@ -92,7 +93,8 @@ def may_carry(text: str) -> bool:
         _SIGN.search(text) is not None
         or "::" in text
         or "()" in text
-        or "--" in text
+        or "*." in text
+        or ("-" in text and _OPTION.search(text) is not None)
         or (not text.isascii() and _DIGIT.search(text) is not None)
         or ("." in text[:-1] and _DOT.search(text) is not None)
         or (not text[1:].islower() and _HUMP.search(text) is not None)
