@@ -63,7 +63,7 @@ _KINDS = (
     # Options and arguments of programs. A dash before a word may be that of a speaker, except after "Use" or "(".
     r"--[a-z][\w-]{1,60}(?:=[\w./:@-]{1,60}(?<![.:]))?",
     r"(?:(?<=[\w,:|] )|(?<=[(\[/|]))-"
-    r"(?:[a-zB-HJ-NP-Z]|[b-df-hj-np-tv-z]{2,4}|it|l?al?|[A-Z]{2,20}|[A-Za-z]{1,12}\d[\w.]{0,20}(?<!\.))"
+    r"(?:[a-zB-HJ-NP-Z]|[b-df-hj-np-tv-z]{2,4}|it|l?al?|jar|name|type|exec|help|version|[A-Z]{2,20}|[A-Za-z]{1,12}\d[\w.]{0,20}(?<!\.))"
     r"(?:=[\w./:@-]{1,60}(?<![.:]))?",
     r"-[b-df-hj-np-tv-z](?=,? --[a-z])",
     # key=value, pip==1.0, host:80
@@ -94,6 +94,7 @@ def may_carry(text: str) -> bool:
         or "::" in text
         or "()" in text
         or "*." in text
+        or ":latest" in text
         or ("-" in text and _OPTION.search(text) is not None)
         or (not text.isascii() and _DIGIT.search(text) is not None)
         or ("." in text[:-1] and _DOT.search(text) is not None)

@@ -38,11 +38,13 @@ _LETTER = (
 
 
 # What a form asks for.
+_FIELDS = (
+    "name|surname|e-?mail|address|street|zip|city|country|phone|website|url|link|date|number|id|code|title|subject"
+    "|message|amount|price|user|username|password|player|company|customer|client|recipient|sender|contact|product|order"
+)
 _FIELD = (
-    r"(?i:(?:insert |enter )?(?:(?:your|first|last|full|middle|user|customer|client|company|recipient|sender|contact"
-    r"|account|order|invoice|product|event|file|due|start|end)[ _-]?){0,2}"
-    r"(?:name|surname|e-?mail|address|date|number|id|user|username|player|company|customer|title|url|link|phone|amount|price"
-    r"|city|country|code|password|subject|message|product|order)(?: here)?)"
+    rf"(?i:(?:(?:insert|enter|your|first|last|full|middle|account|invoice|event|file|due|start|end|{_FIELDS})[ _-]?)"
+    rf"{{0,3}}(?:{_FIELDS})(?: here)?)"
 )
 
 
@@ -225,6 +227,12 @@ KINDS = (
         "XML: escaped tags, as in Android's and .NET's strings",
     ),
     Kind("&", _ENTITY, "XML, HTML: character references"),
+    Kind(
+        "[«‹⟨【:!",
+        rf"[\[«‹⟨【][ ]?{_FIELD}[ ]?[\]»›⟩】]|\[[*+!|~^=-]{{1,2}}\w[\w .-]{{0,40}}[*+!|~^=-]{{1,2}}\]"
+        rf"|«[ ]?[A-Za-z]\w{{0,40}}(?:_|[a-z][A-Z])\w{{1,40}}[ ]?»|::{_FIELD}::|!!{_FIELD}!!",
+        "mail merge: [Your name], «FirstName»; other words in brackets are text: [sic], [laughs]",
+    ),
     Kind("[", rf"\[%(?:[^%{LINE_ENDS}]++|%(?!\])){{0,60}}+%\]", "Template Toolkit: [% name %]"),
     Kind("[", r"\[\[[\w.:-]{1,60}\]\]", "Bitrix, MODX, mail merge: [[name]]"),
     Kind(
@@ -254,12 +262,6 @@ KINDS = (
         "[",
         r"\[~?[A-Za-z]\w{0,40}(?:[_.:][\w-]{1,40}){1,5}(?:![a-z]{1,5})?\]",
         "Drupal, Ren'Py, Paradox, mail merge: [site:name], [a_b], [Root.GetName]",
-    ),
-    Kind(
-        "[«:!",
-        rf"\[{_FIELD}\]|\[[*+!|~^=-]{{1,2}}\w[\w .-]{{0,40}}[*+!|~^=-]{{1,2}}\]"
-        rf"|«(?:{_FIELD}|[A-Za-z]\w{{0,40}}(?:_|[a-z][A-Z])\w{{1,40}})»|::{_FIELD}::|!!{_FIELD}!!",
-        "mail merge: [Your name], «FirstName»; other words in brackets are text: [sic], [laughs]",
     ),
     Kind("]", r"\]\]>", "XML: sections"),
     Kind("\\", r"\\(?:033|x1[bB]|e|u001[bB])\[[0-9;]{0,32}[A-Za-z]", "terminals' colours, escaped"),
@@ -302,7 +304,7 @@ WORD_KINDS = (
     Kind("", rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,19}}://|www\.(?=\w)){_URL}", "addresses"),
     Kind(
         "",
-        r"(?<![A-Za-z0-9.+%_-])(?:mailto:)?[A-Za-z0-9.+%_-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}(?![A-Za-z0-9@])(?<!@[A-Za-z0-9])",
+        r"(?<![A-Za-z0-9.+%_-])(?:mailto:)?[A-Za-z0-9.+%_-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}(?![A-Za-z0-9@])(?<!@[A-Za-z])",
         "e-mail addresses, user@host, package@1.2.3",
     ),
     Kind(
