@@ -21,7 +21,8 @@ _UNITS = (
     "|[kKMGTP]i?B|[kKMGT]?bit|[kKMG]bps|[mkMGT]?Wh?|[mkµμ]?V|k?VA|m?Ah|mA|[kM]?Ω|[µμnp]F"
     "|[kMG]?J|k?cal|k?N|Nm|[hkM]?Pa|mbar|mmHg|psi|[mµμ]?mol|lm|lx|cd|dBA?|rpm|hp|°[ ]?[CFK]?|K|px|dpi|ppi|fps|pp[mb]|IU"
 )
-_WORDLIKE = r"(?<!\d)s|sec|min|h|hrs?|ha|t|pt|bar(?=[.,;:!?)]|\Z)"  # words in other languages than these:
+# Words in other languages than these; the last ones even in English, before a noun.
+_WORDLIKE = r"(?<!\d)s|sec|min|h|hrs?|ha|t|(?:A|bar|pt)(?=[.,;:!?)]|\Z|[ ](?:of|or|and|is|for|at|per|to|in|was|were)\b)"
 _WITH_WORDLIKE = ("en", "de", "fr")
 _CODES = (
     "(?:AED|ARS|AUD|BDT|BGN|BRL|BTC|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|ETH|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KES|KRW|KZT"
