@@ -1,6 +1,7 @@
 """Identifiers in plain texts: names, addresses and codes of machines, which a translation must keep as they are."""
 
 import re
+from collections.abc import Iterator
 
 from service.domain.checkpoint import checkpoint
 from service.text.spans import Span
@@ -42,12 +43,14 @@ _KINDS = (
     r"(?!\d{1,3}(?:\.\d{3}){2,5}(?!\d))(?!\d\d?\.\d\d?\.(?:19|20)\d\d(?![\w]))\d{1,9}(?:\.\d{1,9}){2,5}"
     r"(?:[-+]?[A-Za-z][\w.]{0,30}(?<!\.))?",
     r"0x[0-9A-Fa-f]{1,64}",
+    r"\d[\d.,]{0,20}(?:[ ]?[x×·*][ ]?10)?(?:\^[+-]?\d{1,4}|[⁺⁻]?[²³¹⁰⁴-⁹]{1,4})",  # 10^6
     r"(?=[a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,128}",  # a checksum, a commit
+    r"(?=[A-Za-z()]{1,12}[₀-₉])[A-Z](?:[A-Za-z()]|[₀-₉]){1,40}|[A-Za-z]{1,2}[⁺⁻]?[²³⁴-⁹]{1,3}",  # H₂O, mc²
     # Paths and files
     rf"(?:[A-Za-z]:|\\\\{_PART})\\(?:{_FOLDER}\\){{0,20}}(?:{_PART}(?<![.-]))?",  # C:\Program Files\x, \\server\share
     rf"(?:~|\.{{1,2}})?/(?:{_PART}/){{0,20}}{_PART}(?<![.-])/?",  # /etc/passwd, ./x, ~/x/
     rf"(?:{_PART}/){{1,20}}[\w+@~-]{{0,60}}\.[a-z0-9]{{1,5}}",  # src/main.c
-    rf"(?<!\.)[\w+-][\w.+-]{{0,99}}\.(?:{_FILES})(?!\.[\w])",
+    rf"(?<!\.)(?:\*\*?/)?(?:\*|[\w+-][\w.+-]{{0,99}})\.(?:{_FILES})(?!\.[\w])",
     # Names of programmers
     r"[@#]?[\w]{0,60}[A-Za-z0-9]_[A-Za-z0-9][\w]{0,60}(?:(?:\.|::|->)[\w]{1,60}){0,8}(?:\(\))?",  # user_name
     r"_{1,2}[A-Za-z][\w]{1,60}",
@@ -57,7 +60,14 @@ _KINDS = (
     r"[A-Z][\w]{1,60}(?:\.[A-Z][\w]{1,60}){2,8}",  # System.Text.Json; two parts may be a missing space
     r"[a-z]{2,30}[A-Z][A-Za-z0-9]{0,60}(?:\.[\w]{1,60}){0,8}(?:\(\))?",  # getElementById; iPhone may be inflected
     r"[A-Z][\w]{0,60}[a-z][A-Z][\w]{0,60}(?:(?:\.[\w]{1,60}){1,8}(?:\(\))?|\(\))",  # MyClass.method
-    r"--[a-z][\w-]{1,60}",
+    # Options and arguments of programs. A dash before a word may be that of a speaker, except after "Use" or "(".
+    r"--[a-z][\w-]{1,60}(?:=[\w./:@-]{1,60}(?<![.:]))?",
+    r"(?:(?<=[\w,:|] )|(?<=[(\[/|]))-"
+    r"(?:[a-zB-HJ-NP-Z]|[b-df-hj-np-tv-z]{2,4}|it|l?al?|jar|name|type|exec|help|version|[A-Z]{2,20}|[A-Za-z]{1,12}\d[\w.]{0,20}(?<!\.))"
+    r"(?:=[\w./:@-]{1,60}(?<![.:]))?",
+    r"-[b-df-hj-np-tv-z](?=,? --[a-z])",
+    # key=value, pip==1.0, host:80
+    r"(?:[A-Za-z_][\w.-]{1,60}[=<>~!]?=|[a-z][\w.-]{1,60}:(?=\d\d|latest))[\w./-]{1,60}(?<![./-])",
     r"[@#](?=\d{0,60}[A-Za-z\u00c0-\u0dff])[\w]{2,60}",  # handles and hashtags
     # Codes
     r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",  # IBAN (ISO 13616)
@@ -70,7 +80,8 @@ _KINDS = (
 _IDENTIFIER = re.compile(rf"(?<![\w])(?:{'|'.join(_KINDS)})(?![\w])".replace(r"\w", _LETTERS))
 
 # One of these is in every identifier: most sentences have none, and need no further search.
-_SIGN = re.compile(r"[0-9_/\\@#]")
+_SIGN = re.compile(r"[0-9²³⁴-⁹₀-₉_/\\@#=]")
+_OPTION = re.compile(r"--|[ (\[|]-[A-Za-z]")
 _DIGIT = re.compile(r"\d")
 _DOT = re.compile(r"\.[^\W\d_]")
 _HUMP = re.compile(r"[a-z][A-Z]")
@@ -82,7 +93,9 @@ def may_carry(text: str) -> bool:
         _SIGN.search(text) is not None
         or "::" in text
         or "()" in text
-        or "--" in text
+        or "*." in text
+        or ":latest" in text
+        or ("-" in text and _OPTION.search(text) is not None)
         or (not text.isascii() and _DIGIT.search(text) is not None)
         or ("." in text[:-1] and _DOT.search(text) is not None)
         or (not text[1:].islower() and _HUMP.search(text) is not None)
@@ -91,14 +104,18 @@ def may_carry(text: str) -> bool:
 
 def find_identifiers(text: str) -> list[Span]:
     """Find what must be kept as it is; sorted and disjoint, none across several lines, in linear time."""
-    spans: list[Span] = []
+    return [Span(*found.span()) for found in matches(_IDENTIFIER, text)]
+
+
+def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield a pattern's matches, from window to window; it should match no more than `_LONGEST` characters."""
     position = 0
     while position < len(text):
         checkpoint()
-        end = position + _WINDOW
-        for found in _IDENTIFIER.finditer(text, position, end + _LONGEST):
+        start, end = position, position + _WINDOW
+        position = end
+        for found in pattern.finditer(text, start, end + _LONGEST):
             if found.start() >= end:  # left to the next window, which may see more of it
                 break
-            spans.append(Span(*found.span()))
-        position = max(end, spans[-1].end if spans else 0)
-    return spans
+            position = max(end, found.end())
+            yield found

@@ -28,7 +28,14 @@ _HALF_OF_DAY = re.compile(
 )
 _LONGEST_WORD = 2  # digits of numbers that have words here
 
+# What is between the numbers of a range, a score or a share.
+_RANGE = re.compile(
+    r"\s?[-–—:/x×→]\s?"
+    r"|\s(?:to|till|until|by|(?:out )?of|bis|von|à|au?|sur|al|de|di|su|až|z|do|tot|van|til|av|af|до|из)\s"
+)
+
 _Form = tuple[str, ...]
+_Pair = tuple[Number, Number]  # of a source and its translation
 
 # How the parts of a number belong together: not at all, as those of a date or time, as those of a decimal number.
 _ALONE, _LOOSE, _TIGHT = range(3)
@@ -92,16 +99,23 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
             by_form[form].append(index)
     is_free = [True] * len(runs)
     missing = []
-    unsigned = []  # numbers that have lost their minus, and what is left of them
+    wrong = []  # numbers that have lost their minus, mixed separators or changed places, and what is there
+    last: _Pair | None = None
     for number in paced(find_numbers(source)):
         at = _taken(_forms(number), by_form, is_free)
         if at is None:
             at = _taken(_further_forms(number, source, languages, spelling), by_form, is_free)
         if at is None:
             missing.append(number)
-        elif number.is_negative and not _has_minus(translation, runs[at]):
-            unsigned.append((number, Span(runs[at].start, runs[at].end)))
-    if not missing and not unsigned and not any(is_free):
+            last = None
+            continue
+        has_lost_minus = number.is_negative and not _has_minus(translation, runs[at])
+        if has_lost_minus or _are_mixed(number, runs[at]):
+            wrong.append((number, Span(runs[at].start, runs[at].end)))
+        elif last is not None and _are_swapped(last, (number, runs[at]), source, translation):
+            wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, runs[at]))]
+        last = number, runs[at]
+    if not missing and not wrong and not any(is_free):
         return Comparison()
     free = (run for run, is_left in zip(runs, is_free, strict=True) if is_left)
     parts = _Parts(free, spelling, _Spelling(translation, languages.target))
@@ -111,8 +125,8 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
         for place, digits in paced(parts.left())
         if not (spelling.count(digits) or spelling.names_month(digits) or (not lost and _is_spelt(digits, spelling)))
     ]
-    lost = sorted([*lost, *(number for number, _ in unsigned)], key=lambda number: number.start)
-    return Comparison(tuple(lost), tuple(sorted([*extra, *(place for _, place in unsigned)])))
+    lost = sorted([*lost, *(number for number, _ in wrong)], key=lambda number: number.start)
+    return Comparison(tuple(lost), tuple(sorted([*extra, *(place for _, place in wrong)])))
 
 
 def _forms(number: Number) -> set[_Form]:
@@ -149,6 +163,21 @@ def _further_forms(number: Number, source: str, languages: Languages, spelling: 
 
 def _has_minus(text: str, number: Number) -> bool:
     return number.is_negative or _MINUS.search(text, max(0, number.start - _BEFORE), number.start) is not None
+
+
+def _are_mixed(number: Number, run: Number) -> bool:
+    """Return whether the same separators of a number became different ones: "1.234,567,89"."""
+    old, new = DIGITS.split(number.text)[1:-1], DIGITS.split(run.text)[1:-1]
+    return len(old) == len(new) > 1 and len(set(zip(old, new, strict=True))) > len(set(old))
+
+
+def _are_swapped(first: _Pair, second: _Pair, source: str, translation: str) -> bool:
+    """Return whether the numbers of a range, score or share, each with its translation, have changed places."""
+    return (
+        second[1].end <= first[1].start
+        and _RANGE.fullmatch(source, first[0].end, second[0].start) is not None
+        and _RANGE.fullmatch(translation, second[1].end, first[1].start) is not None
+    )
 
 
 def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:

@@ -70,20 +70,27 @@ def find_numbers(text: str) -> list[Number]:
 
 
 def in_place_of(number: Number, wrong: str, languages: Languages) -> str:
-    """Return how a number is written in place of a wrong one: with its points and commas, if there are as many."""
+    """Return how a number is written in place of a wrong one, if need be with the points and commas of that one."""
+    if (right := localized(number.text, languages)) != number.text:
+        return right
     sign, digits, separators = number.text[: number.is_negative], number.parts, DIGITS.split(wrong)[1:-1]
     if 1 < len(digits) == len(separators) + 1 and {*separators, *DIGITS.split(number.text)[1:-1]} <= {".", ","}:
         return sign + "".join(each for pair in zip(digits, (*separators, ""), strict=True) for each in pair)
-    return localized(number.text, languages)
+    return number.text
 
 
-def localized(number: str, languages: Languages) -> str:
-    """Return a number with its thousands separated as in the target's language; unchanged if it has none."""
+def localized(number: str, languages: Languages, *, is_amount: bool = False) -> str:
+    """Return a number with its thousands separated as in the target's language; unchanged if it has none.
+
+    The fraction of an amount changes even then; "3.2" may be a section or a version.
+    """
     read, wanted = _SEPARATORS.get(languages.source), _SEPARATORS.get(languages.target)
     if read is None or wanted is None:
         return number
     groups, fraction = map(re.escape, read)
-    if not re.fullmatch(rf"[-−]?\d{{1,3}}(?:{groups}\d{{3}})+(?:{fraction}\d+)?", number):
+    if not re.fullmatch(rf"[-−]?\d{{1,3}}(?:{groups}\d{{3}})+(?:{fraction}\d+)?", number) and not (
+        is_amount and re.fullmatch(rf"\d+{fraction}\d+", number)
+    ):
         return number
     return number.translate(str.maketrans(read, wanted))
 

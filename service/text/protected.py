@@ -6,10 +6,15 @@ from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
 from service.domain.translation import Flag
+from service.text.amounts import find_amounts
 from service.text.identifiers import find_identifiers
+from service.text.numbers import Languages
 from service.text.placeholders import OwnPlaceholders, Placeholder, search_placeholders
 from service.text.spans import Span
 from service.text.terms import TermIndex, find_terms
+
+_BRACKETS = ("[]", "<>", "{}")
+_MOST_BRACKETS = 2  # around a placeholder
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +64,43 @@ def find_protected(
     *indexes: TermIndex,
     kept: Sequence[Span] = (),
     own: OwnPlaceholders | None = None,
-    with_identifiers: bool = False,
+    languages: Languages | None = None,
 ) -> list[Protected]:
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
-    A term within a placeholder does not count. `with_identifiers` finds these, too, outside of the others. `kept` are
-    parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
+    A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others.
+    `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
     """
     found = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
-        for start, end, is_apart in paced(_joined(search_placeholders(text, own)))
+        for start, end, is_apart in paced(_joined(_enclosed(search_placeholders(text, own), text)))
     ]
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
         found = beside(found, terms)
     if kept:
         found = beside(_verbatim(text, kept), found)
-    if with_identifiers and (identifiers := find_identifiers(text)):
-        found = beside(found, _verbatim(text, identifiers, Flag.NUMBERS))
+    if languages is not None and (numbers := find_exact(text, languages)):
+        found = beside(found, numbers)
     return found
+
+
+def find_exact(text: str, languages: Languages) -> list[Protected]:
+    """Find a source's amounts and identifiers; sorted and disjoint."""
+    amounts = [Protected(*amount, Flag.NUMBERS) for amount in find_amounts(text, languages)]
+    return beside(amounts, _verbatim(text, find_identifiers(text), Flag.NUMBERS))
+
+
+def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
+    """Extend placeholders by the brackets that are close around them, as in `[$name]` and `<{name}>`."""
+    done = 0
+    for each in found:
+        start, end = max(each.start, done), each.end
+        for _ in range(0 if each.is_apart else _MOST_BRACKETS):
+            if start > done and text[start - 1] + text[end : end + 1] in _BRACKETS:
+                start, end = start - 1, end + 1
+        yield Placeholder(start, end, each.is_apart)
+        done = end
 
 
 def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:

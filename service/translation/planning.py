@@ -11,15 +11,16 @@ from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
 from service.text.forms import visible
-from service.text.identifiers import find_identifiers, may_carry
+from service.text.identifiers import may_carry
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.numbers import has_digits
+from service.text.numbers import Languages, has_digits
 from service.text.placeholders import own_placeholders
 from service.text.protected import (
     Protected,
     beside_protected,
     bounds,
+    find_exact,
     find_protected,
     has_letters_beside,
     spans_within,
@@ -31,6 +32,7 @@ from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
 from service.translation.answer_size import AnswerSize
+from service.translation.correcting import languages_of
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 
 # The longest text tokenized at once; longer only if the model takes more tokens.
@@ -130,7 +132,7 @@ class Planner:
         is_general = self._terms or request.target_prefixes or request.placeholders
         if len(text) > _MAX_SIMPLE_CHARACTERS or is_general or not is_simple_sentence(text):
             return None
-        if self._checks_numbers and may_carry(text) and find_identifiers(text):
+        if (languages := self._languages_of(text)) is not None and find_exact(text, languages):
             return None
         ids = self._tokenizer.encode(text)
         if self._unknown.are_in(text, ids):
@@ -151,8 +153,7 @@ class Planner:
     def _passage(self, written: str, kept: Sequence[Span], mode: SplitSentences, index: int) -> PlannedPassage:
         """Return the passage of a text as it was written, of which `kept` stays unchanged."""
         text, kept, offsets = visible(written, kept)
-        with_identifiers = self._checks_numbers and may_carry(text)
-        spans = find_protected(text, *self._terms, kept=kept, own=self._own, with_identifiers=with_identifiers)
+        spans = find_protected(text, *self._terms, kept=kept, own=self._own, languages=self._languages_of(text))
         whole, apart = bounds(spans), bounds([span for span in spans if span.is_apart])
         segments: list[PlannedSegment] = []
         start = 0
@@ -262,6 +263,10 @@ class Planner:
         """Return the text with symbols, if there are enough of them, and what the model reads."""
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
         return protected, (text if protected is None else protected.text).translate(AS_SPACES)
+
+    def _languages_of(self, text: str) -> Languages | None:
+        """Return the pair's languages if a text may carry what must be exact."""
+        return languages_of(self._pair) if self._checks_numbers and may_carry(text) else None
 
     def _has_numbers(self, fed: str) -> bool:
         return self._checks_numbers and has_digits(fed)

@@ -27,11 +27,24 @@ _CONTROL = "(?:if|else|elif|elseif|elsif|for|foreach|while|unless|switch|case|wh
 # A percent sign that no number precedes: not "100% sure", "50 %discount" or French "5 %d'eau".
 _PERCENT = r"(?<![\d%])(?<!\d[ \u00a0\u202f])%"
 _FLAGS = r"[-+#0,']*(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?"
+_BLOCK = "(?i:br|hr|p|div|[uod]l|li|d[td]|table|t[rdh]|h[1-6])"
+_ESCAPED_ATTRIBUTES = rf"(?:[ ](?:[^&<>{LINE_ENDS}]|&(?:quot|apos|amp|#39);){{0,300}})?/?&gt;"
 _ENTITY = r"&(?:[A-Za-z][\w.-]{1,63}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});"
 # An entity or escape that is a letter, as in caf&eacute; and caf\u00e9.
 _LETTER = (
     r"(?:&[A-Za-z](?:acute|grave|circ|uml|tilde|cedil|ring|caron|slash|stroke|breve|macr|ogon);|&(?:szlig|[ao]elig);"
     r"|\\u[0-9A-Fa-f]{4})"
+)
+
+
+# What a form asks for.
+_FIELDS = (
+    "name|surname|e-?mail|address|street|zip|city|country|phone|website|url|link|date|number|id|code|title|subject"
+    "|message|amount|price|user|username|password|player|company|customer|client|recipient|sender|contact|product|order"
+)
+_FIELD = (
+    rf"(?i:(?:(?:insert|enter|your|first|last|full|middle|account|invoice|event|file|due|start|end|{_FIELDS})[ _-]?)"
+    rf"{{0,3}}(?:{_FIELDS})(?: here)?)"
 )
 
 
@@ -59,7 +72,7 @@ KINDS = (
     Kind("<", rf"<!--(?:[^-{LINE_ENDS}]++|-(?!->)){{0,200}}+-->|<!\[CDATA\[", "XML: comments, sections"),
     Kind(
         "<",
-        rf"<(?=[^<>]{{1,{LONGEST - 2}}}>)/?+(?i:br|hr|p|div|[uod]l|li|d[td]|table|t[rdh]|h[1-6])(?![\w:.-])"
+        rf"<(?=[^<>]{{1,{LONGEST - 2}}}>)/?+{_BLOCK}(?![\w:.-])"
         rf"{_ATTRIBUTES}",
         "HTML: blocks",
         is_apart=True,
@@ -73,7 +86,12 @@ KINDS = (
     Kind("<", r"<(?:@[!&]?|#|![\^]?)[\w|.^@-]{1,80}>", "Discord, Slack: <@1>, <@&1>, <#1>, <!here>; Unity: <#fff>"),
     Kind("<", r"<(?:a?:\w{1,40}:\d{1,20}|t:-?\d{1,13}(?::[a-zA-Z])?|/[\w -]{1,100}:\d{1,20}|id:\w{1,30})>", "Discord"),
     Kind("<", rf"</?#[a-z]{{1,20}}(?:[ ][^<>{LINE_ENDS}]{{1,200}})?/?>", "FreeMarker: <#if x>", is_apart=True),
-    Kind("<", rf"<</?[A-Za-z_][\w.:-]{{0,60}}(?:[ ]\$[^<>{LINE_ENDS}]{{1,200}})?>>", "mail merge, Twine: <<name>>"),
+    Kind(
+        "<",
+        rf"<</?[A-Za-z_][\w.:-]{{0,60}}(?:[ ](?:\$[^<>{LINE_ENDS}]{{1,200}}|[\w ]{{0,40}}\w))?>>",
+        "mail merge, Twine: <<First name>>",
+    ),
+    Kind("<", r"(?<!\w)<[A-Za-z][\w-]{0,40}(?:[ ][\w-]{1,40}){1,3}>(?!\w)", "manuals, mail merge: <user name>"),
     Kind("{", r"\{(?!else\})\w{1,40}\}", "nearly all: {name}, {0}"),
     Kind(
         "{",
@@ -120,16 +138,22 @@ KINDS = (
         'Rust, Python, Fluent, Svelte: {}, {:?}, {"x"}, {@html x}, {/b}',
     ),
     Kind("{", rf"\{{!!{_IN}{{1,200}}!!\}}", "Blade: {!! $x !!}"),
+    Kind(
+        "{",
+        r"(?<![A-Za-z\]])\{[ ]{0,3}[^\s{}#,]{1,60}(?:[ ][^\s{},]{1,40}){0,2}[ ]{0,3}\}|\{\\[\w\\&(),.-]{1,200}\}",
+        "mail merge, XAML, ASS, URI templates: {First Name}, {Binding x}, {\\i1}, {?q}",  # not LaTeX's \emph{x}
+    ),
     Kind("'", r"'[{}]+'", "ICU: quoted braces"),
     Kind("$#@%", rf"[$#@%]!?{_BRACED}", "shell, Ruby, Rails, ES, Thymeleaf: ${x}, #{x}, %{x}, ${a.b(c)}"),
     Kind("$", rf"\$(?:t[cm]?)?{_IN_ROUND}", "i18next, shell: $t(key), $(command)"),
     Kind("$", r"\$\[[A-Za-z_][\w.]{0,60}\]", "surveys: $[name]"),
     Kind("$", r"\$[1-9](?!\d|[.,]\d)", "Chrome, MediaWiki: $1 of $2", is_paired=True),
+    Kind("$", r"(?<![\w$])\$(?=[^$\n\r]{1,80}[\\^_=])[^\s$](?:[^$\n\r]{0,80}[^\s$])?\$(?![\w$])", "LaTeX: $x^2$"),
     Kind("$", r"\$\$?[A-Za-z_]\w{0,100}\$\$?", "Chrome: $NAME$"),
     Kind(
         "$",
-        r"(?<![\w$])\$(?:env:)?[A-Za-z_]\w{0,100}(?:->\w{1,64}|\[[^\[\]\s]{1,64}\]|\.[a-z_]\w{0,64}){0,5}",
-        "shell, PHP, Velocity: $NAME, $user->name",
+        r"(?<![\w$])\$(?:env:)?[A-Za-z_]\w{0,100}(?:->\w{1,64}|\[[^\[\]\s]{1,64}\]|\.[a-z_]\w{0,64}|(?<=\.c)\.[A-Z]\w{0,64}){0,5}(?:(?<=[A-Z])(?:/[\w.-]{1,60}(?<!\.)){1,8})?",
+        "shell, PHP, Velocity, Salesforce: $NAME, $user->name, $Label.c.Name",
     ),
     Kind(
         "#",
@@ -137,7 +161,9 @@ KINDS = (
         "Velocity",
         is_apart=True,
     ),
-    Kind("#", r"##[A-Za-z_]\w{0,60}##|#[A-Z][A-Z0-9_]{1,60}#", "mail merge: #NAME#"),
+    Kind(
+        "#", r"#(?:#[A-Za-z_]\w{0,60}#|##[A-Za-z_]\w{0,60}##|[A-Za-z][A-Za-z0-9_]{1,60})#(?!\w)", "mail merge: #NAME#"
+    ),
     Kind("@", r"@@[A-Za-z_][\w.-]{0,60}@@|(?<!\w)@[A-Za-z_][\w.-]{0,60}@(?!\w)", "configure, Maven, Ant: @NAME@"),
     Kind("@", rf"(?<!\w)@(?:(?:end)?{_CONTROL}(?!\w)(?:[ ]?{_IN_ROUND})?)", "Blade, Razor: @if (x)", is_apart=True),
     Kind("@", rf"(?<!\w)@[a-z]\w{{1,40}}{_IN_ROUND}", "Blade: @lang('x')"),
@@ -152,14 +178,21 @@ KINDS = (
         "names in chats; Razor: @(x)",
     ),
     Kind(
-        "@", r"(?<![\w@.+-])@[A-Za-z_][\w-]{0,63}(?:\.[A-Z]\w{0,63}){0,5}", "Drupal: @count; Razor: @Model.Name; chats"
+        "@",
+        r"(?<![\w@.+-])@[A-Za-z_][\w-]{0,63}(?:/[A-Za-z][\w.-]{0,60}\w|(?:\.[A-Z]\w{0,63}){0,5})",
+        "Drupal: @count; Razor: @Model.Name; Android: @string/ok; chats",
     ),
     Kind("!", r"(?<![^\s(\"'\[>])![a-z_][\w-]{1,63}(?![\w!])", "Drupal: !link"),
     Kind(":", r"(?<![\w:]):[a-z][\w:+.-]{0,60}:`[^`\n\r]{1,200}`", "reStructuredText: :kbd:`Ctrl`"),
     Kind(":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]{1,40}:(?![\w:])", "emoji codes: :tada:"),
     Kind(":", r"(?<![\w:;]):[A-Za-z_]\w{1,63}(?![\w:])", "Laravel, Drupal, SQL: :attribute"),
     Kind("%", rf"{_PERCENT}[sd](?![\w%.-])", "C and its like: %s, %d"),
-    Kind("%", r"(?<!\d)%%[A-Za-z_]\w{1,60}%%", "mail merge: %%name%%"),
+    Kind(
+        "%",
+        r"(?<!\d)%%(?:[A-Za-z_][\w ]{0,60}\w|=[^%\n\r]{1,200}=|\[[^%\[\]\n\r]{1,200}\])%%"
+        r"|(?<![\w%])%[A-Z]\w{0,40}(?:[ ][A-Z]\w{0,40}){1,3}%(?![\w%])",
+        "mail merge: %%First name%%, %%=f(@x)=%%, %FIRST NAME%",
+    ),
     Kind("%", r"%\((?:\w|[.-]){1,100}\)[-+#0]*\d{0,4}(?:\.\d{1,4})?[diouxXeEfFgGcrsa]", "Python: %(name)s"),
     Kind("%", r"%[-+#0]*\d{0,4}<\w{1,64}>[-+#0 ]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]", "Ruby: %<name>d"),
     Kind("%", r"%(?:\d{1,2}\$)?#@\w{1,64}@", "Apple: %#@files@"),
@@ -179,18 +212,27 @@ KINDS = (
     Kind("%", r"%\d{1,2}:[-.\d]{0,6}[a-zA-Z](?!\w)", "Delphi: %0:s"),
     Kind(
         "%",
-        rf"{_PERCENT}{_FLAGS}(?:@|[ds](?:\d(?!\w)|(?![a-z]{{3}}))|(?:hh?|ll?|[qjztL])[diouxXeEfFgGn](?![A-Za-z])|[A-Za-z](?![A-Za-z]))",
+        rf"{_PERCENT}{_FLAGS}(?:@|[ds](?:\d(?!\w)|(?![a-z]{{3}}))|(?:hh?|ll?|I64|[qjztL])[diouxXeEfFgGnsc](?![A-Za-z])"
+        r"|(?:ll[diux]|(?<=\.\d)[feg])(?![A-Za-z]{3})|[A-Za-z](?![A-Za-z]))",
         "printf: %s, %-10s, %.2f, %ld, %*d; strftime: %Y",
     ),
     Kind("%", rf"{_PERCENT}\d{{1,2}}(?![\d%]|[.,]\d)", "Qt: %1", is_paired=True),
     Kind("%", rf"(?<![\w%]){_PERCENT}[a-z_][a-z0-9_-]{{2,63}}(?![\w%])", "Drupal: %author"),
+    Kind("%", r"%\[[A-Za-z_]\w{0,60}\]|%<[A-Za-z_]\w{0,60}>", "mail merge: %[name]"),
     Kind("%", r"%%", "printf: %%"),
+    Kind("&", rf"&lt;/?{_BLOCK}{_ESCAPED_ATTRIBUTES}", "HTML: escaped blocks", is_apart=True),
     Kind(
         "&",
-        rf"&lt;/?[A-Za-z][\w:.-]{{0,60}}(?:[ ](?:[^&<>{LINE_ENDS}]|&(?:quot|apos|amp|#39);){{0,300}})?/?&gt;",
+        rf"&lt;/?[A-Za-z][\w:.-]{{0,60}}{_ESCAPED_ATTRIBUTES}",
         "XML: escaped tags, as in Android's and .NET's strings",
     ),
     Kind("&", _ENTITY, "XML, HTML: character references"),
+    Kind(
+        "[«‹⟨【:!",
+        rf"[\[«‹⟨【][ ]?{_FIELD}[ ]?[\]»›⟩】]|\[[*+!|~^=-]{{1,2}}\w[\w .-]{{0,40}}[*+!|~^=-]{{1,2}}\]"
+        rf"|«[ ]?[A-Za-z]\w{{0,40}}(?:_|[a-z][A-Z])\w{{1,40}}[ ]?»|::{_FIELD}::|!!{_FIELD}!!",
+        "mail merge: [Your name], «FirstName»; other words in brackets are text: [sic], [laughs]",
+    ),
     Kind("[", rf"\[%(?:[^%{LINE_ENDS}]++|%(?!\])){{0,60}}+%\]", "Template Toolkit: [% name %]"),
     Kind("[", r"\[\[[\w.:-]{1,60}\]\]", "Bitrix, MODX, mail merge: [[name]]"),
     Kind(
@@ -224,6 +266,12 @@ KINDS = (
     Kind("]", r"\]\]>", "XML: sections"),
     Kind("\\", r"\\(?:033|x1[bB]|e|u001[bB])\[[0-9;]{0,32}[A-Za-z]", "terminals' colours, escaped"),
     Kind("\\", r"\\\\[A-Za-z][\w.-]{0,60}\\[^\s\"<>|*?]{1,250}", "Windows: network paths"),
+    Kind(
+        "\\",
+        r"\\(?:\w{0,10}cite\w?|\w{0,8}ref|label|url|includegraphics|begin|end)\*?(?:\[[^\[\]{}]{0,60}\])?\{[^{}\n\r]{1,100}\}"
+        r"|\\(?![nrt][A-Z])[A-Za-z]{2,20}(?=\{)|(?<!\w)\\(?![nrtuUx])[A-Za-z]{3,20}(?![\w\\])",
+        "LaTeX: \\ref{x}, \\emph",
+    ),
     Kind("\\", r"(?:\\r\\n|\\[nrt])(?:\\r\\n|\\[nrt])*+", "C, JSON: escaped line ends and tabs", is_apart=True),
     Kind("\\", r"\\(?:u\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2})", "C, JSON: characters"),
     Kind("\\", r"\\[A-Za-z]{1,8}\[\w{1,8}\]|\\[.|!><^{}$\\\"'/@?#&]", "RPG Maker: \\N[1]; escaped signs"),
@@ -237,6 +285,13 @@ KINDS = (
     Kind("\x1b", r"\x1b\[[0-9;?]{0,32}[A-Za-z]", "terminals' colours"),
     Kind("*", r"\*\|[^|\n\r]{1,60}\|\*", "Mailchimp: *|NAME|*"),
     Kind("|", r"\|(?:plural|ordinal|gender|hpp)\([^()]{1,200}\)", "Unreal: {n}|plural(one=a,other=b)"),
+    Kind(
+        "|~^=",
+        "|".join(
+            rf"(?<![\w{sign}]){sign}[A-Za-z][\w.-]{{0,40}}{sign}(?![\w{sign}])" for sign in (r"\|", "~", r"\^", "=")
+        ),
+        "reStructuredText, mail merge: |name|, ~name~, ^name^",
+    ),
     Kind("|", r"\|\|\|\||(?<=[ ])\|(?=[ ])|(?<=[\w.!?})])\|(?=[\w{\[:])", "Polyglot, Laravel, vue-i18n", is_apart=True),
     Kind(
         "_", r"(?<!\w)__(?:\d{1,2}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]++)*)__(?:[a-z0-9-]{1,60}__)?(?!\w)", "constants: __NAME__"
@@ -244,18 +299,23 @@ KINDS = (
 )
 
 # Those that begin with a letter, searched for only where a text has one of these signs.
-WORD_SIGNS = ("://", "www.", "@", ":\\", "\\u", "&")
+WORD_SIGNS = ("://", "www.", "@", ":\\", "\\u", "&", "`")
 WORD_KINDS = (
     Kind("", rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,19}}://|www\.(?=\w)){_URL}", "addresses"),
     Kind(
         "",
-        r"(?<![A-Za-z0-9.+%_-])(?:mailto:)?[A-Za-z0-9.+%_-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])",
-        "e-mail addresses",
+        r"(?<![A-Za-z0-9.+%_-])(?:mailto:)?[A-Za-z0-9.+%_-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}(?![A-Za-z0-9@])(?<!@[A-Za-z])",
+        "e-mail addresses, user@host, package@1.2.3",
     ),
     Kind(
         "",
         r"(?<!\w)[A-Za-z]:\\(?:(?:[^/:*?\"<>|\s]|[ ](?=[^/:*?\"<>|\s\\]{1,60}\\)){0,250}[^/:*?\"<>|\s.,;!)])?",
         "Windows: paths",
+    ),
+    Kind(
+        "",
+        r"(?<!\w)(?:String\.raw|styled\.\w{1,20}|html|css|sql|gql|msg|tw|[tb])`[^`\n\r]{1,200}`(?![`\w])",
+        "JavaScript: t`x`",
     ),
     Kind("", rf"(?<!\w)\w{{0,40}}(?:{_LETTER}\w{{0,40}}){{1,20}}+", "words with escaped letters"),
 )

@@ -1,7 +1,7 @@
 """ICU's messages: the branches are texts, the rest is not.
 
 The syntax is that of MessageFormat (https://unicode-org.github.io/icu/userguide/format_parse/messages/), with Java's
-`choice`: `{n, plural, one {# file} other {# files}}`.
+`choice`: `{n, plural, one {# file} other {# files}}`. SmartFormat's are `{n:plural:one file|{} files}`.
 """
 
 import re
@@ -16,6 +16,7 @@ _HEAD = re.compile(
     rf"\{{{_SPACE}[\w.-]{{1,100}}{_SPACE},{_SPACE}(?:(plural|selectordinal)|select|(choice)){_SPACE},"
     rf"(?:{_SPACE}offset{_SPACE}:{_SPACE}\d{{1,9}})?"
 )
+_SMART = re.compile(r"\{[\w.]{0,100}:(?:plural|choose|cond|list)(?:\([^(){}]{0,100}\))?:")
 _SELECTOR = re.compile(rf"{_SPACE}(?:=\d{{1,9}}|[\w-]{{1,100}}){_SPACE}\{{")
 _LIMIT = re.compile(rf"{_SPACE}-?[\d.∞]{{1,20}}{_SPACE}[#<≤]")
 _NO_MORE = re.compile(rf"{_SPACE}\}}")
@@ -87,13 +88,15 @@ def _messages(text: str) -> Iterator[_Open]:
                 if selector is not None:
                     message.type = "choice" if head[2] else "plural" if head[1] else "select"
                     message.text_start = selector.end() if head[2] else -1
+            elif head := _SMART.match(text, at):
+                message.type, message.text_start = "smart", head.end()
             opened.append(message)
         elif top is None:
             continue
         elif sign == "}":
             if not top.type:
                 opened.pop()
-            elif top.type == "choice":
+            elif top.type in ("choice", "smart"):
                 top.texts.append((top.text_start, at))
                 yield opened.pop().closed(found.end())
             elif top.text_start >= 0:
@@ -106,3 +109,6 @@ def _messages(text: str) -> Iterator[_Open]:
         elif sign == "|" and top.type == "choice" and (limit := _LIMIT.match(text, found.end())):
             top.texts.append((top.text_start, at))
             top.text_start = limit.end()
+        elif sign == "|" and top.type == "smart":
+            top.texts.append((top.text_start, at))
+            top.text_start = found.end()

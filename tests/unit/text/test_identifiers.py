@@ -27,6 +27,13 @@ FOUND = [
     ("to DE89 3704 0044 0532 0130 00 please", ["DE89 3704 0044 0532 0130 00"]),
     ("@anna likes #berlin", ["@anna", "#berlin"]),
     ("Use --no-cache here", ["--no-cache"]),
+    ("Use -v, -rf or --output=a.txt (-h for help)", ["-v", "-rf", "--output=a.txt", "-h"]),
+    ("-h, --help or -j4 and -Xmx512m, docker run -it", ["-h", "--help", "-j4", "-Xmx512m", "-it"]),
+    (
+        "localhost:8080, nginx:latest, pip==1.2.3, key=value.",
+        ["localhost:8080", "nginx:latest", "pip==1.2.3", "key=value"],
+    ),
+    ("Add **/*.js, not *.txt; about 10^6 or 10⁻⁹ of H₂O, mc²", ["**/*.js", "*.txt", "10^6", "10⁻⁹", "H₂O", "mc²"]),
     ("版本2.3.4发布，打开user_name和/etc/passwd。", ["2.3.4", "user_name", "/etc/passwd"]),
     ("user_name을 여세요, größe_max, #übung", ["user_name", "größe_max", "#übung"]),
     ("UTF-8 and MyClass.method", ["UTF-8", "MyClass.method"]),
@@ -45,8 +52,11 @@ WORDS = [
     "F-16, A4, H2O, B2B, MP3, 4th, 1990s, 500km, 3D",
     "at 10:30:15 or 10:30, 100 % of #1, C#, C++",
     "well-known -- as ever - words",
+    "-Hello. -I am. He said -I am, -Peter. Vor- und -nachher, Note:10, x = y, Haus¹",
     "About 10,000 or 1.5 or $5 or 2017-18 or 1.234.567 or 24.12.2026 or 10 000",
 ]
+
+HOSTILE = ["a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"]
 
 
 @pytest.mark.parametrize(("text", "expected"), FOUND)
@@ -64,9 +74,7 @@ def test_plain_sentences_need_no_search() -> None:
     assert not may_carry("Don't go-there: it's well-known, isn't it? (Yes.)")
 
 
-@pytest.mark.parametrize(
-    "part", ["a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x", "-", "\\", "aA", "_", "1:"]
-)
+@pytest.mark.parametrize("part", [*HOSTILE, " -a", "a=", "a:1", "*.", "1,", "A₂", "--a="])
 def test_hostile_texts_take_linear_time(part: str) -> None:
     def seconds(length: int) -> float:
         text = (part * length)[:length]

@@ -50,9 +50,14 @@ SURVIVING = [
     ("It is -5 °C.", "Es sind minus 5 °C."),
     ("from 10-20", "von 10 - 20"),
     ("no number", "keine Zahl"),
+    ("1 of 10", "von 10 einer"),
+    ("14 from 50", "von 50 sind 14"),
 ]
 
 CHANGED = [
+    ("from 12 to 15", "von 15 bis 12", ["12", "15"], ["15", "12"], "von 15 bis 12"),
+    ("1 of 10 passed", "10 von 1 bestanden", ["1", "10"], ["10", "1"], "10 von 1 bestanden"),
+    ("1,234,567.89 euros", "1.234,567,89 Euro", ["1,234,567.89"], ["1.234,567,89"], "1.234.567,89 Euro"),
     ("2339 books", "239 Bücher", ["2339"], ["239"], "2339 Bücher"),
     ("in 2017", "im Jahr 20171", ["2017"], ["20171"], "im Jahr 2017"),
     ("399,397 people", "399.97 Menschen", ["399,397"], ["399", "97"], "399.397 Menschen"),

@@ -35,6 +35,12 @@ def test_placeholders_and_terms_become_symbols() -> None:
     assert [span.flag for span in text.spans] == [Flag.PLACEHOLDER, Flag.PLACEHOLDER, Flag.TERM]
 
 
+def test_brackets_around_placeholders_belong_to_them() -> None:
+    text = "[$a] [[${b}]] <{c}>, ({d}) {e}> [ {f}]"
+    assert [span.target for span in find_protected(text)] == ["[$a]", "[[${b}]]", "<{c}>", "{d}", "{e}", "{f}"]
+    assert find_protected("[" * 9 + "{x}" + "]" * 9)[0].target == "[[{x}]]"
+
+
 def test_equal_placeholders_get_a_symbol_each() -> None:
     text = protected("%s and %s")
     assert text.text == f"{A} and {B}"
