@@ -33,8 +33,8 @@ def two_workers(tiny_models: Path) -> Iterator[ServerProcess]:
 def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
     """Record how many cases of a promise this test has run: `proved("deadlines", cases=200, worst_steps=2)`.
 
-    `promise` is a key of docs/proofs.md's table, `numbers` are any measurements. The record is written when the test is
-    over, as failed unless the test passed.
+    `promise` is a section of docs/reliability.md, `numbers` are any measurements. The record is written when the test
+    is over, as failed unless the test passed.
     """
     notes: list[dict[str, Any]] = []
 
@@ -45,6 +45,8 @@ def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
     form = "long" if request.node.get_closest_marker("full") else "short"
     if request.config.getoption("fused"):
         form += "_fused"
+    if request.config.getoption("workers") > 1:
+        form += "_workers"
     for each in notes:
         failed = not request.node.stash.get(_PASSED, False)
         write_proof(

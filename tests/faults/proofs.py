@@ -23,8 +23,8 @@ def write_proof(
     form: str,
     **more: Any,
 ) -> None:
-    """Write one record; `form` is `short` or `long`, or that with `_fused` on fused graphs, `test` a path in the
-    repository or pytest's name of a test."""
+    """Write one record; `form` is `short` or `long`, with `_fused` on fused graphs and `_workers` on several processes;
+    `test` is a path in the repository or pytest's name of a test."""
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {
         "promise": promise,

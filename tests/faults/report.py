@@ -1,4 +1,4 @@
-"""`python -m tests.faults.report`: write docs/proofs.md's table and picture from the records in build/reliability."""
+"""`python -m tests.faults.report`: write the table and picture of docs/reliability.md, from build/reliability."""
 
 import json
 import re
@@ -10,11 +10,11 @@ from benchmarks.tables import markdown
 from tests.faults.proofs import PROVED
 from tests.servers import REPOSITORY
 
-DOCUMENT = REPOSITORY / "docs" / "proofs.md"
+DOCUMENT = REPOSITORY / "docs" / "reliability.md"
 PICTURE = REPOSITORY / "docs" / "images" / "soak.png"
 BEGIN, END = "<!-- proofs -->", "<!-- end of proofs -->"
 HEAD = ("promise", "test", "form", "cases", "failures", "date", "commit")
-PROMISES = (  # in the order of the sections of docs/reliability.md
+PROMISES = (  # in the order of the sections of the document
     "overload",
     "deadlines",
     "cancellation",
@@ -35,7 +35,7 @@ PROMISES = (  # in the order of the sections of docs/reliability.md
 
 
 Record = Mapping[str, Any]  # as `tests.faults.proofs` writes it
-_ROW = re.compile(r"^\| (\[(?P<promise>\S+)\] \| `(?P<path>\S+)` \| (?P<form>\w+) \|.*) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| ((?P<promise>[\w-]+) \| `(?P<path>\S+)` \| (?P<form>\w+) \|.*) \|$", re.MULTILINE)
 
 
 class Key(NamedTuple):
@@ -64,7 +64,7 @@ def rows_of(records: Iterable[Record]) -> dict[Key, Sequence[str]]:
             )
         latest = max(found, key=lambda record: record["date"])
         rows[key] = (
-            f"[{key.promise}]",
+            key.promise,
             f"`{key.path}`",
             key.form,
             f"{sum(record['cases'] for record in found):,}",
@@ -86,7 +86,9 @@ def completed(document: str, rows: Mapping[Key, Sequence[str]]) -> str:
     merged = {key: row for key, row in {**kept, **rows}.items() if (REPOSITORY / key.path).exists()}
     order = sorted(merged, key=lambda key: (PROMISES.index(key.promise), key.path, "long" in key.form, key.form))
     lines = [merged[key] for key in order]
-    return "\n".join((head + BEGIN, markdown(HEAD, lines), END + tail))
+    latest = max(lines, key=lambda cells: cells[5])
+    dated = f"Latest records: {latest[5]}, commit {latest[6]}.\n"
+    return "\n".join((head + BEGIN, dated, markdown(HEAD, lines), END + tail))
 
 
 def records_of(folder: Path) -> list[Record]:

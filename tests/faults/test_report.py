@@ -1,4 +1,4 @@
-"""The table of docs/proofs.md: each promise has a section in docs/reliability.md, and the tests in it exist."""
+"""The table of docs/reliability.md: each promise that tests prove has a section, and the tests in the table exist."""
 
 import re
 
@@ -17,11 +17,11 @@ def proof(promise: str, test: str, form: str, cases: int, date: str = "2026-11-2
 
 def cells_of(document: str) -> list[list[str]]:
     """Return the rows of the table, from the second column on."""
-    return [[cell.strip() for cell in row.strip("|").split("|")][1:] for row in document.split("\n")[3:-2]]
+    return [[cell.strip() for cell in row.strip("|").split("|")][1:] for row in document.split("\n")[5:-2]]
 
 
-def test_promises_that_tests_prove_have_sections_and_links() -> None:
-    document = (DOCUMENT.parent / "reliability.md").read_text(encoding="utf-8")
+def test_promises_that_tests_prove_have_sections() -> None:
+    document = DOCUMENT.read_text(encoding="utf-8")
     used = {
         promise
         for folder in ("faults", "fuzz")
@@ -32,8 +32,6 @@ def test_promises_that_tests_prove_have_sections_and_links() -> None:
     assert used <= set(PROMISES)
     headings = re.findall(r"^## (\S+)$", document, re.MULTILINE)
     assert [heading for heading in headings if heading in PROMISES] == list(PROMISES)
-    links = re.findall(r"^\[(\S+)\]: reliability\.md#\1$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
-    assert links == list(PROMISES)
 
 
 def test_the_table_names_tests_that_exist() -> None:
@@ -82,7 +80,7 @@ def test_a_promise_without_a_section_is_rejected() -> None:
 def test_only_what_is_between_the_markers_changes() -> None:
     rows = rows_of([proof("overload", f"{OVERLOAD}::test_a", "short", 1)])
     once = completed(f"before\n{BEGIN}\nold\n{END}\nafter\n", rows)
-    assert once.startswith(f"before\n{BEGIN}\n| promise |")
+    assert once.startswith(f"before\n{BEGIN}\nLatest records: 2026-11-21, commit c1.\n\n| promise |")
     assert once.endswith(f" |\n{END}\nafter\n")
     assert "old" not in once
     assert completed(once, rows) == once

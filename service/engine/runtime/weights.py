@@ -77,7 +77,8 @@ class Weights:
         if self._apart:
             return _contents(path, begin, num_bytes)
         if name not in self._files:
-            read = np.memmap(path, np.uint8, "r") if self._maps else _contents(path, 0, path.stat().st_size)
+            # Private, as ONNX Runtime takes no read-only arrays by DLPack; nobody writes, so the pages stay shared.
+            read = np.memmap(path, np.uint8, "c") if self._maps else _contents(path, 0, path.stat().st_size)
             self._files[name] = read
         return self._files[name][begin : begin + num_bytes]
 
