@@ -86,7 +86,7 @@ def compare_faces(models: str, callers: int) -> None:
         addresses = {"grpc": server.address, "http": f"{server.http_url}{OWN_API}"}
         for number in range(_WARM_UP + _ROUNDS):
             for name, address in addresses.items():
-                load = Load(address, _SECONDS, callers=callers, is_light=True, connections=callers)
+                load = Load(address, _SECONDS, callers=callers, connections=callers)
                 before = server.cpu_seconds()
                 outcome = send(load)
                 failed = [status for _, _, status, _ in outcome.calls if status != "OK"]

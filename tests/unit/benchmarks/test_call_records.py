@@ -3,11 +3,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.call_records import CallLog, main, read_runs, summary
+from benchmarks.quality import held_out_references
 from click.testing import CliRunner
 
-from benchmarks.call_records import CallLog, main, read_runs, summary
 from benchmarks.load_generator import Load, Outcome
-from benchmarks.quality import held_out_references
 from benchmarks.serving_points import Window, judge
 from benchmarks.workload import held_out_texts
 

@@ -2,7 +2,6 @@ import math
 from typing import Any
 
 import pytest
-
 from benchmarks.figures import Figure, compare, comparison_table, figure_of, figures_of, figures_table
 
 

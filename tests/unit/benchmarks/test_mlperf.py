@@ -1,5 +1,4 @@
 import pytest
-
 from benchmarks.mlperf import highest_rate, keeps_bound
 
 

@@ -1,7 +1,7 @@
 import pytest
+from benchmarks.outside_client import figures_of, input_data, line
 
 from benchmarks.cpu_times import CpuTimes
-from benchmarks.outside_client import figures_of, input_data, line
 
 TABLE = """\
 Request Rate,Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,\

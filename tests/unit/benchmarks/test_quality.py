@@ -1,6 +1,6 @@
 import pytest
-
 from benchmarks.quality import held_out_references, quality_of
+
 from benchmarks.workload import held_out_texts
 
 REFERENCES = ["Das ist ein kleines rotes Haus.", "Wo ist bitte der Bahnhof?", "Gute Nacht und bis morgen!"]

@@ -1,11 +1,11 @@
 from typing import Any
 
 import pytest
-
 from benchmarks.document import DOCUMENT, circumstances, filled, sections
 from benchmarks.figures import Figure
-from benchmarks.tables import fastest, offline_table, outputs_table
 from benchmarks.targets import Target, capacity_ratio, goodput_ratio, p99_ratio, targets, targets_table
+
+from benchmarks.tables import fastest, offline_table, outputs_table
 
 
 def record(
