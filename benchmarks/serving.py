@@ -55,7 +55,7 @@ def main(
 ) -> None:
     """Measure, print and write to build/bench: all loads (serving.json), and the search for the peer's settings
     (serving_tuning.json)."""
-    seconds, rounds = (5.0, 1) if quick else (seconds, rounds)
+    seconds, rounds = (min(seconds, 5.0), 1) if quick else (seconds, rounds)
     records: list[dict[str, Any]] = []
     tuning: list[dict[str, Any]] = []
     for name in models or DEFAULT_MODELS:

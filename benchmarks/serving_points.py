@@ -11,15 +11,13 @@ from benchmarks.load_generator import Load, Outcome
 from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, send
 
-FIRST_TOKEN = "dragoman_time_to_first_token_seconds"
-
 
 def open_loop(server: RunningServer, load: Load, slo_seconds: float) -> dict[str, Any]:
     """Send the load and judge it by the objective: an answer is good within `slo_seconds` after its schedule.
 
     The same load first runs for the time of one objective, only to fill the queue.
     """
-    before, first_before = server.cpu(), server.histogram(FIRST_TOKEN)
+    before = server.cpu()
     until = slo_seconds + load.seconds
     outcome = send(replace(load, seconds=until))
     spent = server.cpu() - before
@@ -29,7 +27,6 @@ def open_loop(server: RunningServer, load: Load, slo_seconds: float) -> dict[str
         "seed": load.seed,
         "seconds": load.seconds,
         **judge(outcome, slo_seconds, until, slo_seconds),
-        **first_token(first_before, server.histogram(FIRST_TOKEN)),
         **cpu_figures(spent, outcome),
         "server_memory_mib": server.memory_mib(),
         "largest_send_delay_ms": outcome.largest_delay_seconds * 1e3,
@@ -88,30 +85,3 @@ def median_of(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     names = dict.fromkeys(name for point in points for name in point)
     merged = {name: statistics.median(point[name] for point in points if name in point) for name in names}
     return {**merged, "rounds": len(points)}
-
-
-def first_token(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Return time to first token between two readings of the server's histogram; empty if there is none."""
-    if not after:
-        return {}
-    counted = dict(before)
-    buckets = [(bound, count - counted.get(bound, 0.0)) for bound, count in after]
-    return {
-        "first_token_p50_ms": bucket_percentile(buckets, 0.5) * 1e3,
-        "first_token_p99_ms": bucket_percentile(buckets, 0.99) * 1e3,
-    }
-
-
-def bucket_percentile(buckets: Sequence[tuple[float, float]], share: float) -> float:
-    """Return a percentile of a cumulative histogram, linear within a bucket; at most the last finite bound."""
-    total = buckets[-1][1] if buckets else 0.0
-    if not total:
-        return math.nan
-    wanted, low, below = share * total, 0.0, 0.0
-    for bound, count in buckets:
-        if count >= wanted:
-            if math.isinf(bound):
-                return low
-            return low + (bound - low) * (wanted - below) / max(count - below, 1e-12)
-        low, below = bound, count
-    return low

@@ -53,10 +53,9 @@ def _figures(records: Sequence[Record]) -> Iterator[tuple[str, Sequence[float]]]
 
 def goodput_ratio(records: Sequence[Record], kind: str) -> float | None:
     """Return our server's highest goodput over all loads of a kind, divided by the peer's; `None` if one is missing."""
+    of_kind = [each for each in records if each["kind"] == kind]
     best = {
-        engine: max(
-            (each["goodput"] for each in records if (each["kind"], each.get("engine")) == (kind, engine)), default=0
-        )
+        engine: max((each["goodput"] for each in of_kind if each["engine"] == engine), default=0.0)
         for engine in ("dragoman", "ctranslate2")
     }
     return best["dragoman"] / best["ctranslate2"] if all(best.values()) else None
