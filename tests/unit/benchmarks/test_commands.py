@@ -6,6 +6,7 @@ The figures of such a run mean nothing. It writes into a temporary folder, not o
 import importlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ LONG = (
     "offline --model en-de --quick --seconds 0.1 --batch 8",
     "serving --model en-de --quick --seconds 0.3",
     "overload --model en-de --seconds 1 --rounds 1 --no-control",
-    "autoscaling --window 5s",
+    "autoscaling --window 5s --scenario 'one model'",
     "inside",
     "scale --model en-de --rounds 1",
     "limit --model en-de --rounds 1",
@@ -64,7 +65,7 @@ def test_it_measures_something(line: str, tmp_path: Path) -> None:
     for name in ("checkpoints", "models", "deploy", "build/float32"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(REPOSITORY / name)
-    name, *arguments = line.split()
+    name, *arguments = shlex.split(line)
     command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=patient(500))
