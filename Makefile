@@ -89,19 +89,12 @@ proto: .venv/installed-dev ## Generate the messages of the server and of the cli
 bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/bench
 	@$(BIN)/python -m benchmarks
 
-bench-serving: .venv/installed-dev $(FLOAT32) ## Only the serving benchmark (BENCH_ARGS="--quick", "--compare FILE")
+bench-serving: .venv/installed-dev $(FLOAT32) ## Only the serving benchmark (BENCH_ARGS="--quick")
 	@$(BIN)/python -m benchmarks.serving $(BENCH_ARGS)
 
-bench-peers: build/peers/libretranslate/installed build/peers/perf_analyzer/installed ## Install LibreTranslate and perf_analyzer, each in an environment of its own
+bench-peers: build/peers/libretranslate/installed ## Install LibreTranslate, in an environment of its own
 
 # spaCy's rules split sentences without a download, as LibreTranslate's own splitter needs one.
-# tritonclient 2.48 contains perf_analyzer, 2.73 does not. It is linked to libb64, which is only packaged by Debian.
-build/peers/perf_analyzer/installed: benchmarks/peers/perf_analyzer.txt
-	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --requirement $<
-	@cd $(@D) && apt-get download --quiet=2 libb64-0d && dpkg --extract libb64-0d_*.deb .
-	@touch $@
-
 build/peers/%/installed: benchmarks/peers/%.txt
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<

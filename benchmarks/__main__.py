@@ -1,4 +1,4 @@
-"""`make bench`: runs all measurements one after the other, then updates the document's tables and pictures."""
+"""`make bench`: runs all measurements of docs/benchmarks.md one after the other; each prints its table."""
 
 import subprocess
 import sys
@@ -21,7 +21,6 @@ RUNS = (
     ["benchmarks.load", SENTENCES],
     ["benchmarks.load", SENTENCES, "--beam-size", "4", "--count", "500"],
     ["benchmarks.load", SENTENCES, "--face", "http"],
-    ["benchmarks.document"],
 )
 QUICK = ("benchmarks.offline", "benchmarks.serving")  # those that accept --quick
 

@@ -89,7 +89,7 @@ def _points(
     server: RunningServer, prometheus: Prometheus, query: str, targets: Sequence[str], seconds: float
 ) -> Iterator[dict[str, Any]]:
     callers = CALLERS_PER_SLOT * round(server.counter("dragoman_slots_max")) // len(targets)
-    base = Load(server.address, 0.0, is_light=True, niceness=NICENESS, connections=CONNECTIONS)
+    base = Load(server.address, 0.0, niceness=NICENESS, connections=CONNECTIONS)
     loads = [replace(base, target_language_code=target) for target in targets]
     with ThreadPoolExecutor() as pool:
 

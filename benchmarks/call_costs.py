@@ -18,10 +18,10 @@ from typing import Any
 
 import click
 
+from benchmarks.closed_loops import CONNECTIONS, QUEUE, SATURATING_CALLERS, TIMEOUT_SECONDS
 from benchmarks.load_generator import Load
 from benchmarks.models import MODELS, prepare
 from benchmarks.report import write_records
-from benchmarks.scenarios import CONNECTIONS, QUEUE, SATURATING_CALLERS, TIMEOUT_SECONDS
 from benchmarks.servers import RunningServer, running, serve_command
 from benchmarks.serving_points import closed_loop
 
@@ -58,7 +58,6 @@ def main(model: str, precision: str, callers: int, seconds: float) -> None:
             seconds,
             callers=callers,
             timeout_seconds=TIMEOUT_SECONDS,
-            is_light=True,
             connections=CONNECTIONS,
         )
         closed_loop(server, load)

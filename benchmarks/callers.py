@@ -1,4 +1,4 @@
-"""How load generators call a server: with gRPC's client, with a lighter one, or over HTTP: our API or LibreTranslate's.
+"""How load generators call a server: over gRPC with a light client, or over HTTP: our API or LibreTranslate's.
 
 Each yields a function that makes one call and returns its status by name and the answer, empty unless that is OK.
 """
@@ -9,13 +9,9 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import grpc
-
 from benchmarks.http_channel import HttpChannel
 from benchmarks.light_channel import LightChannel
-from dragoman_client import Target, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 
 OWN_API = "/v1"
 TRANSLATE = "/dragoman.v1.TranslationService/Translate"
@@ -24,24 +20,7 @@ Translate = Callable[[pb.TranslateRequest], Awaitable[tuple[str, pb.TranslateRes
 
 
 @contextlib.asynccontextmanager
-async def grpc_callers(address: str, timeout_seconds: float, is_documented: bool) -> AsyncIterator[Translate]:
-    """Call with gRPC's client over one channel, which balances and retries like our client if `is_documented`."""
-    to = target_of(address) if is_documented else Target(address, ())
-    async with grpc.aio.insecure_channel(to.target, to.options) as channel:
-        stub: Any = pb_grpc.TranslationServiceStub(channel)
-        await channel.channel_ready()
-
-        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
-            try:
-                return "OK", await stub.Translate(request, timeout=timeout_seconds)
-            except grpc.aio.AioRpcError as error:
-                return error.code().name, pb.TranslateResponse()
-
-        yield translate
-
-
-@contextlib.asynccontextmanager
-async def light_callers(address: str, timeout_seconds: float, connections: int) -> AsyncIterator[Translate]:
+async def grpc_callers(address: str, timeout_seconds: float, connections: int) -> AsyncIterator[Translate]:
     """Call at a fraction of the CPU of gRPC's client, over as many connections in turns."""
     async with contextlib.AsyncExitStack() as stack:
         channels = [await stack.enter_async_context(await LightChannel.connect(address)) for _ in range(connections)]

@@ -18,6 +18,7 @@ class Contender:
 
     engine: str
     batching: str
+    precision: str
     command: Sequence[str]
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -25,6 +26,17 @@ class Contender:
     def name(self) -> str:
         """Return its short name."""
         return f"{self.engine}, {self.batching}"
+
+    def document(self, model: BenchModel) -> dict[str, Any]:
+        """Return what a record says of it."""
+        return {
+            "model": model.name,
+            "engine": self.engine,
+            "precision": self.precision,
+            "decode": "greedy",
+            "batching": self.batching,
+            "settings": self.settings,
+        }
 
     def with_queue(self, max_waiting: int) -> "Contender":
         """Return the same contender with a bounded queue."""
@@ -52,7 +64,7 @@ def ct2_contender(
     }
     command = _command("benchmarks.peers.ct2_server", flags)
     settings = {**layout, "batch_size": batch_size, "wait_ms": wait_ms}
-    return Contender("ctranslate2", "static (CTranslate2)", command, settings)
+    return Contender("ctranslate2", "static (CTranslate2)", CT2_COMPUTE_TYPE, command, settings)
 
 
 def libretranslate_contender(folder: Path, bundle: Path, layout: Mapping[str, Any]) -> Contender | None:
@@ -67,7 +79,7 @@ def libretranslate_contender(folder: Path, bundle: Path, layout: Mapping[str, An
         "intra-threads": layout["intra_threads"],
     }
     command = _command("benchmarks.peers.libretranslate", flags)
-    return Contender("libretranslate", "none (LibreTranslate)", command, dict(layout))
+    return Contender("libretranslate", "none (LibreTranslate)", CT2_COMPUTE_TYPE, command, dict(layout))
 
 
 def _command(module: str, flags: Mapping[str, Any]) -> list[str]:

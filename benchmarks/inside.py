@@ -1,8 +1,7 @@
-"""Measurements inside the engine: waits for a slot, the share of Python, and the overhead of text and network.
+"""Measurements inside the engine: waits for a slot, and the share of Python.
 
 - A single sentence during a call of a thousand: its wait for a slot, in engine turns.
 - The share of the engine threads' time outside ONNX Runtime, with 1, 8 and 32 rows in use.
-- Text over gRPC, in calls of 32 sentences, compared with the bare engine loop; both saturated.
 """
 
 import contextlib
@@ -17,15 +16,10 @@ from typing import Any
 import click
 import numpy as np
 
-from benchmarks.load_generator import Load
 from benchmarks.measures import percentile
 from benchmarks.models import MODELS, PRECISIONS, prepare
-from benchmarks.peers.peer import PeerSettings
-from benchmarks.peers.process import PeerProcess
 from benchmarks.report import write_records
-from benchmarks.servers import running, send, serve_command
-from benchmarks.targets import BATCHES
-from benchmarks.workload import Task, held_out_texts, length_penalty_of
+from benchmarks.workload import BATCHES, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
 from service.domain.call import Call, origin_of_call
 from service.domain.options import DecodingOptions
@@ -39,20 +33,15 @@ from service.text.tokenizers import load_tokenizer
 SERVED_SLOTS = 64
 CALL_OF_A_THOUSAND = 1000
 NUM_SINGLES = 100
-SENTENCES_PER_CALL = 32
-GRPC_CALLERS = 8
-BARE_SENTENCES = 1500
 ROUNDS = 3
 
 
 @click.command()
 @click.option("--model", default="en-de", show_default=True, type=click.Choice(sorted(MODELS)))
 @click.option("--precision", default="int8", show_default=True, type=click.Choice(PRECISIONS))
-@click.option("--seconds", default=8.0, show_default=True, help="For each round over gRPC.")
-def main(model: str, precision: str, seconds: float) -> None:
+def main(model: str, precision: str) -> None:
     """Measure, print and write build/bench/inside.json."""
-    chosen = MODELS[model]
-    bundle = prepare(chosen, precision, click.echo)
+    bundle = prepare(MODELS[model], precision, click.echo)
     sources = source_ids(bundle)
     common = {"model": model, "engine": "dragoman", "precision": precision, "decode": "greedy"}
     records: list[dict[str, Any]] = []
@@ -60,7 +49,6 @@ def main(model: str, precision: str, seconds: float) -> None:
     for batch in BATCHES:
         rounds = [python_share(bundle, sources, batch) for _ in range(ROUNDS)]
         records.append({**common, **min(rounds, key=lambda each: each["python_share"])})
-    records.append({**common, **grpc_share(bundle, sources, chosen.max_output_tokens, seconds)})
     for record in records:
         click.echo(", ".join(f"{name} {_shown(value)}" for name, value in record.items() if name not in common))
     click.echo(f"Wrote {write_records('inside', records)}.")
@@ -137,36 +125,6 @@ def python_share(bundle: Path, sources: list[tuple[int, ...]], batch: int) -> di
         "turn_ms": total / num_turns * 1e3,
         "python_ms_per_turn": (total - in_runtime) / num_turns * 1e3,
         "turns": num_turns,
-    }
-
-
-def grpc_share(bundle: Path, sources: list[tuple[int, ...]], max_output_tokens: int, seconds: float) -> dict[str, Any]:
-    """Return output tokens per second of the server with text in and out, and of the engine alone, alternating."""
-    served: list[float] = []
-    bare: list[float] = []
-    options = {"intra_op_threads": 0, "allow_spinning": False, "max_slots": SERVED_SLOTS}
-    batch = tuple(sources[i % len(sources)] for i in range(BARE_SENTENCES))
-    task = Task((batch,), beam_size=1, max_output_tokens=max_output_tokens)
-    with (
-        running(serve_command(str(bundle))) as server,
-        PeerProcess(PeerSettings("dragoman", "", str(bundle), options)) as engine,
-    ):
-        load = Load(server.address, seconds, callers=GRPC_CALLERS, texts_per_call=SENTENCES_PER_CALL)
-        for _ in range(ROUNDS):
-            outcome = send(load)
-            served.append(sum(tokens for *_, tokens in outcome.calls) / outcome.wall_seconds)
-            timing = engine.run(task)
-            bare.append(timing.num_tokens / timing.seconds)
-    return {
-        "kind": "text over gRPC against the bare engine",
-        "sentences_per_call": SENTENCES_PER_CALL,
-        "callers": GRPC_CALLERS,
-        "tokens_per_second_best": max(served),
-        "tokens_per_second_median": statistics.median(served),
-        "bare_tokens_per_second_best": max(bare),
-        "bare_tokens_per_second_median": statistics.median(bare),
-        "share": max(served) / max(bare),
-        "rounds": ROUNDS,
     }
 
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.models import DEFAULT_MODELS, MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
 from benchmarks.scale import DEFAULT_SOURCE, DEFAULT_STEPS, load_runner
-from benchmarks.targets import BATCHES
+from benchmarks.workload import BATCHES
 from service.bundle.manifest import Manifest
 from service.engine.cpus import available_cpus
 

@@ -4,14 +4,12 @@ Runs a real server in a separate process. A difference is explained only if it i
 at the first differing position are closer than 1e-4 (natural logarithm of the probability).
 """
 
-import re
 import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import click
 from tqdm import tqdm
@@ -19,7 +17,7 @@ from tqdm import tqdm
 from benchmarks.callers import OWN_API
 from benchmarks.load_generator import Load
 from benchmarks.report import write_records
-from benchmarks.servers import running, send, serve_command
+from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.workload import held_out_texts
 from dragoman_client import Client, Options, Translation
 
@@ -49,11 +47,11 @@ def main(
     texts = (texts * (count // len(texts) + 1))[:count]
     options = Options(beam_size=beam_size, max_repeats=0, max_length_ratio=0.0)
     with running(serve_command(models, "--max-queue-seconds", "86400")) as server:
-        address, metrics_url = server.address, server.metrics_url
+        address = server.address
         alone, alone_seconds = _translate_all(address, texts, source, target, options, callers=1)
-        before = _histogram(metrics_url, "dragoman_step_batch_size")
+        before = _steps(server)
         loaded, seconds = _translate_all(address, texts, source, target, options, callers)
-        after = _histogram(metrics_url, "dragoman_step_batch_size")
+        after = _steps(server)
     changed = [i for i in range(count) if alone[i][0].text != loaded[i][0].text]
     for i in changed:
         click.echo(f"differs: {texts[i]!r}\n  alone:  {alone[i][0].text!r}\n  loaded: {loaded[i][0].text!r}")
@@ -86,7 +84,7 @@ def compare_faces(models: str, callers: int) -> None:
         addresses = {"grpc": server.address, "http": f"{server.http_url}{OWN_API}"}
         for number in range(_WARM_UP + _ROUNDS):
             for name, address in addresses.items():
-                load = Load(address, _SECONDS, callers=callers, is_light=True, connections=callers)
+                load = Load(address, _SECONDS, callers=callers, connections=callers)
                 before = server.cpu_seconds()
                 outcome = send(load)
                 failed = [status for _, _, status, _ in outcome.calls if status != "OK"]
@@ -127,13 +125,9 @@ def _translate_all(
         return answers, time.perf_counter() - started
 
 
-def _histogram(metrics_url: str, name: str) -> tuple[float, float]:
-    """Return sum and count of a histogram on the server's metrics page."""
-    with urlopen(metrics_url, timeout=10) as response:
-        page = response.read().decode()
-    values = {kind: re.search(rf"^{name}_{kind}{{.*}} (\S+)$", page, re.MULTILINE) for kind in ("sum", "count")}
-    total, count = (float(match.group(1)) if match else 0.0 for match in values.values())
-    return total, count
+def _steps(server: RunningServer) -> tuple[float, float]:
+    """Return the rows of all steps so far, and the number of steps."""
+    return server.counter("dragoman_step_batch_size_sum"), server.counter("dragoman_step_batch_size_count")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""The callers, in a separate process: an open-loop schedule, callers that each wait for their answer, or all at once.
+"""The callers, in a separate process: an open-loop schedule, or callers that each wait for their answer.
 
-`python -m benchmarks.load_generator '<JSON of Load>'` prints one line of JSON. SIGTERM ends an open loop early: no new
-calls are made, and those in progress are awaited.
+`python -m benchmarks.load_generator '<JSON of Load>'` prints one line of JSON.
 """
 
 import asyncio
@@ -10,7 +9,6 @@ import dataclasses
 import itertools
 import json
 import os
-import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -19,35 +17,29 @@ from typing import Any
 import psutil
 
 from benchmarks.arrivals import poisson_schedule
-from benchmarks.callers import Translate, grpc_callers, http_callers, light_callers
+from benchmarks.callers import Translate, grpc_callers, http_callers
 from benchmarks.workload import held_out_texts, length_penalty_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load on a server. `rate` above 0 is an open loop, arrivals per second; `calls_at_once` above 0 makes as many
-    calls at time 0; else `callers` wait for answers for `seconds`.
+    """The load on a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers for
+    `seconds`.
 
-    The generator's process is given lower priority by `niceness`, so that a server on the same CPUs goes first. With
-    `is_documented`, callers balance and retry like our client, `address` being as for `Client`; with `is_light`, they
-    use a fraction of the CPU of gRPC's client, over as many `connections`. An address that begins with http:// is that
-    of a server with LibreTranslate's API.
+    The generator's process is given lower priority by `niceness`, so that a server on the same CPUs goes first.
+    Callers use a fraction of the CPU of gRPC's client, over as many `connections`. An address that begins with http://
+    is that of a server with LibreTranslate's API, or of our own if it ends with /v1.
     """
 
     address: str
     seconds: float
     rate: float = 0.0
     callers: int = 0
-    texts_per_call: int = 1
     timeout_seconds: float = 60.0
     seed: int = 1
-    is_documented: bool = False
-    is_light: bool = False
     niceness: int = 0
-    calls_at_once: int = 0
     connections: int = 1
-    keeps_answers: bool = False
     target_language_code: str = "de"  # of texts in English
 
 
@@ -55,14 +47,11 @@ class Load:
 class Outcome:
     """The result: for each call its scheduled second, its latency from then on, its status, and its output tokens.
 
-    `behind_seconds` is the generator's delay: how long after its schedule each call was sent. `first_texts` has the
-    index of the first text of each call, and `answers` its translations if they are kept.
+    `behind_seconds` is the generator's delay: how long after its schedule each call was sent.
     """
 
     calls: list[tuple[float, float, str, int]] = field(default_factory=list)
     behind_seconds: list[float] = field(default_factory=list)
-    first_texts: list[int] = field(default_factory=list)
-    answers: list[list[str]] = field(default_factory=list)
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
 
@@ -79,13 +68,12 @@ async def generate(load: Load) -> Outcome:
     async with _callers(load) as translate:
         before, started = _cpu_seconds(), time.perf_counter()
 
-        async def call(scheduled: float, first_text: int) -> None:
-            chosen = [texts[(first_text + i) % len(texts)] for i in range(load.texts_per_call)]
+        async def call(scheduled: float, text: int) -> None:
             # Without output guards, as other servers are measured.
             penalty = length_penalty_of(next(numbers))
             options = pb.DecodingOptions(length_penalty=penalty, max_repeats=0, max_length_ratio=0)
             request = pb.TranslateRequest(
-                texts=chosen,
+                texts=[texts[text]],
                 source_language_code="en",
                 target_language_code=load.target_language_code,
                 options=options,
@@ -95,15 +83,9 @@ async def generate(load: Load) -> Outcome:
             num_tokens = sum(each.hypotheses[0].num_tokens for each in response.translations)
             outcome.behind_seconds.append(delay)
             outcome.calls.append((scheduled, time.perf_counter() - started - scheduled, status, num_tokens))
-            outcome.first_texts.append(first_text)
-            if load.keeps_answers:
-                outcome.answers.append([each.text for each in response.translations])
 
         if load.rate > 0:
             await _open_loop(load, len(texts), call, started)
-        elif load.calls_at_once > 0:
-            firsts = (number * load.texts_per_call % len(texts) for number in range(load.calls_at_once))
-            await asyncio.gather(*(call(0.0, first) for first in firsts))
         else:
             await _closed_loop(load, len(texts), call, started)
         outcome.wall_seconds = time.perf_counter() - started
@@ -114,20 +96,15 @@ async def generate(load: Load) -> Outcome:
 def _callers(load: Load) -> contextlib.AbstractAsyncContextManager[Translate]:
     if load.address.startswith("http://"):
         return http_callers(load.address, load.timeout_seconds, load.connections)
-    if load.is_light:
-        return light_callers(load.address, load.timeout_seconds, load.connections)
-    return grpc_callers(load.address, load.timeout_seconds, load.is_documented)
+    return grpc_callers(load.address, load.timeout_seconds, load.connections)
 
 
 async def _open_loop(load: Load, num_texts: int, call: Any, started: float) -> None:
-    tasks, ended = [], asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    tasks = []
     for scheduled, text in poisson_schedule(load.rate, load.seconds, num_texts, load.seed):
         pause = scheduled - (time.perf_counter() - started)
         if pause > 0:
             await asyncio.sleep(pause)
-        if ended.is_set():
-            break
         tasks.append(asyncio.ensure_future(call(scheduled, text)))
     await asyncio.gather(*tasks)
 
@@ -137,7 +114,7 @@ async def _closed_loop(load: Load, num_texts: int, call: Any, started: float) ->
         text = number * 17
         while (now := time.perf_counter() - started) < load.seconds:
             await call(now, text % num_texts)
-            text += load.texts_per_call * load.callers
+            text += load.callers
 
     await asyncio.gather(*(caller(number) for number in range(load.callers)))
 

@@ -27,8 +27,8 @@ from benchmarks.peers.peer import ENGINES, PeerSettings
 from benchmarks.peers.process import PeerProcess, Timing
 from benchmarks.peers.screening import Row, finalists, screen
 from benchmarks.report import write_records
-from benchmarks.targets import BATCHES
-from benchmarks.workload import Task, batches_by_length, held_out_texts, random_sources, spread
+from benchmarks.tables import offline_table, outputs_table
+from benchmarks.workload import BATCHES, Task, batches_by_length, held_out_texts, random_sources, spread
 from service.bundle.manifest import Manifest
 from service.engine.cpus import available_cpus
 from service.text.tokenizers import load_tokenizer
@@ -83,6 +83,7 @@ def main(
                 path = write_records(name, records)  # so that earlier measurements are never lost
     if screened:
         click.echo(f"Wrote {write_records(f'{name}_screening', screened)}.")
+    click.echo(f"{offline_table(records)}\n\n{outputs_table(records)}")
     click.echo(f"Wrote {path}.")
 
 

@@ -55,7 +55,7 @@ def main(model: str, precision: str, seconds: float, rounds: int, control: bool)
         for number in range(times):
             with running(serve_command(str(bundle.parents[1]), *SLOTS, *flags)) as server:
                 callers = round(server.counter("dragoman_slots_max"))  # one more might be rejected
-                closed = Load(server.address, seconds / 2, callers=callers, is_light=True, niceness=NICENESS)
+                closed = Load(server.address, seconds / 2, callers=callers, niceness=NICENESS)
                 send(replace(closed, seconds=3.0))  # warm up
                 capacity = closed_loop(server, closed)["sentences_per_second"]
                 click.echo(f"{kind}, round {number + 1}: capacity {capacity:.1f} calls/s")
@@ -67,7 +67,6 @@ def main(model: str, precision: str, seconds: float, rounds: int, control: bool)
                         rate=rate,
                         timeout_seconds=TIMEOUT_SECONDS,
                         seed=number + 1,
-                        is_light=True,
                         niceness=NICENESS,
                     )
                     points.append({"load": multiple, "capacity": capacity, **measured(server, load)})

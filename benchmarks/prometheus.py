@@ -38,11 +38,6 @@ class Prometheus:
         """
         return self._get("query", query=expression)["result"]  # type: ignore[no-any-return]
 
-    def query_range(self, expression: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
-        """Return an expression's values between two unix times, every `step` seconds: `metric` and `values`."""
-        found = self._get("query_range", query=expression, start=start, end=end, step=step)
-        return found["result"]  # type: ignore[no-any-return]
-
     def values(self, label: str) -> list[str]:
         """Return all values of a label; for `__name__`, all names."""
         return self._get(f"label/{label}/values")  # type: ignore[no-any-return]

@@ -64,16 +64,6 @@ def write_records(name: str, records: Sequence[Mapping[str, Any]], folder: Path 
     return path
 
 
-def read_records(name: str, folder: Path = DEFAULT_FOLDER) -> list[dict[str, Any]]:
-    """Return the records that `write_records` wrote; empty if the benchmark has not run."""
-    path = folder / f"{name}.json"
-    if not path.exists():
-        return []
-    records = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(records, list), path
-    return records
-
-
 def _command() -> str:
     module = getattr(sys.modules["__main__"], "__spec__", None)
     program = f"python -m {module.name}" if module is not None else "python"

@@ -52,43 +52,36 @@ def _memory(bundle: Path, threads: int) -> list[dict[str, Any]]:
         runner.time(min(slots, 64), DEFAULT_SOURCE, 2)
         mib = (process.memory_info().rss - before) / 2**20
         del runner
-        records.append(
-            _record("memory", "configured slots", slots, "MiB a runner adds", mib, f"{slots} slots: {mib:.0f} MiB more")
-        )
+        records.append({"slots": slots, "mib": mib, "line": f"{slots} slots: {mib:.0f} MiB more"})
     return records
 
 
 def _costs(bundle: Path, rounds: int, threads: int) -> list[dict[str, Any]]:
     runner = load_runner(bundle, max(CONCURRENCIES), threads)
     shapes = [
-        *(("concurrency", batch, batch, DEFAULT_SOURCE, DEFAULT_STEPS) for batch in CONCURRENCIES),
-        *(("source length", length, DEFAULT_BATCH, length, DEFAULT_STEPS) for length in SOURCE_LENGTHS),
-        *(("output length", length, DEFAULT_BATCH, DEFAULT_SOURCE, length) for length in OUTPUT_LENGTHS),
+        *((batch, DEFAULT_SOURCE, DEFAULT_STEPS) for batch in CONCURRENCIES),
+        *((DEFAULT_BATCH, length, DEFAULT_STEPS) for length in SOURCE_LENGTHS),
+        *((DEFAULT_BATCH, DEFAULT_SOURCE, length) for length in OUTPUT_LENGTHS),
     ]
     best = [(float("inf"), float("inf"))] * len(shapes)
     for _ in range(rounds + 1):  # the first one also warms up; it is never the best
-        for number, (_, _, batch, source, steps) in enumerate(shapes):
+        for number, (batch, source, steps) in enumerate(shapes):
             encode, step = runner.time(batch, source, steps)
             best[number] = min(best[number][0], encode), min(best[number][1], step)
     records = []
-    for (kind, x, batch, source, steps), (encode, step) in zip(shapes, best, strict=True):
+    for (batch, source, steps), (encode, step) in zip(shapes, best, strict=True):
         line = (
             f"batch {batch}, source {source}, {steps} steps: encode {encode * 1e3:.2f} ms, step {step * 1e3:.3f} ms, "
             f"{step / batch * 1e3:.3f} ms per token"
         )
-        names = {"concurrency": "rows", "source length": "source tokens", "output length": "output tokens"}
-        record = _record(f"step, by {kind}", names[kind], x, "ms a step", step * 1e3, line)
-        records.append({**record, "batch": batch, "encode_ms": encode * 1e3, "step_ms": step * 1e3})
+        shape = {"batch": batch, "source_tokens": source, "steps": steps}
+        records.append({**shape, "encode_ms": encode * 1e3, "step_ms": step * 1e3, "line": line})
     return records
 
 
 def load_runner(bundle: Path, slots: int, threads: int) -> RunnerSteps:
     """Return a runner with empty caches; its encoder run fits the longest sources of the fullest batch."""
     return RunnerSteps(bundle, slots, CAPACITY, threads)
-
-
-def _record(kind: str, x_name: str, x: float, y_name: str, y: float, line: str) -> dict[str, Any]:
-    return {"kind": kind, "x_name": x_name, "x": x, "y_name": y_name, "y": y, "line": line}
 
 
 if __name__ == "__main__":

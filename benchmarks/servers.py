@@ -56,15 +56,6 @@ class RunningServer:
             page = response.read().decode()
         return sum(float(value) for value in re.findall(rf"^{name}{{.*}} (\S+)$", page, re.MULTILINE))
 
-    def histogram(self, name: str) -> list[tuple[float, float]]:
-        """Return upper bounds and cumulative counts of a histogram on the metrics page; empty if it is missing."""
-        if not self.metrics_url:
-            return []
-        with urlopen(self.metrics_url, timeout=10) as response:
-            page = response.read().decode()
-        found = re.findall(rf'^{name}_bucket{{.*?le="([^"]+)".*?}} (\S+)$', page, re.MULTILINE)
-        return [(float(bound), float(count)) for bound, count in found]
-
 
 def serve_command(models: str, *flags: str, module: str = "service") -> list[str]:
     """Return the command for `dragoman serve` on free ports."""

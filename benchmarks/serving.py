@@ -1,38 +1,30 @@
 """The serving benchmark: our server, CTranslate2's, LibreTranslate's, and our own without its batching.
 
-`benchmarks.scenarios` has capacity and MLPerf's scenarios; here are latency and goodput in an open loop. Calls of one
+`benchmarks.closed_loops` has capacity and few callers; here are latency and goodput in an open loop. Calls of one
 real sentence arrive as a Poisson process, even if the server can't keep up. A call's latency counts from its scheduled
 arrival. Callers send the objective as their deadline; each server's queue has the length that suits it best when it is
 overloaded.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from benchmarks.call_records import CallLog
-from benchmarks.contenders import CT2_COMPUTE_TYPE, Contender, ct2_contender, libretranslate_contender
-from benchmarks.figures import compare, comparison_table, figures_of, figures_table
+from benchmarks.closed_loops import CONNECTIONS, PARTS, SATURATING_CALLERS, measure
+from benchmarks.contenders import Contender, ct2_contender, libretranslate_contender
 from benchmarks.load_generator import Load
-from benchmarks.mlperf import Length
 from benchmarks.models import DEFAULT_MODELS, MODELS, BenchModel, NotPrepared, prepare, prepare_ct2
 from benchmarks.peers.screening import thread_layouts
-from benchmarks.report import DEFAULT_FOLDER, write_records
-from benchmarks.scenarios import CONNECTIONS, PARTS, Scenarios
-from benchmarks.servers import running, serve_command
+from benchmarks.report import write_records
+from benchmarks.servers import RunningServer, running, serve_command
 from benchmarks.serving_points import closed_loop, median_of, open_loop
-from export.tools import cpu_model
-from service.bundle.manifest import Manifest
+from benchmarks.serving_summary import summary
 from service.engine.cpus import available_cpus
-from service.text.tokenizers import load_tokenizer
 
 ALL_PARTS = (*PARTS, "sweep", "ablation")
-COMPARE_HELP = "A serving_figures.json: fail if a figure of this run is outside the band recorded there."
 MULTIPLES = (0.25, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 4.0)
 QUICK_MULTIPLES = (0.5, 0.7, 1.0, 2.0)
 # Objectives, as multiples of a single caller's latency on the slower server: where people complain, where they notice.
@@ -44,13 +36,11 @@ BY_TEXTS = ("--max-queue-seconds", "86400")  # our queue is bounded like the pee
 MIN_QUEUE = 16  # the self-test of a bundle at start needs room for its sentences
 QUEUE_SHARES = (0.1, 0.25, 0.5)  # of the server's answers within the time of the objective
 OVERLOAD = 2.0
-SATURATING_CALLERS = 96
 TUNING_BATCH_SIZES = (16, 64)
 TUNING_RUNS = 2
 NEAR_BEST = 0.93  # of capacity; smaller differences are noise
 TUNING_SLO_SECONDS = 2.0  # only the time in which the queue may fill, no objective
 TUNING_WAITS_MS = (0.0, 10.0)
-_LOAD = partial(Load, is_light=True, connections=CONNECTIONS)  # leaves the CPUs to the servers
 
 
 @click.command()
@@ -58,22 +48,14 @@ _LOAD = partial(Load, is_light=True, connections=CONNECTIONS)  # leaves the CPUs
 @click.option("--part", "parts", multiple=True, type=click.Choice(ALL_PARTS), help="Only these.")
 @click.option("--precision", default="int8", show_default=True, help="Of our bundles.")
 @click.option("--seconds", default=12.0, show_default=True, help="For each load.")
-@click.option("--rounds", default=3, show_default=True, help="Of each scenario; bands come from them.")
+@click.option("--rounds", default=3, show_default=True, help="Of each closed loop.")
 @click.option("--quick", is_flag=True, help="A few short loads, one round.")
-@click.option("--compare", "recorded", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=COMPARE_HELP)
 def main(
-    models: tuple[str, ...],
-    parts: tuple[str, ...],
-    precision: str,
-    seconds: float,
-    rounds: int,
-    quick: bool,
-    recorded: Path | None,
+    models: tuple[str, ...], parts: tuple[str, ...], precision: str, seconds: float, rounds: int, quick: bool
 ) -> None:
-    """Measure, print and write to build/bench: loads (serving.json), their calls (serving_calls-MODEL.jsonl), figures
-    and their bands (serving_figures.json), and the search for the peer's settings (serving_tuning.json)."""
-    expected = json.loads(recorded.read_text(encoding="utf-8")) if recorded is not None else []
-    seconds, rounds = (5.0, 1) if quick else (seconds, rounds)
+    """Measure, print and write to build/bench: all loads (serving.json), and the search for the peer's settings
+    (serving_tuning.json)."""
+    seconds, rounds = (min(seconds, 5.0), 1) if quick else (seconds, rounds)
     records: list[dict[str, Any]] = []
     tuning: list[dict[str, Any]] = []
     for name in models or DEFAULT_MODELS:
@@ -88,16 +70,12 @@ def main(
         for found in serving.measure(parts or ALL_PARTS, multiples, rounds):
             records.append(found)
             path = write_records("serving", records)
-    figures = figures_of(records)
-    click.echo(figures_table(figures))
-    write_records("serving_figures", [figure.document() for figure in figures])
+    click.echo(summary(records))
     click.echo(f"Wrote {path}.")
-    if recorded is not None:
-        is_same_cpu = all(each["cpu"] == cpu_model() for each in expected)
-        compared = compare(expected, figures, is_same_cpu=is_same_cpu)
-        click.echo(comparison_table(compared))
-        if outside := sum(each.is_within is False for each in compared):
-            raise click.ClickException(f"{outside} of {len(compared)} figures are outside their bands.")
+
+
+def _load(server: RunningServer, seconds: float, **more: Any) -> Load:
+    return Load(server.address, seconds, connections=CONNECTIONS, **more)
 
 
 class _Serving:
@@ -106,15 +84,15 @@ class _Serving:
     def __init__(self, model: BenchModel, bundle: Path, precision: str, seconds: float) -> None:
         self._model = model
         self._bundle = bundle
-        self._precision = precision
         self._seconds = seconds
         ours = str(bundle)
-        self._continuous = Contender("dragoman", "continuous", serve_command(ours, *BY_TEXTS))
+        self._continuous = Contender("dragoman", "continuous", precision, serve_command(ours, *BY_TEXTS))
         self._ablations = (
-            Contender("dragoman", "static", serve_command(ours, *BY_TEXTS, module="benchmarks.static_server")),
-            Contender("dragoman", "one by one", serve_command(ours, "--max-slots", "1", *BY_TEXTS)),
+            Contender(
+                "dragoman", "static", precision, serve_command(ours, *BY_TEXTS, module="benchmarks.static_server")
+            ),
+            Contender("dragoman", "one by one", precision, serve_command(ours, "--max-slots", "1", *BY_TEXTS)),
         )
-        self._log = CallLog(DEFAULT_FOLDER / f"serving_calls-{model.name}.jsonl", _counter(bundle))
         self._ct2_folder = prepare_ct2(model, click.echo)
         self._ct2 = ct2_contender(
             self._model, self._ct2_folder, self._bundle, thread_layouts(min(2, available_cpus()))[0], 32, 0.0
@@ -132,7 +110,7 @@ class _Serving:
                     self._capacity(contender, self._seconds / 2)["sentences_per_second"] for _ in range(TUNING_RUNS)
                 )
                 tried.append((capacity, layout, batch_size))
-                records.append({**self._document(contender), "sentences_per_second": capacity})
+                records.append({**contender.document(self._model), "sentences_per_second": capacity})
                 click.echo(f"  {contender.settings}: {capacity:.1f} sentences/s saturated")
         most = max(capacity for capacity, _, _ in tried)
         latencies = []
@@ -140,22 +118,22 @@ class _Serving:
             for wait_ms in TUNING_WAITS_MS if capacity >= NEAR_BEST * most else ():
                 contender = ct2_contender(self._model, self._ct2_folder, self._bundle, layout, batch_size, wait_ms)
                 with running(contender.command) as server:
-                    load = _LOAD(server.address, self._seconds / 2, rate=ABLATION_LOAD * most)
+                    load = _load(server, self._seconds / 2, rate=ABLATION_LOAD * most)
                     point = open_loop(server, load, slo_seconds=TUNING_SLO_SECONDS)
                 latencies.append((point["p99_ms"], contender))
-                records.append({**self._document(contender), **point})
+                records.append({**contender.document(self._model), **point})
                 click.echo(f"  {contender.settings}: p99 {point['p99_ms']:.0f} ms at 70 % load")
         self._ct2 = min(latencies, key=lambda each: each[0])[1]
         return records
 
     def measure(self, parts: Sequence[str], multiples: Sequence[float], rounds: int) -> Iterator[dict[str, Any]]:
-        """Yield the scenarios, the sweep of both engines, and the ablation, each point once it is measured."""
+        """Yield the closed loops, the sweep of both engines, and the ablation, each point once it is measured."""
         if set(parts) & set(PARTS):
-            yield from self._scenarios(parts, rounds)
+            yield from self._closed_loops(parts, rounds)
         if "sweep" in parts or "ablation" in parts:
             yield from self._loads(parts, multiples)
 
-    def _scenarios(self, parts: Sequence[str], rounds: int) -> Iterator[dict[str, Any]]:
+    def _closed_loops(self, parts: Sequence[str], rounds: int) -> Iterator[dict[str, Any]]:
         contenders = [self._continuous, self._ct2]
         if not self._model.fixed_output_tokens:  # LibreTranslate has no setting for it
             layout = thread_layouts(min(2, available_cpus()))[-1]
@@ -164,9 +142,7 @@ class _Serving:
             if other is None:
                 click.echo(f"{self._model.name}: without LibreTranslate; 'make bench-peers' installs it")
         click.echo(f"{self._model.name}: {', '.join(each.name for each in contenders)}")
-        length = Length(self._seconds)
-        scenarios = Scenarios(self._model, self._bundle, contenders, self._document, self._log, length)
-        yield from scenarios.measure(parts, rounds, click.echo)
+        yield from measure(self._model, self._bundle, contenders, parts, self._seconds, rounds, click.echo)
 
     def _loads(self, parts: Sequence[str], multiples: Sequence[float]) -> Iterator[dict[str, Any]]:
         """Yield capacity, and multiples of it as each part says."""
@@ -175,7 +151,7 @@ class _Serving:
         unloaded = {each.batching: self._unloaded_ms(each) for each in (self._continuous, self._ct2)}
         for each in (*everyone, self._ct2):
             capacity = capacities[each.batching]
-            yield {**self._document(each), "kind": "capacity", **capacity}
+            yield {**each.document(self._model), "kind": "capacity before the loads", **capacity}
             click.echo(
                 f"{self._model.name}, {each.engine} {each.batching}: "
                 f"{capacity['sentences_per_second']:.1f} sentences/s saturated, "
@@ -214,26 +190,19 @@ class _Serving:
             servers = [stack.enter_context(running(each.command)) for each in bounded]
             for number in range(rounds):
                 for contender, server, found in zip(bounded, servers, points, strict=True):
-                    load = _LOAD(
-                        server.address,
+                    load = _load(
+                        server,
                         self._seconds,
                         rate=multiple * unit_rates[contender.batching],
                         timeout_seconds=slo_seconds,
                         seed=number + 1,
                     )
-                    keep = self._log.keeper(
-                        model=self._model.name,
-                        contender=contender.name,
-                        kind=kind,
-                        load=multiple,
-                        has_references=not self._model.fixed_output_tokens,
-                    )
-                    found.append(open_loop(server, load, slo_seconds, keep))
+                    found.append(open_loop(server, load, slo_seconds))
         records = []
         for contender, found in zip(bounded, points, strict=True):
             point = median_of(found)
             each_p99 = {"p99_ms_of_rounds": [each["p99_ms"] for each in found]}
-            records.append({**self._document(contender), "kind": kind, "load": multiple, **point, **each_p99})
+            records.append({**contender.document(self._model), "kind": kind, "load": multiple, **point, **each_p99})
             click.echo(
                 f"  {kind}: {contender.engine} {contender.batching}, {multiple:4.2f} = {point['rate']:6.1f}/s: "
                 f"p50 {point['p50_ms']:5.0f}, p99 {point['p99_ms']:5.0f} ms, good {point['goodput']:6.1f}/s, "
@@ -248,7 +217,7 @@ class _Serving:
         for share in QUEUE_SHARES:
             max_waiting = max(MIN_QUEUE, round(share * capacity * slo_seconds))
             with running(contender.with_queue(max_waiting).command) as server:
-                load = _LOAD(server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=slo_seconds)
+                load = _load(server, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=slo_seconds)
                 found.append((open_loop(server, load, slo_seconds)["goodput"], max_waiting))
         goodput, max_waiting = max(found)
         name = f"{contender.engine} {contender.batching}"
@@ -257,28 +226,12 @@ class _Serving:
 
     def _capacity(self, contender: Contender, seconds: float) -> dict[str, float]:
         with running(contender.command) as server:
-            return closed_loop(server, _LOAD(server.address, seconds, callers=SATURATING_CALLERS))
+            return closed_loop(server, _load(server, seconds, callers=SATURATING_CALLERS))
 
     def _unloaded_ms(self, contender: Contender) -> float:
         with running(contender.command) as server:
-            load = _LOAD(server.address, self._seconds / 4, callers=1)
+            load = _load(server, self._seconds / 4, callers=1)
             return min(float(closed_loop(server, load)["p50_ms"]) for _ in range(TUNING_RUNS))
-
-    def _document(self, contender: Contender) -> dict[str, Any]:
-        return {
-            "model": self._model.name,
-            "engine": contender.engine,
-            "precision": self._precision if contender.engine == "dragoman" else CT2_COMPUTE_TYPE,
-            "decode": "greedy",
-            "batching": contender.batching,
-            "settings": contender.settings,
-        }
-
-
-def _counter(bundle: Path) -> Callable[[str], int]:
-    """Return a function that counts a text's tokens."""
-    tokenizer = load_tokenizer(Manifest.load(bundle).tokenizer, bundle)
-    return lambda text: len(tokenizer.encode(text))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.cpu_times import cpu_figures
@@ -11,73 +11,46 @@ from benchmarks.load_generator import Load, Outcome
 from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, send
 
-FIRST_TOKEN = "dragoman_time_to_first_token_seconds"
 
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What is judged of a load: the calls scheduled from `since` to `until`, by an objective, all in seconds."""
-
-    since: float
-    until: float
-    slo_seconds: float
-
-
-# Stores all calls of a load; returns what they say beside times, and where they are.
-Keep = Callable[[Load, Outcome, Window], dict[str, Any]]
-
-
-def open_loop(server: RunningServer, load: Load, slo_seconds: float, keep: Keep | None = None) -> dict[str, Any]:
+def open_loop(server: RunningServer, load: Load, slo_seconds: float) -> dict[str, Any]:
     """Send the load and judge it by the objective: an answer is good within `slo_seconds` after its schedule.
 
     The same load first runs for the time of one objective, only to fill the queue.
     """
-    before, first_before = server.cpu(), server.histogram(FIRST_TOKEN)
+    before = server.cpu()
     until = slo_seconds + load.seconds
-    outcome = send(replace(load, seconds=until, keeps_answers=keep is not None))
+    outcome = send(replace(load, seconds=until))
     spent = server.cpu() - before
-    window = Window(slo_seconds, until, slo_seconds)
     return {
         "rate": load.rate,
         "slo_ms": slo_seconds * 1e3,
         "seed": load.seed,
         "seconds": load.seconds,
-        **judge(outcome, window.since, window.until, slo_seconds),
-        **first_token(first_before, server.histogram(FIRST_TOKEN)),
+        **judge(outcome, slo_seconds, until, slo_seconds),
         **cpu_figures(spent, outcome),
         "server_memory_mib": server.memory_mib(),
         "largest_send_delay_ms": outcome.largest_delay_seconds * 1e3,
-        **(keep(load, outcome, window) if keep is not None else {}),
     }
 
 
-def closed_loop(server: RunningServer, load: Load, keep: Keep | None = None) -> dict[str, Any]:
-    """Keep the server saturated, or give it all calls at once; return sentences and output tokens per second from the
-    first call to the last answer.
+def closed_loop(server: RunningServer, load: Load) -> dict[str, Any]:
+    """Let callers wait for their answers; return sentences and output tokens per second from the first call to the
+    last answer.
 
     The last answers are counted with their time: as batches end together, any window would be arbitrary.
     """
     before = server.cpu()
-    outcome = send(replace(load, keeps_answers=keep is not None))
+    outcome = send(load)
     spent = server.cpu() - before
     latencies = [latency for _, latency, status, _ in outcome.calls if status == "OK"]
-    window = Window(0.0, outcome.wall_seconds, load.timeout_seconds)
     return {
-        **throughput(outcome, load.texts_per_call),
+        "sentences_per_second": len(latencies) / outcome.wall_seconds,
+        "tokens_per_second": sum(tokens for _, _, status, tokens in outcome.calls if status == "OK")
+        / outcome.wall_seconds,
         "p50_ms": percentile(latencies, 0.5) * 1e3,
         "p99_ms": percentile(latencies, 0.99) * 1e3,
         "failed_calls": len(outcome.calls) - len(latencies),
         **cpu_figures(spent, outcome),
-        **(keep(load, outcome, window) if keep is not None else {}),
-    }
-
-
-def throughput(outcome: Outcome, texts_per_call: int) -> dict[str, float]:
-    """Return the sentences and output tokens of answered calls per second of the whole load."""
-    tokens = [tokens for _, _, status, tokens in outcome.calls if status == "OK"]
-    return {
-        "sentences_per_second": len(tokens) * texts_per_call / outcome.wall_seconds,
-        "tokens_per_second": sum(tokens) / outcome.wall_seconds,
     }
 
 
@@ -108,38 +81,7 @@ def judge(outcome: Outcome, since: float, until: float, slo_seconds: float) -> d
 
 
 def median_of(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return one point for several rounds of the same load: the median of every number, and the number of rounds.
-
-    `runs` are the ids of the rounds' calls, if they were kept.
-    """
-    names = dict.fromkeys(name for point in points for name in point if name != "run")
+    """Return one point for several rounds of the same load: the median of every number, and the number of rounds."""
+    names = dict.fromkeys(name for point in points for name in point)
     merged = {name: statistics.median(point[name] for point in points if name in point) for name in names}
-    runs = [point["run"] for point in points if "run" in point]
-    return {**merged, "rounds": len(points), **({"runs": runs} if runs else {})}
-
-
-def first_token(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Return time to first token between two readings of the server's histogram; empty if there is none."""
-    if not after:
-        return {}
-    counted = dict(before)
-    buckets = [(bound, count - counted.get(bound, 0.0)) for bound, count in after]
-    return {
-        "first_token_p50_ms": bucket_percentile(buckets, 0.5) * 1e3,
-        "first_token_p99_ms": bucket_percentile(buckets, 0.99) * 1e3,
-    }
-
-
-def bucket_percentile(buckets: Sequence[tuple[float, float]], share: float) -> float:
-    """Return a percentile of a cumulative histogram, linear within a bucket; at most the last finite bound."""
-    total = buckets[-1][1] if buckets else 0.0
-    if not total:
-        return math.nan
-    wanted, low, below = share * total, 0.0, 0.0
-    for bound, count in buckets:
-        if count >= wanted:
-            if math.isinf(bound):
-                return low
-            return low + (bound - low) * (wanted - below) / max(count - below, 1e-12)
-        low, below = bound, count
-    return low
+    return {**merged, "rounds": len(points)}

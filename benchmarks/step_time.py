@@ -11,7 +11,7 @@ import click
 
 from benchmarks.report import write_records
 from benchmarks.runner_steps import RunnerSteps
-from benchmarks.targets import BATCHES
+from benchmarks.workload import BATCHES
 from service.bundle.manifest import Manifest
 
 CAPACITIES = (64, 512)

@@ -64,41 +64,6 @@ def outputs_table(records: Sequence[Record]) -> str:
     return markdown(("model", "decode", "engine", "precision", "identical to our float32"), rows)
 
 
-def serving_table(records: Sequence[Record]) -> str:
-    """Return a row for every load on every server; CPUs are those of the server and of the callers."""
-    rows = []
-    for record in records:
-        if "load" not in record:  # capacity and MLPerf's scenarios, which `benchmarks.figures` has
-            continue
-        rows.append(
-            [
-                f"{record['model']}, {record['kind']}",
-                record["batching"],
-                f"{record['load']:.2f} ({record['rate']:.0f}/s)",
-                *(f"{record[name]:.0f}" for name in ("p50_ms", "p90_ms", "p99_ms")),
-                _number(record.get("first_token_p50_ms")),
-                f"{record['goodput']:.1f}",
-                f"{record['shed_share']:.0%}",
-                f"{record['late_share']:.0%}",
-                f"{record['server_cpus']:.2f} + {record['client_cpus']:.2f}",
-            ]
-        )
-    head = (
-        "measurement",
-        "batching",
-        "load",
-        "p50 ms",
-        "p90 ms",
-        "p99 ms",
-        "first token p50 ms",
-        "goodput/s",
-        "shed",
-        "late",
-        "CPUs",
-    )
-    return markdown(head, rows)
-
-
 def ratio_of(ours: Record | None, theirs: Record | None) -> float | None:
     """Return the ratio of ours to theirs, best round to best round; `None` if one was not measured."""
     if ours is None or theirs is None:
@@ -118,10 +83,6 @@ def _rate(record: Record | None) -> str:
 
 def _ratio_text(ratio: float | None) -> str:
     return MISSING if ratio is None else f"{ratio:.2f}x"
-
-
-def _number(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.0f}"
 
 
 def _range(values: Sequence[float]) -> str:

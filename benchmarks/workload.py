@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 SENTENCES = Path("checkpoints/en-de/sentences.tsv")
+BATCHES = (1, 8, 32)  # sizes, in sentences, that tables show
 _NUM_PENALTIES = 199
 T = TypeVar("T")
 

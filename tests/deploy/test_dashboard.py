@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks import panels
 from benchmarks.prometheus import Prometheus, QueryError, scraping
 from deploy.grafana import build
 from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
+from tests.deploy import panels
 from tests.deploy.deployed import ONLY_WITH_TLS, known_metrics, rules
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 from tests.tools import tool
 
-PANELS = [panel for _, panel in panels.by_row()]
+PANELS = panels.all_panels()
 # Events of these kinds do not occur in these tests' server.
 EMPTY_HERE = {"Calls by key", "Certificate", "Taken out while running", "Flagged segments"}
 WINDOW = "15s"

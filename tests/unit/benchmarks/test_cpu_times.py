@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from benchmarks.cpu_times import CpuTimes, cpu_figures, cpu_times
-from benchmarks.load_generator import Outcome
+from benchmarks.cpu_times import CpuTimes, cpu_times
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 WORK_SECONDS = 0.3
@@ -66,20 +65,3 @@ def test_children_count() -> None:
         spent = cpu_times(psutil.Process()) - before
         child.communicate(b"\n", timeout=30)
     assert spent.total >= 0.25
-
-
-def test_milliseconds_are_of_each_call() -> None:
-    outcome = Outcome(calls=[(0.0, 0.1, "OK", 5)] * 100, cpu_seconds=0.05, wall_seconds=2.0)
-    found = cpu_figures(CpuTimes(engine=0.5, outside=0.25), outcome)
-    assert found == {
-        "server_cpus": 0.375,
-        "client_cpus": 0.025,
-        "server_ms_per_call": 7.5,
-        "outside_ms_per_call": 2.5,
-        "client_ms_per_call": 0.5,
-    }
-
-
-def test_a_server_without_engine_threads_is_not_split() -> None:
-    found = cpu_figures(CpuTimes(engine=0.0, outside=0.25), Outcome(wall_seconds=1.0))
-    assert "outside_ms_per_call" not in found

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from benchmarks.load_generator import Outcome
-from benchmarks.serving_points import bucket_percentile, first_token, judge, median_of
+from benchmarks.serving_points import judge, median_of
 
 
 def test_only_answers_within_the_objective_are_good() -> None:
@@ -45,25 +45,6 @@ def test_any_other_status_is_a_failure() -> None:
 
 def test_nothing_answered_has_no_percentiles() -> None:
     assert math.isnan(judge(Outcome(), 1.0, 10.0, 1.0)["p99_ms"])
-
-
-BUCKETS = [(0.1, 2.0), (0.2, 6.0), (0.5, 10.0), (math.inf, 10.0)]
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.1, 0.05), (0.2, 0.1), (0.4, 0.15), (0.6, 0.2), (1.0, 0.5)])
-def test_a_percentile_of_a_histogram_is_linear_within_its_bucket(share: float, expected: float) -> None:
-    assert bucket_percentile(BUCKETS, share) == pytest.approx(expected)
-
-
-def test_beyond_the_last_bound_there_is_only_that_bound() -> None:
-    assert bucket_percentile([(0.1, 1.0), (math.inf, 10.0)], 0.9) == 0.1
-
-
-def test_first_token_times_are_those_between_two_readings() -> None:
-    before = [(0.1, 100.0), (0.2, 100.0), (math.inf, 100.0)]
-    after = [(0.1, 100.0), (0.2, 110.0), (math.inf, 110.0)]
-    assert first_token(before, after)["first_token_p50_ms"] == pytest.approx(150)
-    assert first_token([], []) == {}
 
 
 def test_rounds_of_one_load_become_their_median() -> None:

@@ -9,14 +9,9 @@ from typing import Any
 DASHBOARD = Path("deploy/grafana/dashboards/dragoman.json")
 
 
-def by_row(path: Path = DASHBOARD) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield all panels in the order of their positions, each with the title of its row."""
-    row = ""
-    for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]:
-        if panel["type"] == "row":
-            row = panel["title"]
-        else:
-            yield row, panel
+def all_panels(path: Path = DASHBOARD) -> list[dict[str, Any]]:
+    """Return all panels, without the titles of rows."""
+    return [panel for panel in json.loads(path.read_text(encoding="utf-8"))["panels"] if panel["type"] != "row"]
 
 
 def expressions(panel: dict[str, Any], *, window: str, shown: str) -> Iterator[str]:

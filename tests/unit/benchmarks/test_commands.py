@@ -1,0 +1,74 @@
+"""Every benchmark, run once at its smallest size in a process of its own: it measures, prints and stores something.
+
+The figures of such a run mean nothing. It writes into a temporary folder, not over what was measured.
+"""
+
+import importlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.patience import patient
+from tests.servers import REPOSITORY
+
+SENTENCES = "checkpoints/en-de/sentences.tsv"
+QUICK = (
+    "step_time --rounds 1 --threads 1",
+    f"load {SENTENCES} --count 4 --callers 2",
+    "offline --model en-de --engine dragoman --decode greedy --batch 1 --seconds 0.1 --threads 1 --quick",
+)
+LONG = (
+    "offline --model en-de --quick --seconds 0.1 --batch 8",
+    "serving --model en-de --quick --seconds 0.3",
+    "overload --model en-de --seconds 1 --rounds 1 --no-control",
+    "autoscaling --window 5s --scenario 'one model'",
+    "inside",
+    "scale --model en-de --rounds 1",
+    "limit --model en-de --rounds 1",
+    "kernel_rates --rounds 1",
+    "call_costs --seconds 6 --callers 4",
+    "cli_file --lines 100",
+    "streams --count 4",
+    f"invariance {SENTENCES} --count 4",
+    f"load {SENTENCES} --face http --callers 2",
+    f"int8_quality {SENTENCES}",
+    f"parity {SENTENCES} --count 4",
+    "real_sizes --only en-de",
+)
+COMMANDS = sorted(
+    path.stem
+    for path in (REPOSITORY / "benchmarks").glob("*.py")
+    if "@click.command()" in path.read_text(encoding="utf-8")
+)
+
+
+def test_every_command_has_a_run_here() -> None:
+    assert {line.split()[0] for line in (*QUICK, *LONG)} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_says_what_it_does(name: str) -> None:
+    shown = CliRunner().invoke(importlib.import_module(f"benchmarks.{name}").main, ["--help"])
+    assert shown.exit_code == 0
+    assert "--" in shown.output
+
+
+@pytest.mark.parametrize("line", [*QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in LONG)])
+@pytest.mark.timeout(patient(600))
+def test_it_measures_something(line: str, tmp_path: Path) -> None:
+    for name in ("checkpoints", "models", "deploy", "build/float32"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    name, *arguments = shlex.split(line)
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=patient(500))
+    written = list((tmp_path / "build" / "bench").glob("*.json"))
+    assert written
+    assert all(json.loads(path.read_text(encoding="utf-8")) for path in written)
