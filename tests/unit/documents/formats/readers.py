@@ -1,0 +1,245 @@
+"""Readers of documents that are not ours. What they find is nested lists, in which `Words` are what is said."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+from xml.etree import ElementTree
+
+import html5lib
+import polib
+import srt
+import webvtt
+import yaml
+
+_LANGUAGES = {"lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang", "{t}locale"}
+_STATES = {"state", "subState", "state-qualifier"}
+
+
+class Words(str):
+    """What a document says at one place, without what may differ: capitals, quotes, white space."""
+
+    __slots__ = ()
+
+
+def told(text: str | None) -> Words:
+    return Words(re.sub(r"[\x00-\x20\xa0\"]+|]]>", "", text or "").upper())
+
+
+def skeleton(outline: Any) -> Any:
+    """Return an outline without what is said, but with where something is."""
+    if isinstance(outline, Words):
+        return bool(outline)
+    return [skeleton(each) for each in outline] if isinstance(outline, list | tuple) else outline
+
+
+def unescaped(text: str, spaces: str = "nt") -> str:
+    def said(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else " " if match[2] in spaces else match[2]
+
+    return re.sub(r"\\(?:[uU]([0-9A-Fa-f]{4})|(.))", said, text, flags=re.DOTALL)
+
+
+def decoded(data: bytes) -> str:
+    return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+
+
+def of_lines(data: bytes) -> Any:
+    found = re.findall(r"([^\S\r\n]*)([^\r\n]*?)([^\S\r\n]*)(\r\n|\r|\n|\Z)", decoded(data))
+    return [(before, told(text), after, end) for before, text, after, end in found]
+
+
+def of_csv(data: bytes) -> Any:
+    source = decoded(data)
+    told_delimiter = re.match(r"sep=(.)\r?\n", source)
+    start = told_delimiter.end() if told_delimiter else 0
+    delimiter = told_delimiter[1] if told_delimiter else re.findall(r"\A[^,;|\t\r\n]*([,;|\t])", source)[0]
+    return _rows(source[start:], delimiter)
+
+
+def of_tsv(data: bytes) -> Any:
+    return _rows(decoded(data), "\t")
+
+
+def _rows(source: str, delimiter: str) -> Any:
+    try:
+        rows = list(csv.reader(io.StringIO(source, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise ValueError from error
+    return [[told(cell) for cell in row] for row in rows]
+
+
+def of_json(data: bytes) -> Any:
+    def shape(value: Any) -> Any:
+        return told(value) if isinstance(value, str) else [*map(shape, value)] if isinstance(value, list) else value
+
+    def pairs(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        return [(key, "" if key == "@@locale" else shape(value)) for key, value in found]
+
+    return shape(json.loads(decoded(data), object_pairs_hook=pairs))
+
+
+def of_yaml(data: bytes) -> Any:
+    seen: dict[int, int] = {}
+
+    def shape(node: yaml.Node) -> Hashable:
+        if id(node) in seen:
+            return seen[id(node)]
+        seen[id(node)] = len(seen)
+        if isinstance(node, yaml.ScalarNode):
+            return node.tag, told(node.value) if node.tag.endswith(":str") else node.value
+        if isinstance(node, yaml.MappingNode):
+            return node.tag, tuple(
+                (key.value if isinstance(key, yaml.ScalarNode) else shape(key), shape(value))
+                for key, value in node.value
+            )
+        return node.tag, tuple(map(shape, node.value))
+
+    try:
+        nodes = list(yaml.compose_all(decoded(data), yaml.SafeLoader))  # all of them, so that none has another's id
+        return [shape(node) for node in nodes if node is not None]
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError from error
+
+
+def of_rails(data: bytes) -> Any:
+    """Read YAML whose root is the language."""
+    return of_yaml(re.sub(rb"\A(# [^\n]*\n)?de:", rb"\1en:", data))
+
+
+def of_properties(data: bytes) -> Any:
+    """Read as `java.util.Properties` does."""
+    lines = iter(re.split(r"\r\n|[\r\n]", decoded(data)))
+    found = []
+    for start in lines:
+        line = start.lstrip(" \t\f")
+        if not line or line[0] in "#!":
+            continue
+        while (len(line) - len(line.rstrip("\\"))) % 2:
+            line = line[:-1] + next(lines, "").lstrip(" \t\f")
+        if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9A-Fa-f]{4})", line):
+            raise ValueError(line)
+        key = re.match(r"(?:\\.|[^\\=: \t\f])*", line)
+        assert key is not None
+        value = re.sub(r"^[ \t\f]*[=:]?[ \t\f]*", "", line[key.end() :])
+        found.append((key[0], told(unescaped(value, "ntrf"))))
+    return found
+
+
+def of_strings(data: bytes) -> Any:
+    """Read Apple's strings: comments, strings and signs, in order."""
+    found = re.findall(r'//[^\r\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\w+|\S', decoded(data), re.DOTALL)
+    return [told(unescaped(each, "ntrfabv")) if each[0] == '"' else each for each in found]
+
+
+def parsed(data: bytes) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(data)
+    except (ElementTree.ParseError, LookupError) as error:
+        raise ValueError from error
+
+
+def of_xml(merged: Iterable[str] = ()) -> Callable[[bytes], Any]:
+    """Return a reader of the elements but `merged` ones, of which those that look the same may become one."""
+    left = frozenset(merged)
+
+    def read(data: bytes) -> Any:
+        return [
+            (name, _attributes(each), told("".join(map(unescaped, each.itertext()))))
+            for each in parsed(data).iter()
+            if (name := each.tag.rpartition("}")[2]) not in left
+        ]
+
+    return read
+
+
+def _attributes(element: ElementTree.Element) -> list[tuple[str, str]]:
+    return sorted(each for each in element.attrib.items() if each[0] not in _LANGUAGES | _STATES)
+
+
+def of_xliff(data: bytes) -> Any:
+    """Return the elements, with what each unit says in the end: its finished target, else its source."""
+    units: list[Any] = []
+
+    def flat(element: ElementTree.Element) -> list[Any]:
+        found: list[Any] = [told(element.text)]
+        for each in element:
+            found += [(each.tag, _attributes(each), flat(each)), told(each.tail)]
+        return found
+
+    def walk(element: ElementTree.Element) -> None:
+        name = element.tag.rpartition("}")[2]
+        units.append((name, _attributes(element)))
+        space = element.tag.removesuffix(name)
+        source, target = element.find(f"{space}source"), element.find(f"{space}target")
+        if name in ("trans-unit", "segment") and source is not None:
+            state = (target if name == "trans-unit" and target is not None else element).get("state", "final")
+            has_target = target is not None and bool("".join(target.itertext()).strip() or len(target))
+            is_done = has_target and state in ("final", "translated", "reviewed", "signed-off")
+            units.append(flat(target if is_done and target is not None else source))
+        for each in element:
+            if each is not source and each is not target:
+                walk(each)
+            elif each is source:
+                units.append(("source", [(every.tag, _attributes(every)) for every in each.iter()]))
+
+    walk(parsed(data))
+    return units
+
+
+def of_html(data: bytes) -> Any:
+    """Read as browsers do."""
+    builder = html5lib.HTMLParser(namespaceHTMLElements=False)
+    found: list[Any] = []
+    for each in builder.parse(decoded(data)).iter():
+        if not isinstance(each.tag, str):
+            found.append(("comment", each.text))
+            continue
+        kept = sorted((key, told(value)) for key, value in each.attrib.items() if key not in _LANGUAGES)
+        found.append((each.tag, kept, told("".join(_texts(each)))))
+    return found
+
+
+def _texts(element: Any) -> Iterable[str]:
+    for each in element.iter():
+        if isinstance(each.tag, str):
+            yield each.text or ""
+        if each is not element:
+            yield each.tail or ""
+
+
+def of_po(data: bytes) -> Any:
+    try:
+        entries = list(polib.pofile(decoded(data)))
+    except (OSError, IndexError, KeyError, UnicodeDecodeError) as error:  # what polib raises for broken ones
+        raise ValueError from error
+    return [
+        (
+            *(each.msgid, each.msgid_plural, each.msgctxt, each.comment, each.tcomment, each.flags, each.occurrences),
+            *(each.previous_msgid, each.obsolete),
+            told(each.msgid if each.fuzzy or not each.msgstr else each.msgstr),
+            [told(text) for _, text in sorted(each.msgstr_plural.items())] if len(each.msgstr_plural) > 2 else [],
+        )
+        for each in entries
+    ]
+
+
+def of_srt(data: bytes) -> Any:
+    try:
+        cues = list(srt.parse(decoded(data)))
+    except (srt.SRTParseError, srt.TimestampParseError) as error:
+        raise ValueError from error
+    return [(each.index, each.start, each.end, each.proprietary, told(each.content)) for each in cues]
+
+
+def of_vtt(data: bytes) -> Any:
+    try:
+        found = webvtt.from_string(decoded(data))
+    except webvtt.errors.MalformedFileError as error:
+        raise ValueError from error
+    return [
+        *(each.text for each in found.styles),
+        *((each.start, each.end, each.identifier, told(each.raw_text)) for each in found.captions),
+    ]
