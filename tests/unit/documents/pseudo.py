@@ -5,6 +5,9 @@ import re
 from collections.abc import Callable
 
 from service.documents import Document, DocumentText, MimeType
+from service.domain.translation import AlignedSpan
+from service.text.markup import Block, BlockTranslation, parse
+from service.text.placeholders import find_placeholders
 
 _MARKUP = re.compile(r"(<[^<>]*>|&[#\w]+;)")
 # What means something in some format.
@@ -22,6 +25,25 @@ def capitals(text: DocumentText) -> str:
     if text.mime_type is MimeType.TEXT:
         return text.text.upper()
     return "".join(part if index % 2 else part.upper() for index, part in enumerate(_MARKUP.split(text.text)))
+
+
+def served(text: DocumentText) -> str:
+    """Return capitals as the server would: with the markup that it keeps as it is, and each tag at its word."""
+    if text.mime_type is MimeType.TEXT:
+        return text.text.upper()
+    page = parse(text.text)
+    return page.render([_with_capitals(block) for block in page.blocks])
+
+
+def _with_capitals(block: Block) -> BlockTranslation:
+    kept = [*block.protected, *(span[:2] for span in find_placeholders(block.text))]
+    output, links, length = [], [], 0
+    for word in re.finditer(r"\w+|\W+", block.text):
+        is_kept = any(start < word.end() and word.start() < end for start, end in kept)
+        output.append(word[0] if is_kept else word[0].upper())
+        links.append(AlignedSpan(*word.span(), length, length + len(output[-1])))
+        length += len(output[-1])
+    return BlockTranslation("".join(output), tuple(links))
 
 
 def noisy(chance: random.Random, text: DocumentText) -> str:

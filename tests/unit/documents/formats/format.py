@@ -5,13 +5,14 @@ import random
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from service.documents import DocumentOptions
+from service.documents import DocumentOptions, DocumentText
+from tests.unit.documents.pseudo import capitals
 
 TO_GERMAN = DocumentOptions(target="de")
-_OUTSIDE_TAGS = re.compile(r"(<[^<>]*>|&#?\w+;)|[^<&]+|[<&]")
+_OUTSIDE_TAGS = re.compile(r"(<w:instrText>[^<]*|<[^<>]*>|&#?\w+;)|[^<&]+|[<&]")
 
 
 def lowered(text: str) -> str:
@@ -58,6 +59,8 @@ class Format:
         once: Constructs that a document can have but once.
         variants: Other forms of a file, of which each is a document too, such as one with other line ends.
         mixtures: Return blocks made of constructs within each other.
+        translate: Returns a text in capitals.
+        has_targets: Whether translations have places of their own, beside the texts.
     """
 
     document: Callable[[str, str], bytes]
@@ -68,13 +71,16 @@ class Format:
     once: Sequence[str] = ()
     variants: Sequence[Callable[[bytes], bytes]] = ()
     mixtures: Sequence[Callable[[random.Random], str]] = ()
-    options: DocumentOptions = field(default=TO_GERMAN)
+    options: DocumentOptions = TO_GERMAN
+    translate: Callable[[DocumentText], str] = capitals
+    has_targets: bool = False
 
     def written(self, constructs: Sequence[str], language: str = "en") -> bytes:
         return self.document(self.separator.join(constructs), language)
 
     def expected(self, constructs: Sequence[str]) -> bytes:
-        return self.written([self.constructs[each] for each in constructs], "de")
+        expected = [self.constructs[each] for each in constructs]
+        return self.written(expected, "de" if expected != [*constructs] else "en")
 
     def body(self, data: bytes) -> bytes:
         """Return the file that the constructs are in."""
@@ -107,7 +113,7 @@ def files(data: bytes) -> dict[str, bytes]:
 
 
 def crlf(data: bytes) -> bytes:
-    return data.replace(b"\n", b"\r\n")
+    return re.sub(rb"\r?\n", b"\r\n", data)
 
 
 def marked(data: bytes) -> bytes:

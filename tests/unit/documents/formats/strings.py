@@ -23,8 +23,6 @@ _JSON = same(
     '"key_other": "Ä"',
     r'"half": "a \ud83d"',
     '"@k": {"description": "d"}, "$schema": "http://a/b"',
-    '"chrome": {"message": "A $B$", "description": "d", "placeholders": {"b": {"content": "$1"}}}',
-    '"formatjs": {"defaultMessage": "A {B}", "description": "d"}',
 ) | {r'"pair": "a \ud83d\ude00"': '"pair": "A \U0001f600"', '"@@locale": "en", "k": "a"': '"@@locale": "de", "k": "A"'}
 
 JSON = Format(
@@ -33,6 +31,18 @@ JSON = Format(
     of_json,
     separator=",\n",
     variants=(crlf, marked),
+)
+
+ENTRIES = Format(
+    lambda body, _: f"{{\n{body}\n}}\n".encode(),
+    same(
+        '"chrome": {"message": "A $B$", "description": "d", "placeholders": {"b": {"content": "$1"}}}',
+        '"transifex": {"string": "A", "context": "b", "developer_comment": "c"}',
+        '"go": {"description": "d", "one": "A", "other": "B"}',
+    )
+    | {'"formatjs": {"defaultMessage": "a b", "description": "d"}': '"formatjs": {"defaultMessage": "A B", "description": "d"}'},
+    of_json,
+    separator=",\n",
 )
 
 _YAML = same(
@@ -68,7 +78,7 @@ YAML = Format(
     variants=(crlf, marked),
 )
 RAILS = Format(
-    lambda body, language: f"# a comment\n{language}:\n  x: y 1\n{textwrap.indent(body, '  ')}\n".encode(),
+    lambda body, language: f"# a comment\n{language}:\n  x: 1\n{textwrap.indent(body, '  ')}\n".encode(),
     _YAML,
     of_rails,
     once=YAML.once,

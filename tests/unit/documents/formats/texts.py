@@ -1,14 +1,15 @@
 """Plain text, HTML, tables, subtitles, gettext and XLIFF."""
 
 from service.documents import DocumentOptions
-from tests.unit.documents.formats.format import TO_GERMAN, Format, Mixture, crlf, in_utf_16, marked, same
+from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, lowered, marked, same
 from tests.unit.documents.formats.readers import of_csv, of_html, of_lines, of_po, of_srt, of_tsv, of_vtt, of_xliff
+from tests.unit.documents.pseudo import served
 
 COLUMN = DocumentOptions(columns=("text",), target="de")
 
 TEXT = Format(
     lambda body, _: f"{body}\n".encode(),
-    same("TWO WORDS", "  A  ", "", "\tÄ B\t", "12 %", "A\x0bB", "END. HÉ?", "{N, PLURAL, ONE {# A} OTHER {# B}}"),
+    same("TWO WORDS", "  A  ", "", "\tÄ B\t", "12 %", "END. HÉ?", "{N, PLURAL, ONE {# A} OTHER {# B}}"),
     of_lines,
     variants=(crlf, marked, in_utf_16, lambda data: data.replace(b"\n", b"\r")),
 )
@@ -48,23 +49,23 @@ TSV = Format(
 
 HTML = Format(
     lambda body, language: (
-        f'<!doctype html>\n<html lang="{language}"><head><title>p</title></head>\n<body>\n{body}\n</body></html>\n'
+        f'<!doctype html>\n<html lang="{language}"><head><title>12</title></head>\n<body>\n{body}\n</body></html>\n'
     ).encode(),
     same(
         "<h1>TWO WORDS</h1><p>12 %</p><hr>",
-        '<p class="x">FIND <b>THE KEYS</b><br>AND <i>GO</i> &amp; É</p>',
+        '<p class="x">FIND <b>THE KEYS</b><br>AND <i>GO</i> &amp; SO</p>',
         "<p>A <code>x()</code> <kbd>y</kbd> B</p>",
         "<ul class=menu><li><a href=x>A</a><li><a href=y>B</a></ul>",
         "<pre>x</pre><script>y</script><style>p { z: 1 }</style><!-- c --><template>x</template>",
         "<p translate=no>x</p><p class=notranslate>y <b>z</b></p><p>A <span translate=no>x</span> B</p>",
-        "<p>H<sub>2</sub>O IS OPEN.<sup>[1]</sup> <ruby>B<rt>x</rt></ruby></p>".replace("H<", "h<").replace("O ", "o "),
+        "<p>h<sub>2</sub>o IS OPEN.<sup>[1]</sup> <ruby>B<rt>x</rt></ruby></p>",
         "<table><tr><th>A<td>B</table><dl><dt>A<dd>B</dl>",
         '<p>A {{ x }} {% if y %}B{% endif %} ${z} <?= w ?> C</p>',
         "<p><img src=a alt='A DOOR'> AND <a href=\"x\" title='HELP ME'>A</a></p>",
         "<input placeholder='YOUR NAME' value='x'><button aria-label='A'>B</button><input type=submit value='GO ON'>",
         "<select><option>A</option><optgroup label='B'></optgroup></select><textarea>c</textarea>",
-        "<p>A&nbsp;B 10&nbsp;m &lt;C&gt;</p>",
-        "<svg><text>A</text><path d='M0'/></svg><math><mi>x</mi></math>",
+        "<p>A&nbsp;B 10&nbsp;M 5 &lt; 6</p>",
+        "<svg><text>a</text><path d='M0'/></svg><math><mi>x</mi></math>",
     ),
     of_html,
     variants=(crlf, marked),
@@ -83,14 +84,10 @@ HTML = Format(
         ).made,
     ),
     options=DocumentOptions(target="de", attributes=True),
+    translate=served,
 )
 
 _HEADER = '"Content-Type: text/plain; charset={}\\n"\n"Plural-Forms: nplurals={};\\n"\n'
-
-
-def _unfilled(*texts: str) -> dict[str, str]:
-    """Return entries: before they are translated, nothing is in capitals."""
-    return {each.replace("|", 'msgstr ""').split("~")[0]: each for each in texts}
 
 
 def _entry(before: str, text: str, translation: str, after: str = "") -> tuple[str, str]:
@@ -106,7 +103,7 @@ _ENTRIES = dict(
         _entry("", '"save &as..."', '"SAVE &AS..."'),
         _entry("", '"<b>a</b> &amp; _new"', '"<b>A</b> &amp; _NEW"'),
         _entry("", '"see :ref:`the page <page>`"', '"SEE :ref:`THE PAGE <page>`"'),
-        _entry("", r'"\nusage:\n  a\n"', r'"\nUSAGE:\n  A\n"'),
+        _entry("", r'"\nusage:\n  a\n"', '""\n"\\n"\n"USAGE:\\n"\n"  A\\n"'),
         ('#, fuzzy\n#| msgid "x"\nmsgid "y"\nmsgstr "alt"\n', '#, fuzzy\n#| msgid "x"\nmsgid "y"\nmsgstr "Y"\n'),
         ('msgid "done"\nmsgstr "fertig"\n', 'msgid "done"\nmsgstr "fertig"\n'),
         (
@@ -126,6 +123,7 @@ PO = Format(
     lambda body, _: f'msgid ""\nmsgstr ""\n{_HEADER.format("UTF-8", "2; plural=n != 1")}\n{body}'.encode(),
     _ENTRIES,
     of_po,
+    has_targets=True,
     variants=(crlf,),
 )
 POT = Format(
@@ -136,6 +134,7 @@ POT = Format(
     ).encode(),
     _ENTRIES,
     of_po,
+    has_targets=True,
 )
 
 
@@ -168,22 +167,41 @@ VTT = Format(
     lambda body, _: f"WEBVTT - a title\n\n{body}\n".encode(),
     {key.format("."): value.format(".") for key, value in _subtitles(*_CUES).items()}
     | same(
-        "NOTE a file\nof notes\n",
-        "intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v bob>FIND <c.red>THE KEYS</c> &amp; GO\n<00:01.500>HOME.\n",
         "00:01.000 --> 00:02.000\n<v bob>OPEN IT.\n<v ann>CLOSE <b>IT</b>.\n",
         "00:03.000 --> 00:04.000\n<ruby>OLD<rt>x</rt></ruby> HOUSE.\n",
-    ),
+    )
+    | {each: each for each in ("NOTE a file\nof notes\n", "STYLE\n::cue { color: red }\n", "REGION\nid:a\n")}
+    | {
+        f"intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v Bob>{said}\n": (
+            f"intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v Bob>{written}\n"
+        )
+        for said, written in [
+            ("find <c.red>the keys</c> &amp; go\n<00:01.500>home.", "FIND <c.red>THE KEYS</c>\n&amp; GO <00:01.500>HOME.")
+        ]
+    },
     of_vtt,
     variants=(crlf, marked),
 )
 
 
-def _unit(source: str, target: str, attributes: str = "") -> tuple[str, str]:
-    return (
-        f"<trans-unit{attributes}><source>{source}</source></trans-unit>",
-        f'<trans-unit{attributes}><source>{source}</source><target state="translated" state-qualifier="mt-suggestion">'
-        f"{target}</target></trans-unit>",
-    )
+_STATE = 'state="translated" state-qualifier="mt-suggestion"'
+
+
+def _units_1(*targets: str) -> dict[str, str]:
+    unit = "<trans-unit><source>{}</source>{}</trans-unit>"
+    return {
+        unit.format(lowered(each), ""): unit.format(lowered(each), f"<target {_STATE}>{each}</target>") for each in targets
+    }
+
+
+def _units_2(*targets: str) -> dict[str, str]:
+    unit = "<unit><segment{}><source>{}</source>{}</segment></unit>"
+    return {
+        unit.format("", lowered(each), ""): unit.format(
+            ' state="translated"', lowered(each), f"<target>{each}</target>"
+        )
+        for each in targets
+    }
 
 
 XLIFF_1 = Format(
@@ -193,9 +211,74 @@ XLIFF_1 = Format(
         + ' target-language="de"' * (language == "de")
         + f"><body>\n{body}\n</body></file></xliff>\n"
     ).encode(),
-    dict([_unit("two words", "TWO WORDS")]),
+    _units_1(
+        "TWO WORDS",
+        'FIND <g id="1">THE <x id="2"/>KEYS</g> &amp; <ph id="3">%s</ph>GO <mrk mtype="protected">xr-7</mrk>',
+        'A <bpt id="1">{b}</bpt>BOLD<ept id="1">{/b}</ept> WORD',
+        'ONE<x id="1" ctype="lb"/>TWO',
+        '10 m<g id="1" ctype="x-sup">2</g> NOW',
+        "&lt;b&gt;ONE&lt;/b&gt; TWO",
+        "%s OF %d",
+        "SAVE &amp;AS...",
+        '<g id="1">ONE</g> <g id="2">TWO</g>',
+    )
+    | same(
+        '<trans-unit translate="no"><source>no</source></trans-unit>',
+        "<trans-unit><source>done</source><target>fertig</target></trans-unit>",
+        "<trans-unit><source>12</source></trans-unit><group><note>a note</note></group>",
+    )
+    | {
+        '<trans-unit><source>a</source><target state="new" o="v">x</target></trans-unit>': (
+            f'<trans-unit><source>a</source><target o="v" {_STATE}>A</target></trans-unit>'
+        ),
+        "<trans-unit><source>a</source><target/><alt-trans><source>b</source><target>c</target></alt-trans></trans-unit>": (
+            f"<trans-unit><source>a</source><target {_STATE}>A</target>"
+            "<alt-trans><source>b</source><target>c</target></alt-trans></trans-unit>"
+        ),
+    },
     of_xliff,
+    has_targets=True,
     variants=(crlf, marked),
+    mixtures=(
+        Mixture(
+            ("<trans-unit><source>{}</source></trans-unit>",),
+            ("word ", "two words", " &amp; ", "%s ", '<x id="1"/>', '<ph id="2">a</ph>', '<x id="3" ctype="lb"/>', "é, "),
+            ('<g id="4">{}</g>', '<mrk mtype="term">{} </mrk>', '<bpt id="5">b</bpt>{}<ept id="5">b</ept>'),
+        ).made,
+    ),
 )
-XLIFF_2 = XLIFF_1
-__all__ = ["CSV", "HTML", "PO", "POT", "SRT", "TEXT", "TO_GERMAN", "TSV", "VTT", "XLIFF_1", "XLIFF_2"]
+XLIFF_2 = Format(
+    lambda body, language: (
+        '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en"'
+        + ' trgLang="de"' * (language == "de")
+        + f'>\n<file id="f">\n{body}\n</file></xliff>\n'
+    ).encode(),
+    _units_2(
+        "TWO WORDS",
+        'FIND <pc id="1">THE KEYS</pc> <ph id="2" dataRef="d"/> NOW',
+        'A <sc id="3"/>DOOR<ec startRef="3"/>',
+        '<mrk id="4" translate="no">x</mrk> A <cp hex="0001"/>',
+        "&lt;b&gt;ONE&lt;/b&gt; TWO",
+    )
+    | same(
+        '<unit translate="no"><segment><source>no</source></segment></unit>',
+        '<unit><segment state="translated"><source>done</source><target>fertig</target></segment></unit>',
+        "<unit><originalData><data>x</data></originalData><notes><note>b</note></notes><ignorable><source> </source>"
+        "</ignorable><segment><source>12</source></segment></unit>",
+    )
+    | {
+        '<unit><segment state="initial" subState="x:y"><source>a</source><target>t</target></segment></unit>': (
+            '<unit><segment state="translated"><source>a</source><target>A</target></segment></unit>'
+        ),
+    },
+    of_xliff,
+    has_targets=True,
+    variants=(crlf, marked),
+    mixtures=(
+        Mixture(
+            ("<unit><segment><source>{}</source></segment></unit>",),
+            ("word ", "two words", " &amp; ", "%s ", '<ph id="1"/>', '<cp hex="0001"/>', "é, "),
+            ('<pc id="4">{}</pc>', '<mrk id="5">{} </mrk>', '<sc id="6"/>{}<ec startRef="6"/>'),
+        ).made,
+    ),
+)
