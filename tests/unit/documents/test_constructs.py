@@ -73,8 +73,10 @@ def check_generated(name: str, number: int, open_: Open = open_document) -> None
     mixed = known.written([chance.choice(known.mixtures)(chance) for _ in range(4)]) if known.mixtures else data
     for each in {data, mixed}:
         before = known.outline(known.body(each))
-        assert known.outline(result(each)) == before
-        assert skeleton(known.outline(result(each, functools.partial(noisy, chance)))) == skeleton(before)
+        written = result(each)
+        assert known.outline(written) == before
+        written = result(each, functools.partial(noisy, chance))
+        assert skeleton(known.outline(written)) == skeleton(before)
         known.outline(result(each, bare))
 
 

@@ -114,7 +114,7 @@ PPTX = Format(
             f"<a:p>{run('SEE ')}{run('IT', LINK_WRITTEN)}</a:p>"
         ),
     },
-    of_xml(("r", "rPr", "t")),
+    of_xml(("r", "rPr", "hlinkClick", "t")),
     part="ppt/slides/slide1.xml",
     separator="",
     mixtures=(
@@ -169,7 +169,7 @@ DOCX = Format(
         f"<w:tbl><w:tr><w:tc><w:p>{said('A')}</w:p></w:tc><w:tc><w:p>{said('12')}</w:p></w:tc></w:tr></w:tbl>",
         "<w:p><m:oMath><m:r><m:t>x</m:t></m:r></m:oMath></w:p><w:sectPr/>",
     ),
-    of_xml(("r", "rPr", "t", "b")),
+    of_xml(("r", "rPr", "b", "i", "t")),
     part="word/document.xml",
     separator="",
     mixtures=(

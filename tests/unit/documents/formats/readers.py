@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import html5lib
 import polib
 import srt
-import webvtt
 import yaml
 
 _LANGUAGES = {"lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang", "{t}locale"}
@@ -235,11 +234,13 @@ def of_srt(data: bytes) -> Any:
 
 
 def of_vtt(data: bytes) -> Any:
-    try:
-        found = webvtt.from_string(decoded(data))
-    except webvtt.errors.MalformedFileError as error:
-        raise ValueError from error
-    return [
-        *(each.text for each in found.styles),
-        *((each.start, each.end, each.identifier, told(each.raw_text)) for each in found.captions),
-    ]
+    text = re.sub("\r\n?", "\n", decoded(data))
+    if not re.match(r"WEBVTT[ \t\n]", text):
+        raise ValueError
+    found: list[Any] = []
+    for block in re.split(r"\n{2,}", text):
+        cue = re.fullmatch(r"(?:([^\n]*)\n)?([\d:.]+ --> [^\n]*)(?:\n(.*))?", block, re.DOTALL)
+        if block.count("-->") > (cue is not None):
+            raise ValueError
+        found.append((cue[1], cue[2], told(cue[3])) if cue else block)
+    return found

@@ -1,6 +1,7 @@
 """Strings of programs: JSON, YAML, properties, Apple's strings, Android's and .NET's resources."""
 
 import textwrap
+from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
 from tests.unit.documents.formats.readers import of_json, of_properties, of_rails, of_strings, of_xml, of_yaml
@@ -33,17 +34,17 @@ JSON = Format(
     variants=(crlf, marked),
 )
 
-ENTRIES = Format(
-    lambda body, _: f"{{\n{body}\n}}\n".encode(),
-    same(
-        '"chrome": {"message": "A $B$", "description": "d", "placeholders": {"b": {"content": "$1"}}}',
-        '"transifex": {"string": "A", "context": "b", "developer_comment": "c"}',
-        '"go": {"description": "d", "one": "A", "other": "B"}',
-    )
-    | {'"formatjs": {"defaultMessage": "a b", "description": "d"}': '"formatjs": {"defaultMessage": "A B", "description": "d"}'},
-    of_json,
-    separator=",\n",
+
+
+def entries(constructs: Mapping[str, str]) -> Format:
+    """Return JSON whose root has only entries that a program knows."""
+    return Format(lambda body, _: f"{{\n{body}\n}}\n".encode(), constructs, of_json, separator=",\n")
+
+
+CHROME = entries(
+    same('"a": {"message": "A $B$", "description": "d", "placeholders": {"b": {"content": "$1"}}}', '"b": {"message": "C"}')
 )
+GO = entries(same('"a": {"description": "d", "one": "A", "other": "B"}', '"b": {"other": "C", "hash": "c"}'))
 
 _YAML = same(
     "k: TWO WORDS # a comment",
