@@ -36,14 +36,17 @@ def served(text: DocumentText) -> str:
 
 
 def _with_capitals(block: Block) -> BlockTranslation:
-    kept = [*block.protected, *(span[:2] for span in find_placeholders(block.text))]
-    output, links, length = [], [], 0
-    for word in re.finditer(r"\w+|\W+", block.text):
-        is_kept = any(start < word.end() and word.start() < end for start, end in kept)
-        output.append(word[0] if is_kept else word[0].upper())
-        links.append(AlignedSpan(*word.span(), length, length + len(output[-1])))
-        length += len(output[-1])
-    return BlockTranslation("".join(output), tuple(links))
+    kept = sorted({*block.protected, *find_placeholders(block.text)})
+    output, links, length = "", [], 0
+    for match in re.finditer(r"\w+|\W", block.text):
+        start, end = next((span for span in kept if span[0] < match.end() and match.start() < span[1]), match.span())
+        if start < length:
+            continue
+        length = end
+        said = block.text[start:end] if (start, end) in kept else match[0].upper()
+        links.append(AlignedSpan(start, end, len(output), len(output) + len(said)))
+        output += said
+    return BlockTranslation(output, tuple(links))
 
 
 def noisy(chance: random.Random, text: DocumentText) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, archived, same
-from tests.unit.documents.formats.readers import of_xml
+from tests.unit.documents.formats.readers import of_xhtml, of_xml
 
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -114,7 +114,7 @@ PPTX = Format(
             f"<a:p>{run('SEE ')}{run('IT', LINK_WRITTEN)}</a:p>"
         ),
     },
-    of_xml(("r", "rPr", "hlinkClick", "t")),
+    of_xml(("r", "rPr", "hlinkClick", "t"), ("t",)),
     part="ppt/slides/slide1.xml",
     separator="",
     mixtures=(
@@ -169,7 +169,7 @@ DOCX = Format(
         f"<w:tbl><w:tr><w:tc><w:p>{said('A')}</w:p></w:tc><w:tc><w:p>{said('12')}</w:p></w:tc></w:tr></w:tbl>",
         "<w:p><m:oMath><m:r><m:t>x</m:t></m:r></m:oMath></w:p><w:sectPr/>",
     ),
-    of_xml(("r", "rPr", "b", "i", "t")),
+    of_xml(("r", "rPr", "b", "i", "t"), ("t", "delText", "instrText")),
     part="word/document.xml",
     separator="",
     mixtures=(
@@ -292,7 +292,7 @@ EPUB = Format(
         '<p>A<sup><a href="#n">1</a></sup></p>',
         '<hr class="x"/><p class="y">B</p>',
     ),
-    of_xml(),
+    of_xhtml,
     part="OEBPS/c a.xhtml",
     separator="",
     mixtures=(

@@ -1,6 +1,7 @@
 """Readers of documents that are not ours. What they find is nested lists, in which `Words` are what is said."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -13,7 +14,7 @@ import polib
 import srt
 import yaml
 
-_LANGUAGES = {"lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang", "{t}locale"}
+_LANGUAGES = {"lang", "xml:lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang", "{t}locale"}
 _STATES = {"state", "subState", "state-qualifier"}
 
 
@@ -105,7 +106,7 @@ def of_yaml(data: bytes) -> Any:
 
 def of_rails(data: bytes) -> Any:
     """Read YAML whose root is the language."""
-    return of_yaml(re.sub(rb"\A(# [^\n]*\n)?de:", rb"\1en:", data))
+    return of_yaml(re.sub(rb"(?m)^de:", b"en:", data))
 
 
 def of_properties(data: bytes) -> Any:
@@ -140,13 +141,21 @@ def parsed(data: bytes) -> ElementTree.Element:
         raise ValueError from error
 
 
-def of_xml(merged: Iterable[str] = ()) -> Callable[[bytes], Any]:
-    """Return a reader of the elements but `merged` ones, of which those that look the same may become one."""
-    left = frozenset(merged)
+def of_xml(merged: Iterable[str] = (), of_text: Iterable[str] = ()) -> Callable[[bytes], Any]:
+    """Return a reader of the elements but `merged` ones, of which those that look the same may become one.
+
+    What is said is in elements `of_text`, or in any.
+    """
+    left, own = frozenset(merged), frozenset(of_text)
+
+    def said(element: ElementTree.Element) -> Iterable[str]:
+        if not own:
+            return element.itertext()
+        return (each.text or "" for each in element.iter() if each.tag.rpartition("}")[2] in own)
 
     def read(data: bytes) -> Any:
         return [
-            (name, _attributes(each), told("".join(map(unescaped, each.itertext()))))
+            (name, _attributes(each), told("".join(map(unescaped, said(each)))))
             for each in parsed(data).iter()
             if (name := each.tag.rpartition("}")[2]) not in left
         ]
@@ -189,24 +198,27 @@ def of_xliff(data: bytes) -> Any:
 
 
 def of_html(data: bytes) -> Any:
-    """Read as browsers do."""
+    """Read as browsers do. Which words are in which element is the markup's to say: here they may be anywhere."""
     builder = html5lib.HTMLParser(namespaceHTMLElements=False)
     found: list[Any] = []
+    texts: list[str] = []
     for each in builder.parse(decoded(data)).iter():
+        texts.append(each.tail or "")
         if not isinstance(each.tag, str):
             found.append(("comment", each.text))
             continue
+        texts.append(each.text or "")
         kept = sorted((key, told(value)) for key, value in each.attrib.items() if key not in _LANGUAGES)
-        found.append((each.tag, kept, told("".join(_texts(each)))))
-    return found
+        found.append((each.tag, kept))
+    return [found, Words("".join(sorted(told("".join(texts)))))]
 
 
-def _texts(element: Any) -> Iterable[str]:
-    for each in element.iter():
-        if isinstance(each.tag, str):
-            yield each.text or ""
-        if each is not element:
-            yield each.tail or ""
+def of_xhtml(data: bytes) -> Any:
+    """Read as readers of books do, which take what is no XML for HTML."""
+    try:
+        return of_xml()(data)
+    except ValueError:
+        return of_html(data)
 
 
 def of_po(data: bytes) -> Any:
@@ -230,7 +242,7 @@ def of_srt(data: bytes) -> Any:
         cues = list(srt.parse(decoded(data)))
     except (srt.SRTParseError, srt.TimestampParseError) as error:
         raise ValueError from error
-    return [(each.index, each.start, each.end, each.proprietary, told(each.content)) for each in cues]
+    return [(each.index, each.start, each.end, each.proprietary, told(each.content.replace("-->", "->"))) for each in cues]
 
 
 def of_vtt(data: bytes) -> Any:
@@ -242,5 +254,6 @@ def of_vtt(data: bytes) -> Any:
         cue = re.fullmatch(r"(?:([^\n]*)\n)?([\d:.]+ --> [^\n]*)(?:\n(.*))?", block, re.DOTALL)
         if block.count("-->") > (cue is not None):
             raise ValueError
-        found.append((cue[1], cue[2], told(cue[3])) if cue else block)
+        is_kept = re.match("WEBVTT|NOTE|STYLE|REGION", block)
+        found.append((cue[1], cue[2], told(html.unescape(cue[3] or ""))) if cue else block if is_kept else told(block))
     return found
