@@ -1,5 +1,6 @@
 """Translators that show what a real one would change: letters become capitals, tags and entities stay."""
 
+import itertools
 import random
 import re
 from collections.abc import Callable
@@ -36,17 +37,18 @@ def served(text: DocumentText) -> str:
 
 
 def _with_capitals(block: Block) -> BlockTranslation:
-    kept = sorted({*block.protected, *find_placeholders(block.text)})
-    output, links, length = "", [], 0
-    for match in re.finditer(r"\w+|\W", block.text):
-        start, end = next((span for span in kept if span[0] < match.end() and match.start() < span[1]), match.span())
-        if start < length:
-            continue
-        length = end
-        said = block.text[start:end] if (start, end) in kept else match[0].upper()
-        links.append(AlignedSpan(start, end, len(output), len(output) + len(said)))
-        output += said
-    return BlockTranslation(output, tuple(links))
+    kept = {*block.protected, *find_placeholders(block.text)}
+    borders = sorted({0, len(block.text), *itertools.chain(*kept)})
+    output: list[str] = []
+    links: list[AlignedSpan] = []
+    length = 0
+    for start, end in itertools.pairwise(borders):
+        is_kept = any(first <= start and end <= last for first, last in kept)
+        for word in re.finditer(r".+" if is_kept else r"\w+|\W", block.text[start:end], re.DOTALL):
+            output.append(word[0] if is_kept else word[0].upper())
+            links.append(AlignedSpan(start + word.start(), start + word.end(), length, length + len(output[-1])))
+            length += len(output[-1])
+    return BlockTranslation("".join(output), tuple(links))
 
 
 def noisy(chance: random.Random, text: DocumentText) -> str:
