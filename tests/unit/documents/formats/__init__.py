@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.unit.documents.formats import packages, strings, texts
+from tests.unit.documents.formats import markdown, packages, strings, texts
 from tests.unit.documents.formats.format import Format
 
 _OPEN_XML, _MICROSOFT = f"{packages.OPEN_XML}.wordprocessingml", "application/vnd.ms-word"
@@ -20,6 +20,9 @@ FORMATS: Mapping[str, Format] = {
     "chrome.json": strings.CHROME,
     "go.json": strings.GO,
     "a.json": strings.JSON,
+    "a.markdown": markdown.MARKDOWN,
+    "a.md": markdown.MARKDOWN,
+    "a.mdx": markdown.MARKDOWN,
     "a.odp": packages.ODP,
     "a.ods": packages.ODS,
     "a.odt": packages.ODT,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, archived, same
-from tests.unit.documents.formats.readers import of_xhtml, of_xml
+from tests.unit.documents.formats.readers import of_xml
 
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -292,7 +292,7 @@ EPUB = Format(
         '<p>A<sup><a href="#n">1</a></sup></p>',
         '<hr class="x"/><p class="y">B</p>',
     ),
-    of_xhtml,
+    of_xml(),
     part="OEBPS/c a.xhtml",
     separator="",
     mixtures=(

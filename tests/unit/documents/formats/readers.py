@@ -53,10 +53,10 @@ def of_lines(data: bytes) -> Any:
 
 def of_csv(data: bytes) -> Any:
     source = decoded(data)
-    told_delimiter = re.match(r"sep=(.)\r?\n", source)
-    start = told_delimiter.end() if told_delimiter else 0
-    delimiter = told_delimiter[1] if told_delimiter else re.findall(r"\A[^,;|\t\r\n]*([,;|\t])", source)[0]
-    return _rows(source[start:], delimiter)
+    found = re.match(r"sep=(.)\r?\n", source) or re.match(r"[^,;|\t\r\n]*([,;|\t])", source)
+    if found is None:
+        raise ValueError
+    return _rows(source[found.end() :] if found[0].startswith("sep=") else source, found[1])
 
 
 def of_tsv(data: bytes) -> Any:
@@ -242,7 +242,10 @@ def of_srt(data: bytes) -> Any:
         cues = list(srt.parse(decoded(data)))
     except (srt.SRTParseError, srt.TimestampParseError) as error:
         raise ValueError from error
-    return [(each.index, each.start, each.end, each.proprietary, told(each.content.replace("-->", "->"))) for each in cues]
+    return [
+        [(each.index, each.start, each.end, each.proprietary, bool(each.content.strip())) for each in cues],
+        told("".join(each.content.replace("-->", "->") for each in cues)),  # a sentence over several may be cut elsewhere
+    ]
 
 
 def of_vtt(data: bytes) -> Any:
@@ -250,10 +253,12 @@ def of_vtt(data: bytes) -> Any:
     if not re.match(r"WEBVTT[ \t\n]", text):
         raise ValueError
     found: list[Any] = []
+    said = ""
     for block in re.split(r"\n{2,}", text):
         cue = re.fullmatch(r"(?:([^\n]*)\n)?([\d:.]+ --> [^\n]*)(?:\n(.*))?", block, re.DOTALL)
         if block.count("-->") > (cue is not None):
             raise ValueError
         is_kept = re.match("WEBVTT|NOTE|STYLE|REGION", block)
-        found.append((cue[1], cue[2], told(html.unescape(cue[3] or ""))) if cue else block if is_kept else told(block))
-    return found
+        found.append((cue[1], cue[2], bool(cue[3])) if cue else block if is_kept else told(block))
+        said += html.unescape(cue[3] or "") if cue else ""
+    return [found, told(said)]
