@@ -60,6 +60,7 @@ class Format:
         variants: Other forms of a file, of which each is a document too, such as one with other line ends.
         mixtures: Return blocks made of constructs within each other.
         translate: Returns a text in capitals.
+        outline_of_damaged: What readers find that agree on whole files only; `outline` if there is none.
         has_targets: Whether translations have places of their own, beside the texts.
     """
 
@@ -73,6 +74,7 @@ class Format:
     mixtures: Sequence[Callable[[random.Random], str]] = ()
     options: DocumentOptions = TO_GERMAN
     translate: Callable[[DocumentText], str] = capitals
+    outline_of_damaged: Callable[[bytes], Any] | None = None
     has_targets: bool = False
 
     def written(self, constructs: Sequence[str], language: str = "en") -> bytes:

@@ -141,6 +141,12 @@ def of_markdown(data: bytes) -> Any:
     return [found, re.findall(r"<[^>]*>", re.sub(r'(?:alt|title)="[^"]*"', "", page))]
 
 
+def of_paragraphs(data: bytes) -> Any:
+    """Return what everybody sees, as each reader makes something else of what has no end: empty lines and words, but no labels."""
+    blocks = re.split(r"\n\s*\n", re.sub(r"(?:\]\\?\[[^\[\]\n]*)+\]", "]", decoded(data)).strip())
+    return [told(re.sub(r"[\W_]+", "", re.sub(r"&#?\w+;", "", block))) for block in blocks]
+
+
 MARKDOWN = Format(
     lambda body, _: f"{body}\n\n[ref]: http://r.x\n".encode(),
     _CONSTRUCTS,
@@ -149,4 +155,5 @@ MARKDOWN = Format(
     once=[each for each in _CONSTRUCTS if "[x]:" in each],
     variants=(crlf, marked),
     mixtures=(_block,),
+    outline_of_damaged=of_paragraphs,
 )
