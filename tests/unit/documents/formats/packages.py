@@ -169,7 +169,7 @@ DOCX = Format(
         f"<w:tbl><w:tr><w:tc><w:p>{said('A')}</w:p></w:tc><w:tc><w:p>{said('12')}</w:p></w:tc></w:tr></w:tbl>",
         "<w:p><m:oMath><m:r><m:t>x</m:t></m:r></m:oMath></w:p><w:sectPr/>",
     ),
-    of_xml(("r", "rPr", "b", "i", "t", "noBreakHyphen"), ("t", "delText", "instrText")),
+    of_xml(("pPr", "r", "rPr", "b", "i", "vertAlign", "t", "noBreakHyphen"), ("t", "delText", "instrText")),
     part="word/document.xml",
     separator="",
     mixtures=(

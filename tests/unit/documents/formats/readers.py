@@ -14,7 +14,7 @@ import polib
 import srt
 import yaml
 
-_LANGUAGES = {"lang", "xml:lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang", "{t}locale"}
+_LANGUAGES = {"lang", "xml:lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang"}
 _STATES = {"state", "subState", "state-qualifier"}
 
 
@@ -26,6 +26,11 @@ class Words(str):
 
 def told(text: str | None) -> Words:
     return Words(re.sub(r"[\x00-\x20\xa0\"]+|]]>", "", text or "").upper())
+
+
+def told_by_program(text: str | None) -> Words:
+    """Return a text without the signs of accelerators, which may be before another letter."""
+    return told(re.sub("[&_]", "", text or ""))
 
 
 def skeleton(outline: Any) -> Any:
@@ -106,7 +111,7 @@ def of_yaml(data: bytes) -> Any:
 
 def of_rails(data: bytes) -> Any:
     """Read YAML whose root is the language."""
-    return of_yaml(re.sub(rb"(?m)^de:", b"en:", data))
+    return of_yaml(re.sub(rb"(?m)^( *)de:", rb"\1en:", data))
 
 
 def of_properties(data: bytes) -> Any:
@@ -164,7 +169,8 @@ def of_xml(merged: Iterable[str] = (), of_text: Iterable[str] = ()) -> Callable[
 
 
 def _attributes(element: ElementTree.Element) -> list[tuple[str, str]]:
-    return sorted(each for each in element.attrib.items() if each[0] not in _LANGUAGES | _STATES)
+    left = _LANGUAGES | _STATES
+    return sorted(each for each in element.attrib.items() if each[0] not in left and not each[0].endswith("}locale"))
 
 
 def of_xliff(data: bytes) -> Any:
@@ -172,9 +178,9 @@ def of_xliff(data: bytes) -> Any:
     units: list[Any] = []
 
     def flat(element: ElementTree.Element) -> list[Any]:
-        found: list[Any] = [told(element.text)]
+        found: list[Any] = [told_by_program(element.text)]
         for each in element:
-            found += [(each.tag, _attributes(each), flat(each)), told(each.tail)]
+            found += [(each.tag, _attributes(each), flat(each)), told_by_program(each.tail)]
         return found
 
     def walk(element: ElementTree.Element) -> None:
@@ -230,11 +236,16 @@ def of_po(data: bytes) -> Any:
         (
             *(each.msgid, each.msgid_plural, each.msgctxt, each.comment, each.tcomment, each.flags, each.occurrences),
             *(each.previous_msgid, each.obsolete),
-            told(each.msgid if each.fuzzy or not each.msgstr else each.msgstr),
+            told_by_program(each.msgid if each.fuzzy or not each.msgstr else each.msgstr),
             [told(text) for _, text in sorted(each.msgstr_plural.items())] if len(each.msgstr_plural) > 2 else [],
         )
         for each in entries
     ]
+
+
+def _told_in_cues(text: str) -> list[Words]:
+    """Return what cues say, and their tags apart: a sentence over several of them may be cut elsewhere."""
+    return [told(re.sub("<[^<>]*>", "", text)), told("".join(re.findall("<[^<>]*>", text)))]
 
 
 def of_srt(data: bytes) -> Any:
@@ -242,9 +253,11 @@ def of_srt(data: bytes) -> Any:
         cues = list(srt.parse(decoded(data)))
     except (srt.SRTParseError, srt.TimestampParseError) as error:
         raise ValueError from error
+    if not all(each.proprietary.isprintable() for each in cues):
+        raise ValueError
     return [
         [(each.index, each.start, each.end, each.proprietary, bool(each.content.strip())) for each in cues],
-        told("".join(each.content.replace("-->", "->") for each in cues)),  # a sentence over several may be cut elsewhere
+        _told_in_cues("".join(each.content.replace("-->", "->") for each in cues)),
     ]
 
 
@@ -259,6 +272,6 @@ def of_vtt(data: bytes) -> Any:
         if block.count("-->") > (cue is not None):
             raise ValueError
         is_kept = re.match("WEBVTT|NOTE|STYLE|REGION", block)
-        found.append((cue[1], cue[2], bool(cue[3])) if cue else block if is_kept else told(block))
+        found.append((cue[1], cue[2], bool(cue[3])) if cue else block if is_kept else told(html.unescape(block)))
         said += html.unescape(cue[3] or "") if cue else ""
-    return [found, told(said)]
+    return [found, _told_in_cues(said)]
