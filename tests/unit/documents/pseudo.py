@@ -72,7 +72,9 @@ def noisy(chance: random.Random, text: DocumentText) -> str:
                 words = [word + chance.choice(_NOISE) if len(word) > 1 else word for word in words]
             case _:
                 start = chance.choice(_STARTS)
-                words[0] = (start if is_text else start.replace("& ", "&amp; ")) + words[0] if len(words[0]) > 2 else words[0]
+                words[0] = (
+                    (start if is_text else start.replace("& ", "&amp; ")) + words[0] if len(words[0]) > 2 else words[0]
+                )
         output.append(" ".join(words))
     return "".join(output)
 

@@ -2,6 +2,7 @@
 
 import functools
 import random
+import re
 import resource
 import time
 import zipfile
@@ -16,7 +17,7 @@ from tests.patience import patient
 from tests.unit.documents.formats import FORMATS
 from tests.unit.documents.formats.format import Format, files
 from tests.unit.documents.formats.readers import skeleton
-from tests.unit.documents.pseudo import bare, noisy, translated, unchanged
+from tests.unit.documents.pseudo import bare, capitals, noisy, translated, unchanged
 
 Open = Callable[[str, bytes, DocumentOptions], Document]
 MAX_SECONDS, MAX_MIB = 1.0, 64  # for a small document, and for any number of them, one after the other
@@ -25,14 +26,19 @@ CASES = [(name, source) for name, known in FORMATS.items() for source in known.c
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
-    """Return the data with some parts left out, repeated, moved or replaced."""
+    """Return the data with some parts left out, repeated, moved or replaced; often just a word, which breaks less."""
+    words = [word.span() for word in re.finditer(rb"[A-Za-z]+", data)]
+    if words and chance.random() < 0.3:
+        start, end = chance.choice(words)
+        new = chance.choice([b"", data[start:end] * 2, "É\u00a0ß".encode(), b"&#65;", b"\\n", b"a  b\t"])
+        return data[:start] + new + data[end:]
     for _ in range(chance.choice((1, 1, 2, 4))):
         start = chance.randrange(len(data) + 1)
         part = data[start : start + chance.randint(0, 12)]
         rest = data[start + len(part) :]
         other = chance.randrange(len(data) + 1)
-        new = chance.choice([b"", part * 2, data[other : other + 10], bytes([chance.randrange(256)]), bytes([chance.choice(_SIGNS)])])
-        data = data[:start] + new + rest
+        any_byte, sign = bytes([chance.randrange(256)]), bytes([chance.choice(_SIGNS)])
+        data = data[:start] + chance.choice([b"", part * 2, data[other : other + 10], any_byte, sign]) + rest
     return data
 
 
@@ -78,7 +84,8 @@ def check_generated(name: str, number: int, open_: Open = open_document) -> None
         assert known.outline(written) == before
         written = result(each, functools.partial(noisy, chance))
         assert skeleton(known.outline(written)) == skeleton(before)
-        known.outline(result(each, bare))
+        if known.translate is capitals:
+            known.outline(result(each, bare))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -9,6 +9,7 @@ from tests.servers import REPOSITORY
 from tests.unit.documents.formats.markdown import of_markdown
 from tests.unit.documents.pseudo import translated, unchanged
 
+
 @pytest.mark.parametrize(
     ("source", "written"),
     [

@@ -142,7 +142,7 @@ def of_markdown(data: bytes) -> Any:
 
 
 def of_paragraphs(data: bytes) -> Any:
-    """Return what everybody sees, as each reader makes something else of what has no end: empty lines and words, but no labels."""
+    """Return words and empty lines, but no labels: readers make different things of what has no end."""
     blocks = re.split(r"\n\s*\n", re.sub(r"(?:\]\\?\[[^\[\]]*)+\]", "]", decoded(data)).strip())
     return [told(re.sub(r"[\W_]+", "", re.sub(r"&#?\w+;", "", block))) for block in blocks]
 

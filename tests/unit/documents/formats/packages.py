@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, archived, same
 from tests.unit.documents.formats.readers import of_xml
+from tests.unit.documents.pseudo import served
 
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -44,7 +45,7 @@ def word(body: str, _: str = "", kind: str = f"{OPEN_XML}.wordprocessingml.docum
     )
 
 
-def open_document(body: str, kind: str = "text") -> bytes:
+def open_document_file(body: str, kind: str = "text") -> bytes:
     styles = (
         '<style:style style:name="B" style:family="text"><style:text-properties fo:font-weight="bold"/></style:style>'
         '<style:style style:name="R" style:family="text"><style:text-properties officeooo:rsid="01"/></style:style>'
@@ -110,9 +111,7 @@ PPTX = Format(
     | {
         f"<a:p>{run('tw', ENGLISH)}{run('o &amp; é')}</a:p>": f"<a:p>{run('TWO &amp; É')}</a:p>",
         f"<a:p>{run('all', BOLD)}{run(' bold', BOLD)}</a:p>": f"<a:p>{run('ALL BOLD', BOLD)}</a:p>",
-        f"<a:p>{run('see ')}{run('it', LINK)}</a:p>": (
-            f"<a:p>{run('SEE ')}{run('IT', LINK_WRITTEN)}</a:p>"
-        ),
+        f"<a:p>{run('see ')}{run('it', LINK)}</a:p>": (f"<a:p>{run('SEE ')}{run('IT', LINK_WRITTEN)}</a:p>"),
     },
     of_xml(("r", "rPr", "hlinkClick", "t"), ("t",)),
     part="ppt/slides/slide1.xml",
@@ -122,7 +121,11 @@ PPTX = Format(
             ("<a:p>{}</a:p>", "<a:tbl><a:tc><a:txBody><a:p>{}</a:p></a:txBody></a:tc></a:tbl>"),
             (
                 *(run("word "), run("two words"), run("bold ", BOLD), run("é", ENGLISH), run("it", LINK), "<a:br/>"),
-                *(run("2", '<a:rPr baseline="30000"/>'), run("x, &amp; y. "), '<a:fld type="slidenum"><a:t>n</a:t></a:fld>'),
+                *(
+                    run("2", '<a:rPr baseline="30000"/>'),
+                    run("x, &amp; y. "),
+                    '<a:fld type="slidenum"><a:t>n</a:t></a:fld>',
+                ),
             ),
         ).made,
     ),
@@ -145,7 +148,9 @@ HEAVY, RAISED = "<w:rPr><w:b/></w:rPr>", '<w:rPr><w:vertAlign w:val="superscript
 PAGE = f"{mark('begin')}<w:r><w:instrText>PAGE</w:instrText></w:r>{mark('separate')}{said('n')}{mark('end')}"
 BOX = f"<w:txbxContent><w:p>{said('A BOX')}</w:p></w:txbxContent>"
 RUBY = f"<w:ruby><w:rubyPr/><w:rt>{said('x')}</w:rt><w:rubyBase>{said('Y Z')}</w:rubyBase></w:ruby>"
-ALTERNATIVES = f"<mc:AlternateContent><mc:Choice>{BOX}</mc:Choice><mc:Fallback>{BOX}</mc:Fallback></mc:AlternateContent>"
+ALTERNATIVES = (
+    f"<mc:AlternateContent><mc:Choice>{BOX}</mc:Choice><mc:Fallback>{BOX}</mc:Fallback></mc:AlternateContent>"
+)
 
 DOCX = Format(
     word,
@@ -209,7 +214,10 @@ def of_word(kind: str) -> Format:
     )
 
 
-NOTE = "<text:note><text:note-citation>i</text:note-citation><text:note-body><text:p>{}</text:p></text:note-body></text:note>"
+NOTE = (
+    "<text:note><text:note-citation>i</text:note-citation><text:note-body><text:p>{}</text:p></text:note-body>"
+    "</text:note>"
+)
 _PARAGRAPHS = same(
     "<text:h>TWO WORDS</text:h>",
     '<text:p>A <text:span text:style-name="B">B</text:span> C</text:p>',
@@ -254,7 +262,7 @@ _ODF_WORDS = Mixture(
 
 def of_open_document(kind: str, constructs: Mapping[str, str]) -> Format:
     return Format(
-        lambda body, _: open_document(body, kind),
+        lambda body, _: open_document_file(body, kind),
         _PARAGRAPHS | _CELLS | constructs,
         of_xml(("span",)),
         part="content.xml",
@@ -285,7 +293,7 @@ EPUB = Format(
     book,
     same(
         "<h1>TWO WORDS</h1>",
-        "<p>A <b>B</b> &amp; É</p>",
+        "<p>A <b>B</b> &amp; SO</p>",
         '<p>A <a id="page12"/>B<br/>C</p>',
         '<title/><p>A</p><script src="x.js"/><p>B</p>',
         "<ul><li>A</li></ul><pre>b</pre><svg><path d='M0'/></svg>",
@@ -302,4 +310,5 @@ EPUB = Format(
             ("<b>{}</b>", '<i class="y">{}</i> ', '<a href="z">{}</a>', "<span>{}</span>"),
         ).made,
     ),
+    translate=served,
 )

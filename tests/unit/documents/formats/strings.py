@@ -35,14 +35,16 @@ JSON = Format(
 )
 
 
-
 def entries(constructs: Mapping[str, str]) -> Format:
     """Return JSON whose root has only entries that a program knows."""
     return Format(lambda body, _: f"{{\n{body}\n}}\n".encode(), constructs, of_json, separator=",\n")
 
 
 CHROME = entries(
-    same('"a": {"message": "A $B$", "description": "d", "placeholders": {"b": {"content": "$1"}}}', '"b": {"message": "C"}')
+    same(
+        '"a": {"message": "A $B$", "description": "d", "placeholders": {"b": {"content": "$1"}}}',
+        '"b": {"message": "C"}',
+    )
 )
 GO = entries(same('"a": {"description": "d", "one": "A", "other": "B"}', '"b": {"other": "C", "hash": "c"}'))
 

@@ -59,7 +59,7 @@ HTML = Format(
         "<p translate=no>x</p><p class=notranslate>y <b>z</b></p><p>A <span translate=no>x</span> B</p>",
         "<p>h<sub>2</sub>o IS OPEN.<sup>[1]</sup> <ruby>B<rt>x</rt></ruby></p>",
         "<table><tr><th>A<td>B</table><dl><dt>A<dd>B</dl>",
-        '<p>A {{ x }} {% if y %}B{% endif %} ${z} <?= w ?> C</p>',
+        "<p>A {{ x }} {% if y %}B{% endif %} ${z} <?= w ?> C</p>",
         "<p><img src=a alt='A DOOR'> AND <a href=\"x\" title='HELP ME'>A</a></p>",
         "<input placeholder='YOUR NAME' value='x'><button aria-label='A'>B</button><input type=submit value='GO ON'>",
         "<select><option>A</option><optgroup label='B'></optgroup></select><textarea>c</textarea>",
@@ -75,11 +75,36 @@ HTML = Format(
                 *("<table><tr><td>{}<td>{}</table>", "<blockquote>{}</blockquote>", "<p translate=no>{}</p>{}"),
             ),
             (
-                *("word ", "two words", ", ", ". Then ", "<br>", "<img src=a alt='a b'>", "<code>x</code> ", "<wbr>", "é "),
-                *("m<sup>2</sup> ", "H<sub>2</sub>O ", "<sup>[1]</sup> ", " &amp; ", "&nbsp;", "{{ x }} ", "<!-- c -->", "\n"),
+                *(
+                    "word ",
+                    "two words",
+                    ", ",
+                    ". Then ",
+                    "<br>",
+                    "<img src=a alt='a b'>",
+                    "<code>x</code> ",
+                    "<wbr>",
+                    "é ",
+                ),
+                *(
+                    "m<sup>2</sup> ",
+                    "H<sub>2</sub>O ",
+                    "<sup>[1]</sup> ",
+                    " &amp; ",
+                    "&nbsp;",
+                    "{{ x }} ",
+                    "<!-- c -->",
+                    "\n",
+                ),
                 *("<input placeholder=Name>", "<svg><path d='M0'/></svg>", "5 &lt; 6 "),
             ),
-            ("<b>{}</b>", "<i class=x>{} </i>", "<a href=y title='a b'>{}</a>", "<span> {}</span>", "<b translate=no>{}</b>"),
+            (
+                "<b>{}</b>",
+                "<i class=x>{} </i>",
+                "<a href=y title='a b'>{}</a>",
+                "<span> {}</span>",
+                "<b translate=no>{}</b>",
+            ),
         ).made,
     ),
     options=DocumentOptions(target="de", attributes=True),
@@ -128,7 +153,9 @@ PO = Format(
 POT = Format(
     lambda body, language: (
         'msgid ""\nmsgstr ""\n"Language: {}\\n"\n'.format("" if language == "en" else language)
-        + _HEADER.format(*(("CHARSET", "INTEGER; plural=EXPRESSION"), ("UTF-8", "2; plural=(n != 1)"))[language == "de"])
+        + _HEADER.format(
+            *(("CHARSET", "INTEGER; plural=EXPRESSION"), ("UTF-8", "2; plural=(n != 1)"))[language == "de"]
+        )
         + f"\n{body}"
     ).encode(),
     _ENTRIES,
@@ -175,7 +202,10 @@ VTT = Format(
             f"intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v Bob>{written}\n"
         )
         for said, written in [
-            ("find <c.red>the keys</c> &amp; go\n<00:01.500>home.", "FIND <c.red>THE KEYS</c>\n&amp; GO <00:01.500>HOME.")
+            (
+                "find <c.red>the keys</c> &amp; go\n<00:01.500>home.",
+                "FIND <c.red>THE KEYS</c>\n&amp; GO <00:01.500>HOME.",
+            )
         ]
     },
     of_vtt,
@@ -183,13 +213,15 @@ VTT = Format(
 )
 
 
+_ALTERNATIVE = "<alt-trans><source>b</source><target>c</target></alt-trans>"
 _STATE = 'state="translated" state-qualifier="mt-suggestion"'
 
 
 def _units_1(*targets: str) -> dict[str, str]:
     unit = "<trans-unit><source>{}</source>{}</trans-unit>"
     return {
-        unit.format(lowered(each), ""): unit.format(lowered(each), f"<target {_STATE}>{each}</target>") for each in targets
+        unit.format(lowered(each), ""): unit.format(lowered(each), f"<target {_STATE}>{each}</target>")
+        for each in targets
     }
 
 
@@ -230,9 +262,8 @@ XLIFF_1 = Format(
         '<trans-unit><source>a</source><target state="new" o="v">x</target></trans-unit>': (
             f'<trans-unit><source>a</source><target o="v" {_STATE}>A</target></trans-unit>'
         ),
-        "<trans-unit><source>a</source><target/><alt-trans><source>b</source><target>c</target></alt-trans></trans-unit>": (
-            f"<trans-unit><source>a</source><target {_STATE}>A</target>"
-            "<alt-trans><source>b</source><target>c</target></alt-trans></trans-unit>"
+        f"<trans-unit><source>a</source><target/>{_ALTERNATIVE}</trans-unit>": (
+            f"<trans-unit><source>a</source><target {_STATE}>A</target>{_ALTERNATIVE}</trans-unit>"
         ),
     },
     of_xliff,
@@ -241,7 +272,16 @@ XLIFF_1 = Format(
     mixtures=(
         Mixture(
             ("<trans-unit><source>{}</source></trans-unit>",),
-            ("word ", "two words", " &amp; ", "%s ", '<x id="1"/>', '<ph id="2">a</ph>', '<x id="3" ctype="lb"/>', "é, "),
+            (
+                "word ",
+                "two words",
+                " &amp; ",
+                "%s ",
+                '<x id="1"/>',
+                '<ph id="2">a</ph>',
+                '<x id="3" ctype="lb"/>',
+                "é, ",
+            ),
             ('<g id="4">{}</g>', '<mrk mtype="term">{} </mrk>', '<bpt id="5">b</bpt>{}<ept id="5">b</ept>'),
         ).made,
     ),
