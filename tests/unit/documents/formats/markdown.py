@@ -1,5 +1,6 @@
 """Markdown as it is written today; read again by markdown-it with its plugins, and by GitHub's cmark."""
 
+import html
 import random
 import re
 from typing import Any
@@ -144,7 +145,12 @@ def of_markdown(data: bytes) -> Any:
 def of_paragraphs(data: bytes) -> Any:
     """Return words and empty lines, but no labels: readers make different things of what has no end."""
     blocks = re.split(r"\n\s*\n", re.sub(r"(?:\]\\?\[[^\[\]]*)+\]", "]", decoded(data)).strip())
-    return [told(re.sub(r"[\W_]+", "", re.sub(r"&#?\w+;", "", block))) for block in blocks]
+    return [told(re.sub(r"[\W_]+", "", re.sub(r"&#?\w+;", _shown, block))) for block in blocks]
+
+
+def _shown(reference: re.Match[str]) -> str:
+    found = html.unescape(reference[0])
+    return reference[0] if found.endswith(";") else found
 
 
 MARKDOWN = Format(

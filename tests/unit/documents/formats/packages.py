@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, archived, same
-from tests.unit.documents.formats.readers import of_xml
+from tests.unit.documents.formats.readers import of_xhtml, of_xml
 from tests.unit.documents.pseudo import served
 
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
@@ -300,7 +300,7 @@ EPUB = Format(
         '<p>A<sup><a href="#n">1</a></sup></p>',
         '<hr class="x"/><p class="y">B</p>',
     ),
-    of_xml(),
+    of_xhtml,
     part="OEBPS/c a.xhtml",
     separator="",
     mixtures=(

@@ -156,16 +156,31 @@ def of_xml(merged: Iterable[str] = (), of_text: Iterable[str] = ()) -> Callable[
     def said(element: ElementTree.Element) -> Iterable[str]:
         if not own:
             return element.itertext()
-        return (each.text or "" for each in element.iter() if each.tag.rpartition("}")[2] in own)
+        return (each.text or "" for each in element.iter() if _name(each) in own)
 
     def read(data: bytes) -> Any:
-        return [
-            (name, _attributes(each), told("".join(map(unescaped, said(each)))))
-            for each in parsed(data).iter()
-            if (name := each.tag.rpartition("}")[2]) not in left
-        ]
+        found = (each for each in parsed(data).iter() if _name(each) not in left)
+        return [(_name(each), _attributes(each), told("".join(said(each)))) for each in found]
 
     return read
+
+
+def of_android(data: bytes) -> Any:
+    return [(*each, told(unescaped(text))) for *each, text in of_xml()(data)]
+
+
+def of_xhtml(data: bytes) -> Any:
+    """Return the elements and all words of a page; which words are in which element is the markup's to say."""
+    found = of_xml()(data)
+    return [[each[:2] for each in found], in_any_order(found[0][2])]
+
+
+def in_any_order(text: str) -> Words:
+    return Words("".join(sorted(told(text))))
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
 
 
 def _attributes(element: ElementTree.Element) -> list[tuple[str, str]]:
@@ -184,7 +199,7 @@ def of_xliff(data: bytes) -> Any:
         return found
 
     def walk(element: ElementTree.Element) -> None:
-        name = element.tag.rpartition("}")[2]
+        name = _name(element)
         units.append((name, _attributes(element)))
         space = element.tag.removesuffix(name)
         source, target = element.find(f"{space}source"), element.find(f"{space}target")
@@ -204,7 +219,7 @@ def of_xliff(data: bytes) -> Any:
 
 
 def of_html(data: bytes) -> Any:
-    """Read as browsers do. Which words are in which element is the markup's to say: here they may be anywhere."""
+    """Return the same as `of_xhtml`, read as browsers do."""
     builder = html5lib.HTMLParser(namespaceHTMLElements=False)
     found: list[Any] = []
     texts: list[str] = []
@@ -216,20 +231,15 @@ def of_html(data: bytes) -> Any:
         texts.append(each.text or "")
         kept = sorted((key, told(value)) for key, value in each.attrib.items() if key not in _LANGUAGES)
         found.append((each.tag, kept))
-    return [found, Words("".join(sorted(told("".join(texts)))))]
-
-
-def of_xhtml(data: bytes) -> Any:
-    """Read as readers of books do, which take what is no XML for HTML."""
-    try:
-        return of_xml()(data)
-    except ValueError:
-        return of_html(data)
+    return [found, in_any_order("".join(texts))]
 
 
 def of_po(data: bytes) -> Any:
+    source = decoded(data)
+    if re.search(r"\r(?!\n)|\\[0-7xafbv]", source):  # which polib does not know
+        raise ValueError
     try:
-        entries = list(polib.pofile(decoded(data)))
+        entries = list(polib.pofile(source))
     except (OSError, IndexError, KeyError, UnicodeDecodeError) as error:  # what polib raises for broken ones
         raise ValueError from error
     return [
@@ -240,12 +250,8 @@ def of_po(data: bytes) -> Any:
             [told(text) for _, text in sorted(each.msgstr_plural.items())] if len(each.msgstr_plural) > 2 else [],
         )
         for each in entries
+        if each.msgid
     ]
-
-
-def _told_in_cues(text: str) -> list[Words]:
-    """Return what cues say, and their tags apart: a sentence over several of them may be cut elsewhere."""
-    return [told(re.sub("<[^<>]*>", "", text)), told("".join(re.findall("<[^<>]*>", text)))]
 
 
 def of_srt(data: bytes) -> Any:
@@ -253,11 +259,11 @@ def of_srt(data: bytes) -> Any:
         cues = list(srt.parse(decoded(data)))
     except (srt.SRTParseError, srt.TimestampParseError) as error:
         raise ValueError from error
-    if not all(each.proprietary.isprintable() for each in cues):
+    if not all(re.fullmatch(r"(?:\w+:-?\d+ *)*", each.proprietary) for each in cues):
         raise ValueError
     return [
         [(each.index, each.start, each.end, each.proprietary, bool(each.content.strip())) for each in cues],
-        _told_in_cues("".join(each.content.replace("-->", "->") for each in cues)),
+        in_any_order("".join(each.content.replace("-->", "->") for each in cues)),  # sentences may be cut elsewhere
     ]
 
 
@@ -271,7 +277,9 @@ def of_vtt(data: bytes) -> Any:
         cue = re.fullmatch(r"(?:([^\n]*)\n)?([\d:.]+ --> [^\n]*)(?:\n(.*))?", block, re.DOTALL)
         if block.count("-->") > (cue is not None):
             raise ValueError
-        is_kept = re.match("WEBVTT|NOTE|STYLE|REGION", block)
-        found.append((cue[1], cue[2], bool(cue[3])) if cue else block if is_kept else told(html.unescape(block)))
-        said += html.unescape(cue[3] or "") if cue else ""
-    return [found, _told_in_cues(said)]
+        if cue:
+            found.append((cue[1], cue[2], bool(cue[3])))
+        elif re.match("WEBVTT|NOTE|STYLE|REGION", block):
+            found.append(block)
+        said += html.unescape((cue[3] or "") if cue else block)
+    return [found, in_any_order(said)]
