@@ -144,7 +144,7 @@ def of_markdown(data: bytes) -> Any:
 
 def of_paragraphs(data: bytes) -> Any:
     """Return words and empty lines, but no labels: readers make different things of what has no end."""
-    blocks = re.split(r"\n\s*\n", re.sub(r"(?:\]\\?\[[^\[\]]*)+\]", "]", decoded(data)).strip())
+    blocks = re.split(r"\n[ \t\r\n]*\n", re.sub(r"(?:\]\\?\[[^\[\]]*)+\]", "]", decoded(data)).strip())
     return [told(re.sub(r"[\W_]+", "", re.sub(r"&#?\w+;", _shown, block))) for block in blocks]
 
 

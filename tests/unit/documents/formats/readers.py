@@ -146,7 +146,9 @@ def parsed(data: bytes) -> ElementTree.Element:
         raise ValueError from error
 
 
-def of_xml(merged: Iterable[str] = (), of_text: Iterable[str] = ()) -> Callable[[bytes], Any]:
+def of_xml(
+    merged: Iterable[str] = (), of_text: Iterable[str] = (), read_text: Callable[[str], str] = str
+) -> Callable[[bytes], Any]:
     """Return a reader of the elements but `merged` ones, of which those that look the same may become one.
 
     What is said is in elements `of_text`, or in any.
@@ -160,13 +162,9 @@ def of_xml(merged: Iterable[str] = (), of_text: Iterable[str] = ()) -> Callable[
 
     def read(data: bytes) -> Any:
         found = (each for each in parsed(data).iter() if _name(each) not in left)
-        return [(_name(each), _attributes(each), told("".join(said(each)))) for each in found]
+        return [(_name(each), _attributes(each), told("".join(map(read_text, said(each))))) for each in found]
 
     return read
-
-
-def of_android(data: bytes) -> Any:
-    return [(*each, told(unescaped(text))) for *each, text in of_xml()(data)]
 
 
 def of_xhtml(data: bytes) -> Any:
@@ -236,7 +234,7 @@ def of_html(data: bytes) -> Any:
 
 def of_po(data: bytes) -> Any:
     source = decoded(data)
-    if re.search(r"\r(?!\n)|\\[0-7xafbv]", source):  # which polib does not know
+    if re.search(r"[\x07\x08\x0b\x0c]|\r(?!\n)|\\[0-7xafbv]", source):  # which polib does not know
         raise ValueError
     try:
         entries = list(polib.pofile(source))

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
 from tests.unit.documents.formats.readers import (
-    of_android,
     of_json,
     of_properties,
     of_rails,
     of_strings,
     of_xml,
     of_yaml,
+    unescaped,
 )
 
 _INLINES = ("word ", "two words", " &amp; ", "&lt;i>it&lt;/i> ", r"\n", "é, ", r"it\'s ", "%1$s ")
@@ -147,7 +147,7 @@ ANDROID = Format(
         '<string name="a">a &lt;b>b&lt;/b&gt;</string>': '<string name="a">A &lt;b>B&lt;/b&gt;</string>',
         r'<string name="a">\@you \?</string>': r'<string name="a">\@YOU ?</string>',
     },
-    of_android,
+    of_xml(read_text=unescaped),
     mixtures=(_TEXTS.made,),
 )
 
