@@ -57,6 +57,13 @@ def test_comments_are_told() -> None:
     assert (texts(document), document.notes) == (["a"], ("Comments were left as they are.",))
 
 
+def test_a_presentation_without_slides_stays_as_it_is() -> None:
+    main = f'<Override PartName="/ppt/p.xml" ContentType="{OPEN_XML}.presentationml.presentation.main+xml"/>'
+    content = {"[Content_Types].xml": f"<Types>{main}</Types>", "ppt/p.xml": "<p/>"}
+    document = open_document("a.pptx", archived(content))
+    assert {name: each.decode() for name, each in files(translated(document)).items()} == content
+
+
 def test_a_book_is_read_in_its_order_and_gets_the_language() -> None:
     data = book("<p>first</p>")
     document = open_document("a.epub", data, TO_GERMAN)

@@ -84,6 +84,16 @@ def test_the_charset_of_the_header_is_believed(charset: str, translation: str, f
     assert f"charset={'UTF-8' if found == 'utf-8' else charset}" in written
 
 
+def test_what_is_not_the_header_says_nothing_about_the_charset() -> None:
+    source = b'msgid "Content-Type: text/html; charset=koi8-r\\n"\nmsgstr ""\n\nmsgid "\xc3\xa9"\nmsgstr ""\n'
+    assert texts(open_document("t.po", source))[-1] == "é"
+
+
+def test_what_is_no_escape_is_read_as_other_readers_do() -> None:
+    written = translated(open_document("t.po", b'msgid "c:\\data\\.x"\nmsgstr ""\n'))
+    assert catalogue(written)[0].msgstr == r"C:\DATA\.X"
+
+
 def test_bytes_that_are_not_of_the_charset_are_named() -> None:
     source = b'msgid ""\nmsgstr "Content-Type: text/plain; charset=CP1252\\n"\nmsgid "\x81"\nmsgstr ""\n'
     with pytest.raises(DocumentError, match=r"^line 3: byte \d+, 0x81, is not CP1252, which"):

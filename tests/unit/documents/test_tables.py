@@ -33,6 +33,13 @@ def test_tsv_has_quoted_cells_as_spreadsheets_write_them_and_others_stay_in_thei
     assert document.written(['b\t"c\nd', 'e\t"f"', "z"]) == (b'id\ttext\r\n1\tb "c d\r\n2\t"e\t""f"""\r\n3\tz\r\n\r\n')
 
 
+def test_a_translation_that_begins_with_a_quotation_mark_is_quoted_in_tsv_as_well() -> None:
+    document = open_document("t.tsv", b"id\ttext\n1\tgo\n2\tgo\n", TEXT)
+    written = document.written(['"a" b', '"c'])
+    rows = list(csv.reader(io.StringIO(written.decode()), delimiter="\t"))
+    assert rows == [["id", "text"], ["1", '"a" b'], ["2", '"c']]
+
+
 @pytest.mark.parametrize(
     ("source", "columns", "expected"),
     [

@@ -5,6 +5,7 @@ import random
 import re
 from typing import Any
 
+import yaml
 from cmarkgfm import markdown_to_html_with_extensions
 from cmarkgfm.cmark import Options
 from markdown_it import MarkdownIt
@@ -19,6 +20,7 @@ from mdit_py_plugins.subscript import sub_plugin
 from mdit_py_plugins.superscript import superscript_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
 
+from service.documents import DocumentOptions
 from tests.unit.documents.formats.format import Format, crlf, marked, same
 from tests.unit.documents.formats.readers import decoded, told
 
@@ -38,7 +40,7 @@ _CONSTRUCTS = same(
     '![C](x){ .one width="3" }',
     "[[one]] [[one|A B]] ![[one|3]] [[l|l|l]]",
     "{{% one %}}\nA\n{{% /one %}}\n\nB {{< one >}} C {{ one }}\n\n{% if x %}\nD\n{% endif %}",
-    "{% highlight one %}\n\n# one\n{% endhighlight %}\n\n{{< one\n  a=1\n>}}",
+    "{% highlight one %}\n\n# one\n{% endhighlight %}\n\n{{< one\n  a=1\n>}}\n\nA",
     '[A]({{< ref "l e" >}}) ![B]({% link l %})',
     "import {a} from 'one'\n\nexport const one = {\n  l: 'l'\n}\n\n# A {one.l}\n\n{/* one */}",
     "import a from 'b'\n\nexport default function one() {\n  const a = 1\n\n  return a\n}\n\nB",
@@ -47,7 +49,7 @@ _CONSTRUCTS = same(
     "A\nB\n: C\n: D\n\n  E\n\n*F*\n\n:   G",
     "*[one]: A B",
     "==A *B*== ~C D~ ++E F++ {++G++} {--H--}",
-    "l~2~o, c<sub>6</sub>h<sub>12</sub> 10 m^2^",
+    "l~2~o, c<sub>6</sub>h<sub>12</sub> 10 m^2^ A",
     'WORD<sup><a href="l">1</a></sup>, WORD<sup>[2]</sup> A',
     ":one: AT 10:30:15 @one #one https://l.e/f_t++ ++ctrl+l++ [@one] A@B",
     '<kbd>l</kbd>+<kbd>e</kbd> A<br/>B<br />C <b translate="no">one</b> <!-- one --> <svg><l/></svg>',
@@ -123,8 +125,11 @@ _PARSER = _parser()
 
 
 def of_markdown(data: bytes) -> Any:
-    """Return what both readers find, without texts."""
+    """Return what both readers find, and one of YAML, without texts."""
     source = decoded(data)
+    front = re.match(r"---(\r?\n.*?)\n---\r?\n", source, re.DOTALL)
+    keys = list(yaml.safe_load(front[1])) if front else []
+    source = source[front.end() :] if front else source
     found: list[Any] = []
     pending: list[Token] = _PARSER.parse(source)[::-1]
     while pending:
@@ -139,7 +144,7 @@ def of_markdown(data: bytes) -> Any:
     page = markdown_to_html_with_extensions(
         source, Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_FOOTNOTES, ["table", "strikethrough", "tasklist"]
     )
-    return [found, re.findall(r"<[^>]*>", re.sub(r'(?:alt|title)="[^"]*"', "", page))]
+    return [keys, found, re.findall(r"<[^>]*>", re.sub(r'(?:alt|title)="[^"]*"', "", page))]
 
 
 def of_paragraphs(data: bytes) -> Any:
@@ -153,13 +158,19 @@ def _shown(reference: re.Match[str]) -> str:
     return reference[0] if found.endswith(";") else found
 
 
+def _document(body: str, language: str) -> bytes:
+    title = "a title" if language == "en" else "A TITLE"
+    return f"---\ntitle: {title} # c\nlayout: a page\n---\n\n{body}\n\n[ref]: http://r.x\n".encode()
+
+
 MARKDOWN = Format(
-    lambda body, _: f"{body}\n\n[ref]: http://r.x\n".encode(),
+    _document,
     _CONSTRUCTS,
     of_markdown,
     separator="\n\n",
     once=[each for each in _CONSTRUCTS if "[x]:" in each],
     variants=(crlf, marked),
     mixtures=(_block,),
+    options=DocumentOptions(target="de", front_matter=("title",)),
     outline_of_damaged=of_paragraphs,
 )

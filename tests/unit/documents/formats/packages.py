@@ -260,7 +260,7 @@ _ODF_WORDS = Mixture(
 )
 
 
-def of_open_document(kind: str, constructs: Mapping[str, str]) -> Format:
+def of_open_document(kind: str, constructs: dict[str, str]) -> Format:
     return Format(
         lambda body, _: open_document_file(body, kind),
         _PARAGRAPHS | _CELLS | constructs,

@@ -224,7 +224,7 @@ def of_html(data: bytes) -> Any:
     for each in builder.parse(decoded(data)).iter():
         texts.append(each.tail or "")
         if not isinstance(each.tag, str):
-            found.append(("comment", each.text))
+            found.append(("comment", told(each.text)))
             continue
         texts.append(each.text or "")
         kept = sorted((key, told(value)) for key, value in each.attrib.items() if key not in _LANGUAGES)

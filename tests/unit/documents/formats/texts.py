@@ -63,6 +63,7 @@ HTML = Format(
         "<p><img src=a alt='A DOOR'> AND <a href=\"x\" title='HELP ME'>A</a></p>",
         "<input placeholder='YOUR NAME' value='x'><button aria-label='A'>B</button><input type=submit value='GO ON'>",
         "<select><option>A</option><optgroup label='B'></optgroup></select><textarea>c</textarea>",
+        "<meta name=description content='A DOOR'><meta name=viewport content='width=1'><!-- d -->",
         "<p>A&nbsp;B 10&nbsp;M 5 &lt; 6</p>",
         "<svg><text>a</text><path d='M0'/></svg><math><mi>x</mi></math>",
     ),
