@@ -17,7 +17,8 @@ from service.documents import ENDINGS, DocumentOptions, open_document
 from service.documents.report import doubt_of
 from tests.http_caller import Reply, call
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
-from tests.unit.documents.formats.packages import book, open_document_file, presentation
+from tests.unit.documents.formats.office import presentation
+from tests.unit.documents.formats.packages import book, open_document_file
 
 ALICE, BOB = new_key(), new_key()
 PAIR = {"source_language_code": "en", "target_language_code": "de"}

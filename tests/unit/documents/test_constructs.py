@@ -78,7 +78,7 @@ def check_generated(name: str, number: int, open_: Open = open_document) -> None
     variant = chance.choice((bytes, *known.variants))
     data = variant(known.written(sources))
     assert result(data) == known.body(variant(known.expected(sources)))
-    mixed = known.written([chance.choice(known.mixtures)(chance) for _ in range(4)]) if known.mixtures else data
+    mixed = known.written([known.mixture(chance) for _ in range(4)]) if known.mixture else data
     for each in {data, mixed}:
         before = known.outline(known.body(each))
         written = result(each)
@@ -104,7 +104,7 @@ def check_damaged(name: str, number: int, open_: Open = open_document) -> str:
     known, chance = FORMATS[name], random.Random(f"{name} {number}")
     outline = known.outline_of_damaged or known.outline
     sources = chance.choices(list(known.constructs), k=3)
-    sources += [each(chance) for each in known.mixtures if chance.random() < 0.3]
+    sources += [known.mixture(chance)] if known.mixture and chance.random() < 0.3 else []
     data = known.written(sources)
     data = known.with_body(data, mutated(known.body(data), chance))
     if known.part and chance.random() < 0.2:

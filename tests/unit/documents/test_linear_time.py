@@ -8,16 +8,8 @@ import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
 from tests.patience import patient
-from tests.unit.documents.formats.packages import (
-    NOTE,
-    book,
-    link_field,
-    mark,
-    open_document_file,
-    presentation,
-    said,
-    word,
-)
+from tests.unit.documents.formats.office import link_field, mark, presentation, said, word
+from tests.unit.documents.formats.packages import NOTE, book, open_document_file
 from tests.unit.documents.pseudo import translated
 
 OPTIONS = DocumentOptions(columns=("text",), target="de", has_all=True, front_matter=("a",))

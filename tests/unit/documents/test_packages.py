@@ -4,7 +4,8 @@ import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
 from tests.unit.documents.formats.format import archived, files
-from tests.unit.documents.formats.packages import OPEN_XML, book, open_document_file, presentation
+from tests.unit.documents.formats.office import OPEN_XML, presentation
+from tests.unit.documents.formats.packages import book, open_document_file
 from tests.unit.documents.pseudo import texts, translated
 
 TO_GERMAN = DocumentOptions(target="de-AT")

@@ -27,23 +27,24 @@ def same(*expected: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Constructs within each other: blocks and pairs around others, which are at each `{}`."""
+    """Constructs within each other: blocks and pairs around others, which are at each `{}`. `|` is between them."""
 
-    blocks: Sequence[str]
-    inlines: Sequence[str]
-    pairs: Sequence[str] = ("{}",)
+    blocks: str
+    inlines: str
+    pairs: str = "{}"
 
-    def made(self, chance: random.Random) -> str:
+    def __call__(self, chance: random.Random) -> str:
         """Return a block."""
-        block = chance.choice(self.blocks)
-        return block.format(*(self._words(chance, 0) for _ in range(block.count("{}"))))
+        parts = chance.choice(self.blocks.split("|")).split("{}")
+        return "".join(part + self._words(chance, 0) for part in parts[:-1]) + parts[-1]
 
     def _words(self, chance: random.Random, depth: int) -> str:
-        words = chance.choices(self.inlines, k=chance.randint(1, 4))
+        pairs = self.pairs.split("|")
+        words = chance.choices(self.inlines.split("|"), k=chance.randint(1, 4))
         if depth < 3:
-            words = [chance.choice(self.pairs).format(each) if chance.random() < 0.3 else each for each in words]
+            words = [chance.choice(pairs).replace("{}", each) if chance.random() < 0.3 else each for each in words]
             if chance.random() < 0.2:
-                words.append(chance.choice(self.pairs).format(self._words(chance, depth + 1)))
+                words.append(chance.choice(pairs).replace("{}", self._words(chance, depth + 1)))
         return "".join(words)
 
 
@@ -58,7 +59,7 @@ class Format:
         part: The file in the archive that has the constructs; empty if the document is no archive.
         once: Constructs that a document can have but once.
         variants: Other forms of a file, of which each is a document too, such as one with other line ends.
-        mixtures: Return blocks made of constructs within each other.
+        mixture: Returns a block of constructs within each other.
         translate: Returns a text in capitals.
         outline_of_damaged: What readers find that agree on whole files only; `outline` if there is none.
         has_targets: Whether translations have places of their own, beside the texts.
@@ -71,7 +72,7 @@ class Format:
     separator: str = "\n"
     once: Sequence[str] = ()
     variants: Sequence[Callable[[bytes], bytes]] = ()
-    mixtures: Sequence[Callable[[random.Random], str]] = ()
+    mixture: Callable[[random.Random], str] | None = None
     options: DocumentOptions = TO_GERMAN
     translate: Callable[[DocumentText], str] = capitals
     outline_of_damaged: Callable[[bytes], Any] | None = None

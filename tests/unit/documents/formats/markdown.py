@@ -170,7 +170,7 @@ MARKDOWN = Format(
     separator="\n\n",
     once=[each for each in _CONSTRUCTS if "[x]:" in each],
     variants=(crlf, marked),
-    mixtures=(_block,),
+    mixture=_block,
     options=DocumentOptions(target="de", front_matter=("title",)),
     outline_of_damaged=of_paragraphs,
 )

@@ -5,17 +5,12 @@ import html
 import io
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any
-from xml.etree import ElementTree
 
-import html5lib
 import polib
 import srt
 import yaml
-
-_LANGUAGES = {"lang", "xml:lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang"}
-_STATES = {"state", "subState", "state-qualifier"}
 
 
 class Words(str):
@@ -26,6 +21,10 @@ class Words(str):
 
 def told(text: str | None) -> Words:
     return Words(re.sub(r"[\x00-\x20\xa0\"]+|]]>", "", text or "").upper())
+
+
+def in_any_order(text: str) -> Words:
+    return Words("".join(sorted(told(text))))
 
 
 def told_by_program(text: str | None) -> Words:
@@ -137,99 +136,6 @@ def of_strings(data: bytes) -> Any:
     """Read Apple's strings: comments, strings and signs, in order."""
     found = re.findall(r'//[^\r\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\w+|\S', decoded(data), re.DOTALL)
     return [told(unescaped(each, "ntrfabv")) if each[0] == '"' else each for each in found]
-
-
-def parsed(data: bytes) -> ElementTree.Element:
-    try:
-        return ElementTree.fromstring(data)
-    except (ElementTree.ParseError, LookupError) as error:
-        raise ValueError from error
-
-
-def of_xml(
-    merged: Iterable[str] = (), of_text: Iterable[str] = (), read_text: Callable[[str], str] = str
-) -> Callable[[bytes], Any]:
-    """Return a reader of the elements but `merged` ones, of which those that look the same may become one.
-
-    What is said is in elements `of_text`, or in any.
-    """
-    left, own = frozenset(merged), frozenset(of_text)
-
-    def said(element: ElementTree.Element) -> Iterable[str]:
-        if not own:
-            return element.itertext()
-        return (each.text or "" for each in element.iter() if _name(each) in own)
-
-    def read(data: bytes) -> Any:
-        found = (each for each in parsed(data).iter() if _name(each) not in left)
-        return [(_name(each), _attributes(each), told("".join(map(read_text, said(each))))) for each in found]
-
-    return read
-
-
-def of_xhtml(data: bytes) -> Any:
-    """Return the elements and all words of a page; which words are in which element is the markup's to say."""
-    found = of_xml()(data)
-    return [[each[:2] for each in found], in_any_order(found[0][2])]
-
-
-def in_any_order(text: str) -> Words:
-    return Words("".join(sorted(told(text))))
-
-
-def _name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2]
-
-
-def _attributes(element: ElementTree.Element) -> list[tuple[str, str]]:
-    left = _LANGUAGES | _STATES
-    return sorted(each for each in element.attrib.items() if each[0] not in left and not each[0].endswith("}locale"))
-
-
-def of_xliff(data: bytes) -> Any:
-    """Return the elements, with what each unit says in the end: its finished target, else its source."""
-    units: list[Any] = []
-
-    def flat(element: ElementTree.Element) -> list[Any]:
-        found: list[Any] = [told_by_program(element.text)]
-        for each in element:
-            found += [(each.tag, _attributes(each), flat(each)), told_by_program(each.tail)]
-        return found
-
-    def walk(element: ElementTree.Element) -> None:
-        name = _name(element)
-        units.append((name, _attributes(element)))
-        space = element.tag.removesuffix(name)
-        source, target = element.find(f"{space}source"), element.find(f"{space}target")
-        if name in ("trans-unit", "segment") and source is not None:
-            state = (target if name == "trans-unit" and target is not None else element).get("state", "final")
-            has_target = target is not None and bool("".join(target.itertext()).strip() or len(target))
-            is_done = has_target and state in ("final", "translated", "reviewed", "signed-off")
-            units.append(flat(target if is_done and target is not None else source))
-        for each in element:
-            if each is not source and each is not target:
-                walk(each)
-            elif each is source:
-                units.append(("source", [(every.tag, _attributes(every)) for every in each.iter()]))
-
-    walk(parsed(data))
-    return units
-
-
-def of_html(data: bytes) -> Any:
-    """Return the same as `of_xhtml`, read as browsers do."""
-    builder = html5lib.HTMLParser(namespaceHTMLElements=False)
-    found: list[Any] = []
-    texts: list[str] = []
-    for each in builder.parse(decoded(data)).iter():
-        texts.append(each.tail or "")
-        if not isinstance(each.tag, str):
-            found.append(("comment", told(each.text)))
-            continue
-        texts.append(each.text or "")
-        kept = sorted((key, told(value)) for key, value in each.attrib.items() if key not in _LANGUAGES)
-        found.append((each.tag, kept))
-    return [found, in_any_order("".join(texts))]
 
 
 def of_po(data: bytes) -> Any:

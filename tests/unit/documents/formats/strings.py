@@ -4,21 +4,14 @@ import textwrap
 from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
+from tests.unit.documents.formats.markup_readers import of_xml
 from tests.unit.documents.formats.readers import (
     of_json,
     of_properties,
     of_rails,
     of_strings,
-    of_xml,
     of_yaml,
     unescaped,
-)
-
-_INLINES = ("word ", "two words", " &amp; ", "&lt;i>it&lt;/i> ", r"\n", "é, ", r"it\'s ", "%1$s ")
-_TEXTS = Mixture(
-    ('<string name="a">{}</string>', '<plurals name="p"><item quantity="other">{}</item></plurals>'),
-    (*_INLINES, '<xliff:g id="n">%d</xliff:g> ', "<br/>"),
-    ("<b>{}</b>", '<a href="x">{}</a>', '<font color="#f00">{} </font>'),
 )
 
 _JSON = same(
@@ -148,7 +141,11 @@ ANDROID = Format(
         r'<string name="a">\@you \?</string>': r'<string name="a">\@YOU ?</string>',
     },
     of_xml(read_text=unescaped),
-    mixtures=(_TEXTS.made,),
+    mixture=Mixture(
+        '<string name="a">{}</string>|<plurals name="p"><item quantity="other">{}</item></plurals>',
+        r"word |two words| &amp; |&lt;i>it&lt;/i> |\n|é, |it\'s |%1$s |<xliff:g id='n'>%d</xliff:g> |<br/>",
+        "<b>{}</b>|<a href='x'>{}</a>|<font color='#f00'>{} </font>",
+    ),
 )
 
 RESX = Format(
