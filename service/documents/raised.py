@@ -9,6 +9,7 @@ from service.text.raised_signs import Sign, Use, use_of
 _WORD_BEFORE = re.compile(r"[^\W_]{1,40}\Z")
 _WORD_AFTER = re.compile(r"[^\W_]{1,40}")
 _MAX_RAISED = 12  # characters
+_REGISTERED = ("R", "C")
 _MOST_PARTS = 24  # of a word
 
 P = TypeVar("P")
@@ -122,7 +123,8 @@ def _unit(parts: Sequence[tuple[str, bool] | None], index: int, last: Unit | Non
         assert found is not None
         character = len(found[0])
     told = Sign(sign[0].strip())
-    if told.text.isalpha() and not told.is_note and (len(left) > 1 or not left.isalpha()):
+    is_letters = told.text.isalpha() and not told.is_note and told.text not in _REGISTERED
+    if is_letters and (len(left) > 1 or not left.isalpha()):
         return None, None  # of an ordinal, or a word
     unit = Unit(index - 1, start, end, character) if left else None
     return unit, use_of(told, left, right, text_before[-1:].strip())

@@ -30,6 +30,7 @@ def told(*parts: str) -> list[str]:
         (("The house", "^1", " is open"), ["The house", "<^1>", " is open"]),
         (("open.", "^[1]", " The"), ["open.", "<^[1]>", " The"]),
         (("Dragoman", "^TM", " is"), ["Dragoman", "<^TM>", " is"]),
+        (("Dragoman", "^R", " is"), ["Dragoman", "<^R>", " is"]),
         (("^1", " a note"), ["<^1>", " a note"]),
         (("a", "|", "^2"), ["a", "|", "<^2>"]),
         (("the 1", "^st", " of"), ["the 1", "^st", " of"]),
