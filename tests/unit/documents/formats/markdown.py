@@ -122,12 +122,13 @@ def _parser() -> MarkdownIt:
 
 
 _PARSER = _parser()
+_FRONT_MATTER = re.compile(r"\A---(\r?\n.*?)\n---\r?\n", re.DOTALL)
 
 
 def of_markdown(data: bytes) -> Any:
     """Return what both readers find, and one of YAML, without texts."""
     source = decoded(data)
-    front = re.match(r"---(\r?\n.*?)\n---\r?\n", source, re.DOTALL)
+    front = _FRONT_MATTER.match(source)
     keys = list(yaml.safe_load(front[1])) if front else []
     source = source[front.end() :] if front else source
     found: list[Any] = []
@@ -149,7 +150,9 @@ def of_markdown(data: bytes) -> Any:
 
 def of_paragraphs(data: bytes) -> Any:
     """Return words and empty lines, but no labels: readers make different things of what has no end."""
-    blocks = re.split(r"\n[ \t\r\n]*\n", re.sub(r"(?:\]\\?\[[^\[\]]*)+\]", "]", decoded(data)).strip())
+    blocks = re.split(
+        r"\n[ \t\r\n]*\n", re.sub(r"(?:\]\\?\[[^\[\]]*)+\]", "]", _FRONT_MATTER.sub("", decoded(data))).strip()
+    )
     return [told(re.sub(r"[\W_]+", "", re.sub(r"&#?\w+;", _shown, block))) for block in blocks]
 
 
