@@ -25,6 +25,7 @@ _META = frozenset(
         *("twitter:title", "twitter:description", "twitter:image:alt"),
     }
 )
+_BEFORE_VALUE = frozenset("\"'=\t\n\f\r ")
 _QUOTES = {'"': "&quot;", "'": "&#39;"}
 
 
@@ -86,7 +87,8 @@ def language_edits(html: str, found: Sequence[Token], target: str) -> Iterator[E
     names: set[str] = set()
     for name, start, end in attribute_values(html[page.start : page.end]):
         if name in ("lang", "xml:lang") and name not in names:
-            yield Edit(page.start + start, page.start + end, target)
+            value = target if html[page.start + start - 1] in _BEFORE_VALUE else f'="{target}"'
+            yield Edit(page.start + start, page.start + end, value)
         names.add(name)
     if not names & {"lang", "xml:lang"}:
         place = page.start + len("<html")

@@ -43,7 +43,7 @@ def package(archive: Archive, parts: Iterable[Part], notes: Sequence[str] = ()) 
         start += len(part.source) + len(_BORDER)
 
     def encode(text: str) -> bytes:
-        contents = zip(every, text.split(_BORDER), strict=True)
+        contents = zip(every, text.split(_BORDER) if every else (), strict=True)
         return archive.written({part.name: part.encode(content) for part, content in contents})
 
     return Spliced(_BORDER.join(part.source for part in every), slots, encode, notes, edits)

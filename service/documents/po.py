@@ -21,6 +21,7 @@ from service.documents.po_entries import Entry, entries, in_quotes
 from service.documents.program_strings import ProgramString
 
 _CHARSET = re.compile(r'(?i)"[^"\n]{0,2000}?\bContent-Type:[^"\n]{0,200}?charset=([\w.:-]{1,40})')
+_HEADER = re.compile(r'(?:\A|\n)[ \t]*+msgid[ \t]*+""\s*+msgstr(?:\s*+"(?:[^"\\\n]++|\\.)*+")++')
 _HEAD = 65_536  # bytes that the header is in
 _NO_CHARSET = "CHARSET"  # of a template
 _ONE_OR_MANY = "bg ca da de el en es et eu fi fo fy gl hu it nb nl nn no pt sq sv sw"  # languages with nplurals=2
@@ -60,7 +61,7 @@ def _decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
 
     A translation that the charset lacks signs for is encoded in UTF-8, and the header then names that.
     """
-    found = _CHARSET.search(data[:_HEAD].decode("latin-1"))
+    found = _charset(data[:_HEAD].decode("latin-1"))
     codec = "ascii" if found and found[1].upper() == _NO_CHARSET else codec_of(found[1]) if found else "utf-8"
     if codec == "ascii":
         return decoded(data)[0], functools.partial(_encoded, codec)
@@ -85,9 +86,15 @@ def _encoded(codec: str, text: str) -> bytes:
     try:
         return text.encode(codec)
     except UnicodeEncodeError:
-        charset = _CHARSET.search(text)
+        charset = _charset(text)
         assert charset is not None  # it was read by it
         return (text[: charset.start(1)] + "UTF-8" + text[charset.end(1) :]).encode("utf-8", "replace")
+
+
+def _charset(text: str) -> re.Match[str] | None:
+    """Return what names the charset in the header; other entries may be about web pages."""
+    header = _HEADER.search(text)
+    return _CHARSET.search(text, *header.span()) if header else None
 
 
 def _of_header(source: str, header: Entry, target: str) -> Iterator[Edit]:

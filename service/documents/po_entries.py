@@ -17,8 +17,8 @@ _TOKEN = re.compile(
     r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr|domain)(?:[ \t]*+\[[ \t]*+(?P<form>\d{1,2})[ \t]*+\])?(?!\w)"
 )
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_WRITTEN = str.maketrans({"\\": "\\\\", '"': '\\"', **{value: f"\\{name}" for name, value in _ESCAPED.items()}})
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", '"': '"', "\\": "\\"}
+_WRITTEN = str.maketrans({value: f"\\{name}" for name, value in _ESCAPED.items()})
 
 
 @dataclass(slots=True)
@@ -146,4 +146,4 @@ def _value(written: str) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     if match[1] or match[2]:
         return chr(int(match[1], 8) if match[1] else int(match[2], 16))
-    return _ESCAPED.get(match[3], match[3])
+    return _ESCAPED.get(match[3], match[0])  # what is no escape stays as it is written

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from service.text.raised_signs import Sign, Use, use_of
+
 _WORD_BEFORE = re.compile(r"[^\W_]{1,40}\Z")
 _WORD_AFTER = re.compile(r"[^\W_]{1,40}")
 _MAX_RAISED = 12  # characters
-# A unit of measurement, the name of a quantity, a number, or a chemical formula.
-_SHORT = re.compile(r"\w{1,2}|\d{1,40}|(?:[A-Z][a-z]?){2,20}")
-_TRADE_MARKS = ("TM", "SM", "R", "C", "®", "™", "©")
-
+_REGISTERED = ("R", "C")
+_MOST_PARTS = 24  # of a word
 
 P = TypeVar("P")
 
@@ -39,12 +39,12 @@ def units_of(parts: Sequence[tuple[str, bool] | None]) -> tuple[list[Unit], list
         if part is None or not part[1]:
             index += 1
             continue
-        unit = _unit(parts, index, units[-1] if units else None)
-        if unit is not None:
+        unit, use = _unit(parts, index, units[-1] if units else None)
+        if unit is not None and use is Use.PART:
             units.append(unit)
             index = unit.last + 1
             continue
-        if _is_mark(part[0]):
+        if use is Use.MARK:
             marks.append(index)
         index += 1
     return units, marks
@@ -87,18 +87,17 @@ def merged(
     return output
 
 
-def _unit(parts: Sequence[tuple[str, bool] | None], index: int, last: Unit | None) -> Unit | None:
-    """Return the word that the sign at `index` is in; none if it is a mark behind a word."""
+def _unit(parts: Sequence[tuple[str, bool] | None], index: int, last: Unit | None) -> tuple[Unit | None, Use | None]:
+    """Return the word that the sign at `index` is in, if there is one before it, and what the sign is for."""
     before = parts[index - 1] if index else None
-    word = _WORD_BEFORE.search(before[0]) if before and not before[1] else None
-    if word is None:
-        return None
-    start = word.start()
+    text_before = before[0] if before and not before[1] else ""
+    word = _WORD_BEFORE.search(text_before)
+    start = word.start() if word else len(text_before)
     if last and last.last == index - 1:
         start = max(start, last.last_character)
+    left, right = text_before[start:], ""
     end, character = index, 0
-    is_inside = False
-    while end < len(parts):
+    while end < min(len(parts), index + _MOST_PARTS):
         part = parts[end]
         if part is None:
             break
@@ -110,30 +109,26 @@ def _unit(parts: Sequence[tuple[str, bool] | None], index: int, last: Unit | Non
         after = _WORD_AFTER.match(part[0])
         if after is None:
             break
-        is_inside = True
+        right = right or after[0]
         character = after.end()
         if character < len(part[0]):
             break
         end, character = end + 1, 0
-    if end == index:
-        return None
+    sign = parts[index]
+    if end == index or sign is None:
+        return None, None
     if not character:
         end -= 1
         found = parts[end]
         assert found is not None
         character = len(found[0])
-    if not is_inside and not _SHORT.fullmatch(word[0]):
-        return None
-    sign = parts[index]
-    assert sign is not None
-    if sign[0].isalpha() and (sign[0] in _TRADE_MARKS or word.end() - start > 1 or not word[0].isalpha()):
-        return None
-    return Unit(index - 1, start, end, character)
+    told = Sign(sign[0].strip())
+    is_letters = told.text.isalpha() and not told.is_note and told.text not in _REGISTERED
+    if is_letters and (len(left) > 1 or not left.isalpha()):
+        return None, None  # of an ordinal, or a word
+    unit = Unit(index - 1, start, end, character) if left else None
+    return unit, use_of(told, left, right, text_before[-1:].strip())
 
 
 def _is_sign(text: str) -> bool:
     return 0 < len(text.strip()) <= _MAX_RAISED and not any(map(str.isspace, text.strip()))
-
-
-def _is_mark(text: str) -> bool:
-    return _is_sign(text) and (text.strip() in _TRADE_MARKS or not text.strip().isalpha())

@@ -59,7 +59,7 @@ def _document(
     encode: Callable[[str], bytes],
     records: Iterator[Record],
     options: DocumentOptions,
-    write: Callable[[bool, str], str],
+    write: Callable[[str, bool, str], str],
 ) -> Document:
     records = (record for record in records if not record.is_empty)
     sample = list(islice(records, _SAMPLE_RECORDS))
@@ -85,7 +85,7 @@ def _slots(
     records: Iterator[Record],
     indices: Sequence[int],
     names: Sequence[str],
-    write: Callable[[bool, str], str],
+    write: Callable[[str, bool, str], str],
     short: list[int],
 ) -> Iterator[Slot]:
     """Yield the texts of the columns; the lines of records that lack one of them go to `short`."""
@@ -97,7 +97,7 @@ def _slots(
                 cell = record.cells[index]
                 place = f"line {record.line}, column {_shown(names[index])}"
                 told = DocumentText(text, MimeType.TEXT, place)
-                yield Slot(cell.start, cell.end, told, functools.partial(write, cell.is_quoted))
+                yield Slot(cell.start, cell.end, told, functools.partial(write, text, cell.is_quoted))
 
 
 def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], bool]:
@@ -163,15 +163,18 @@ def _sample(source: str, delimiter: str) -> list[Record]:
     return list(islice((record for record in records if not record.is_empty), _SAMPLE_RECORDS))
 
 
-def _csv_written(delimiter: str, is_quoted: bool, translation: str) -> str:
+def _csv_written(delimiter: str, _: str, is_quoted: bool, translation: str) -> str:
     has_delimiter = bool(delimiter) and delimiter in translation
     if is_quoted or has_delimiter or any(sign in translation for sign in '"\r\n'):
         return _quoted(translation)
     return translation
 
 
-def _tsv_written(is_quoted: bool, translation: str) -> str:
-    return _quoted(translation) if is_quoted else on_one_line(translation)
+def _tsv_written(text: str, is_quoted: bool, translation: str) -> str:
+    """Return a cell; spreadsheets would take a quotation mark at its beginning for one around it."""
+    if is_quoted or (translation.startswith('"') and not text.startswith('"')):
+        return _quoted(translation)
+    return on_one_line(translation)
 
 
 def _quoted(text: str) -> str:

@@ -14,7 +14,7 @@ from service.documents.values import value_slot
 MAX_DEPTH = 100
 START = r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]"
 """The first sign of a plain scalar, but for signs that only begin one before others."""
-_FLOW_PLAIN = re.compile(rf"(?:{START}|[-?:](?=[^\s,\[\]{{}}]))(?:[^:#\n\r,\[\]{{}}]++|:(?=[^\s,\[\]{{}}])|(?<=\S)#)*+")
+_FLOW_PLAIN = re.compile(rf"(?:{START}|[-:](?=[^\s,\[\]{{}}]))(?:[^:#\n\r,\[\]{{}}]++|:(?=[^\s,\[\]{{}}])|(?<=\S)#)*+")
 _STRING = re.compile(r""" "(?:[^"\\]++|\\.)*+"|'(?:[^']++|'')*+'""".strip(), re.DOTALL)
 _PROPERTY = re.compile(r"([&!][^\s,\[\]{}]*+)(?:[ \t]++|(?=[\r\n]|\Z))")
 REST = re.compile(r"(?:[ \t]++#[^\n]*|[ \t]*+)\r?(?=\n|\Z)")

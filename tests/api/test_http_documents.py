@@ -17,7 +17,8 @@ from service.documents import ENDINGS, DocumentOptions, open_document
 from service.documents.report import doubt_of
 from tests.http_caller import Reply, call
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
-from tests.unit.documents.constructs import FORMATS
+from tests.unit.documents.formats.office import presentation
+from tests.unit.documents.formats.packages import book, open_document_file
 
 ALICE, BOB = new_key(), new_key()
 PAIR = {"source_language_code": "en", "target_language_code": "de"}
@@ -28,19 +29,19 @@ ANDROID = b'<resources><string name="a">station</string></resources>'
 DOCUMENTS = {
     ".arb": b'{"@@locale": "en", "a": "station"}',
     ".csv": b"n,text\n1,station\n",
-    ".epub": FORMATS["a.epub"].document("<p>station <b>window</b></p>"),
+    ".epub": book("<p>station <b>window</b></p>"),
     ".htm": b"<p>station <b>window</b></p>",
     ".html": b"<p>station <b>window</b></p><pre>code</pre>",
     ".json": b'{"a": "station", "b": ["window"]}',
     ".markdown": b"# station\n",
     ".md": b"# station\n\n```\ncode\n```\n\nwindow *keys*\n",
     ".mdx": b"import A from 'b'\n\nstation {a + b}\n",
-    ".odp": FORMATS["a.odt"].document("<text:p>station</text:p>"),
-    ".ods": FORMATS["a.odt"].document("<text:p>station</text:p>"),
-    ".odt": FORMATS["a.odt"].document("<text:p>station</text:p>"),
+    ".odp": open_document_file("<text:p>station</text:p>"),
+    ".ods": open_document_file("<text:p>station</text:p>"),
+    ".odt": open_document_file("<text:p>station</text:p>"),
     ".po": b'msgid "station"\nmsgstr ""\n',
     ".pot": b'msgid "station"\nmsgstr ""\n',
-    ".pptx": FORMATS["a.pptx"].document("<a:p><a:r><a:t>station</a:t></a:r></a:p>"),
+    ".pptx": presentation("<a:p><a:r><a:t>station</a:t></a:r></a:p>"),
     ".properties": b"a=station\n",
     ".resx": b'<root><data name="a"><value>station</value></data></root>',
     ".srt": SRT.encode(),

@@ -17,6 +17,7 @@ from service.text.spans import Span
 _SPACES = re.compile(r"[\t\n\f\r ]+")
 _WHITE_SPACE = "\t\n\f\r \u00a0\u2002\u2003\u2009\u202f\u3000\u200b\ufeff"
 _BLANK_REFERENCES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;", "&ensp;", "&emsp;", "&thinsp;")
+_NO_WORDS = re.compile(r"\s{1,8}")  # of an element: no-break spaces
 _BLANK = re.compile(f"(?:[{_WHITE_SPACE}]|{'|'.join(_BLANK_REFERENCES)})++")
 
 
@@ -162,7 +163,7 @@ def _visible(html: str, part: Part) -> Span:
 
 
 def _trim(root: Node, text: str) -> None:
-    """Trim white space at the start and end of elements."""
+    """Trim white space at the start and end of elements; one with nothing else has no text."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -173,6 +174,8 @@ def _trim(root: Node, text: str) -> None:
             is_padded = node.start < node.end and text[node.end - 1] == " "
             node.end -= is_padded
             node.is_padded_after = is_padded and not node.is_spaced
+            if not node.is_kept and _NO_WORDS.fullmatch(text, node.start, node.end):
+                node.end = node.start  # or it would take a word
         for child in node.children:
             child.start = min(max(child.start, node.start), node.end)
             child.end = min(max(child.end, child.start), node.end)

@@ -11,31 +11,14 @@ from typing import NamedTuple
 
 from service.domain.checkpoint import checkpoint
 from service.text.markup.parts import Part, Role, element_name, partners, shown
+from service.text.raised_signs import Sign, Use, use_of
 from service.text.words import UNSPACED
 
 _RAISED = frozenset({"sub", "sup"})
 _LONGEST = 24  # characters of such a sign, and of what it belongs to on each side
 _MOST_PARTS = 24  # of these
-_DIGITS = re.compile(r"[+\-−–]?\d[\d.,\-−–]*")
-_NOTE = re.compile(r"\[\w{1,6}\]|\(\d{1,4}\)|[*†‡§¶#®™©℠]{1,4}|(?:TM|SM)")
-_CHARGE = re.compile(r"\d*[+\-−–]|[+\-−–]\d+")
 _WORD = rf"(?:[^\W_{UNSPACED}]|(?<=\d)[.,](?=\d)|&(?!nbsp|\w*sp;)[A-Za-z]{{2,8}};){{1,{_LONGEST}}}+"
 _BEGINNING, _END = re.compile(_WORD), re.compile(_WORD + r"\Z")
-# Of several letters, so that they might be words; single letters, and those with a capital within, are none.
-_UNITS = frozenset(
-    {
-        *("mm", "cm", "dm", "km", "nm", "µm", "μm", "pm", "mi", "ft", "yd", "in", "ha", "kg", "mg", "ms", "ns", "ml"),
-        *("cl", "dl", "hl", "kb", "mb", "gb", "hz", "pa", "mol", "lb", "oz", "rad", "sr", "ln", "lim", "max", "min"),
-    }
-)
-
-
-class _Sign(NamedTuple):
-    """An element that may be such a sign."""
-
-    text: str
-    is_raised: bool
-    is_link: bool
 
 
 class _Side(NamedTuple):
@@ -63,12 +46,12 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
             left = _left(html, result, part.start)
             right = _right(html, parts, last, ends)
             before = shown(html[result[-1].start : result[-1].end], result[-1].role)[-1:] if result else ""
-            role = _role(sign, left.text, right.text, before.strip())
-            if role is Role.MARK:
+            use = use_of(sign, left.text, right.text, before.strip())
+            if use is Use.MARK:
                 result.append(Part(Role.MARK, part.start, parts[last].end))
                 index = last + 1
                 continue
-            if role is Role.KEPT:
+            if use is Use.PART:
                 outer = result[left.part :][:1]
                 del result[left.part :]
                 if outer and outer[0].start < left.position:
@@ -84,7 +67,7 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
     return result
 
 
-def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int]) -> _Sign | None:
+def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int]) -> Sign | None:
     """Return what the element that starts with a part says, if it may be a sign."""
     last = ends[start]
     if not 1 < last - start < _MOST_PARTS or parts[last].end - parts[start].start > _MOST_PARTS * 80:
@@ -97,33 +80,8 @@ def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int])
     while parts[index].role is Role.OPEN and all(part.role is Role.CLOSE for part in parts[ends[index] : last + 1]):
         is_raised |= element_name(html, parts[index]) in _RAISED
         index += 1
-    if not is_raised and not _DIGITS.fullmatch(text) and not _NOTE.fullmatch(text):
-        return None
-    return _Sign(text, is_raised, "a" in names)
-
-
-def _role(sign: _Sign, left: str, right: str, before: str) -> Role | None:
-    """Return whether a sign is a mark, is kept together with the words beside it, or is none (`None`).
-
-    `before` is the character before it, if that is no white space.
-    """
-    is_number = _DIGITS.fullmatch(sign.text) is not None
-    is_note = _NOTE.fullmatch(sign.text) is not None
-    if is_note or (sign.is_raised and sign.is_link and len(sign.text) <= 4):
-        return Role.MARK if before or sign.is_raised else None
-    if not left and not right:
-        is_short = len(sign.text) <= 2 or not any(map(str.isalpha, sign.text))
-        return Role.MARK if sign.is_raised and is_short else None
-    if all(_is_word(text) for text in (left, right) if text):
-        if _CHARGE.fullmatch(sign.text) and len(left) <= 3:
-            return Role.KEPT
-        return None if left and right and not is_number else Role.MARK
-    return Role.KEPT
-
-
-def _is_word(text: str) -> bool:
-    """Return whether a text seems to be a word of a sentence, and not part of a formula, a unit or a number."""
-    return len(text) > 1 and text.isalpha() and text.lower() not in _UNITS and text[1:] == text[1:].lower()
+    sign = Sign(text, is_raised, "a" in names)
+    return sign if is_raised or sign.is_number or sign.is_note else None
 
 
 def _left(html: str, parts: Sequence[Part], position: int) -> _Side:

@@ -1,7 +1,6 @@
 """Word documents, made and read again by python-docx."""
 
 import io
-import re
 import zipfile
 
 import docx
@@ -16,7 +15,7 @@ from lxml import etree
 
 from service.documents import DocumentError, open_document
 from service.documents.archive import MAX_ENTRIES
-from tests.unit.documents.pseudo import capitals, texts, translated, unchanged
+from tests.unit.documents.pseudo import texts, translated, unchanged
 
 
 def saved(document: docx.document.Document) -> bytes:
@@ -312,66 +311,6 @@ def test_any_runs_come_back_with_their_formatting(runs: list[tuple[str, str]]) -
     assert parts(unchanged(read)) == parts(source)
     written = opened(translated(read)).paragraphs[0]
     assert written.text == "".join(run.text for run in paragraph.runs).upper()
-
-
-BOX = "<w:txbxContent><w:p><w:r><w:t>e f</w:t></w:r></w:p></w:txbxContent>"
-INLINE = st.recursive(
-    st.lists(
-        st.sampled_from(
-            [
-                '<w:r><w:t xml:space="preserve">a b </w:t></w:r>',
-                "<w:r><w:rPr><w:b/></w:rPr><w:t>c</w:t><w:tab/><w:t>d</w:t></w:r>",
-                '<w:r><w:rPr><w:i/></w:rPr><w:t>g</w:t><w:br w:type="page"/><w:t>h</w:t></w:r>',
-                f"<w:r><w:t>i</w:t><w:drawing>{BOX}</w:drawing><w:t>j</w:t></w:r>",
-                '<w:r><w:fldChar w:fldCharType="begin"/><w:instrText>HYPERLINK x</w:instrText></w:r>',
-                '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>PAGE</w:instrText></w:r>',
-                '<w:r><w:fldChar w:fldCharType="separate"/></w:r>',
-                '<w:r><w:t>k</w:t><w:fldChar w:fldCharType="end"/><w:t>l</w:t></w:r>',
-                '<w:bookmarkStart w:id="1"/>',
-                '<w:bookmarkEnd w:id="1"/>',
-                '<w:r><w:footnoteReference w:id="2"/></w:r>',
-                '<w:r><w:t xml:space="preserve">m</w:t></w:r>' + RAISED.format("superscript", "2"),
-                RAISED.format("subscript", "12") + '<w:r><w:t xml:space="preserve">nn o\tp</w:t></w:r>',
-                f"<w:r><w:t>q</w:t>{RUBY.format(word('rt'), word('base'))}<w:t>s</w:t></w:r>",
-                "<w:r><w:rPr><w:b/></w:rPr><w:t>u</w:t><w:noBreakHyphen/><w:t>v</w:t></w:r>",
-                f"<mc:AlternateContent><mc:Choice>{BOX}</mc:Choice><mc:Fallback>{BOX}</mc:Fallback></mc:AlternateContent>",
-                f'<w:fldSimple w:instr="HYPERLINK x">{word("y z")}</w:fldSimple>',
-                f"<w:hyperlink>{word('link')}</w:hyperlink>{word(' ')}<w:hyperlink>{word('two')}</w:hyperlink>",
-            ]
-        ),
-        max_size=5,
-    ).map("".join),
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map("".join),
-        inner.map(lambda xml: f'<w:hyperlink w:anchor="x">{xml}</w:hyperlink>'),
-        inner.map(lambda xml: f"<w:sdt><w:sdtPr/><w:sdtContent>{xml}</w:sdtContent></w:sdt>"),
-    ),
-    max_leaves=6,
-)
-TEXT_AND_RUNS = {qn(f"w:{name}") for name in ("r", "rPr", "b", "i", "t")}
-
-
-@given(INLINE, st.booleans())
-def test_whatever_is_in_a_paragraph_stays_in_its_order(xml: str, swaps: bool) -> None:
-    types = '<Types><Override PartName="/d.xml" ContentType="application/vnd.openxmlformats-officedocument.'
-    types += 'wordprocessingml.document.main+xml"/></Types>'
-    source = f"<w:document {nsdecls('w')} xmlns:mc='mc'><w:p><w:pPr/>{xml}</w:p></w:document>"
-    document = open_document("a.docx", archive_of({"[Content_Types].xml": types.encode(), "d.xml": source.encode()}))
-    translations = [capitals(text) for text in document.texts]
-    if swaps:  # a translator that loses all tags
-        translations = [re.sub("<[^>]*>", "", text) for text in translations]
-    before, after = etree.fromstring(source), etree.fromstring(parts(document.written(translations))["d.xml"])
-    kept = [[each.tag for each in root.iter() if each.tag not in TEXT_AND_RUNS] for root in (before, after)]
-    if swaps:
-        assert set(kept[1]) <= set(kept[0])
-    else:
-        assert kept[0] == kept[1]
-        assert text_of(after).upper() == text_of(before).upper()
-    assert all(run.getparent().tag != run.tag for run in after.iter(qn("w:r")))
-
-
-def text_of(root: etree._Element) -> str:
-    return "".join(each.text or "" for each in root.iter(qn("w:t")))
 
 
 def test_a_file_that_is_no_archive_or_no_word_document_is_refused(manual: bytes) -> None:

@@ -1,6 +1,7 @@
 """HTML, read again by html5lib."""
 
 import html5lib
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,8 @@ def test_attributes_that_a_reader_sees_are_translated_where_their_tags_go() -> N
     assert len(open_document("a.html", WITH_ATTRIBUTES.encode()).texts) == 2, "attributes are an option"
 
 
-def test_a_page_without_a_language_gets_one() -> None:
-    document = open_document("a.html", b"<html><p>one", DocumentOptions(target="de", attributes=True))
-    assert translated(document) == b'<html lang="de"><p>ONE'
+@pytest.mark.parametrize("tag", ["<html>", "<html lang>", "<html lang=en>", '<html lang="">', "<html lang= >"])
+def test_a_page_names_its_language(tag: str) -> None:
+    document = open_document("a.html", f"{tag}<p>one".encode(), DocumentOptions(target="de", attributes=True))
+    page = html5lib.parse(translated(document), namespaceHTMLElements=False)
+    assert page.attrib == {"lang": "de"}

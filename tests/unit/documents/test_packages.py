@@ -3,9 +3,10 @@
 import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
-from tests.unit.documents.constructs import OPEN_XML, archived, book, open_document_text, presentation
+from tests.unit.documents.formats.format import archived, files
+from tests.unit.documents.formats.office import OPEN_XML, presentation
+from tests.unit.documents.formats.packages import book, open_document_file
 from tests.unit.documents.pseudo import texts, translated
-from tests.unit.documents.test_constructs import files
 
 TO_GERMAN = DocumentOptions(target="de-AT")
 CHARTS = {
@@ -18,7 +19,7 @@ LOCKED = '<encryption><CipherReference URI="{}"/></encryption>'
 def test_all_other_files_stay_byte_for_byte() -> None:
     for name, data, changed in (
         ("a.pptx", presentation("<a:p><a:r><a:t>a</a:t></a:r></a:p>"), {"ppt/slides/slide1.xml"}),
-        ("a.odt", open_document_text("<text:p>a</text:p>"), {"content.xml"}),
+        ("a.odt", open_document_file("<text:p>a</text:p>"), {"content.xml"}),
         ("a.epub", book("<p>a</p>"), {"OEBPS/c a.xhtml", "OEBPS/c1.xhtml", "OEBPS/t.ncx", "OEBPS/c.opf"}),
     ):
         before, after = files(data), files(translated(open_document(name, data, TO_GERMAN)))
@@ -42,7 +43,7 @@ NOTE = "<text:note><text:note-body><text:p>{}</text:p></text:note-body></text:no
 
 def test_texts_within_texts_are_written_where_these_put_them() -> None:
     body = f"<text:p>a{NOTE.format('one')} b{NOTE.format('two' + NOTE.format('three'))} c</text:p>"
-    document = open_document("a.odt", open_document_text(body))
+    document = open_document("a.odt", open_document_file(body))
     assert texts(document) == ["one", "three", "two", 'a<img id="1"> b<img id="3"> c']
     written = document.written(["1", "3", "2", 'C<img id="3"> B<img id="1">'])
     expected = f"<text:p>C{NOTE.format('2' + NOTE.format('3'))} B{NOTE.format(1)}</text:p>"
@@ -53,8 +54,15 @@ def test_texts_within_texts_are_written_where_these_put_them() -> None:
 
 def test_comments_are_told() -> None:
     comment = "<office:annotation><text:p>b</text:p></office:annotation>"
-    document = open_document("a.odt", open_document_text(f"<text:p>a{comment}</text:p>"))
+    document = open_document("a.odt", open_document_file(f"<text:p>a{comment}</text:p>"))
     assert (texts(document), document.notes) == (["a"], ("Comments were left as they are.",))
+
+
+def test_a_presentation_without_slides_stays_as_it_is() -> None:
+    main = f'<Override PartName="/ppt/p.xml" ContentType="{OPEN_XML}.presentationml.presentation.main+xml"/>'
+    content = {"[Content_Types].xml": f"<Types>{main}</Types>", "ppt/p.xml": "<p/>"}
+    document = open_document("a.pptx", archived(content))
+    assert {name: each.decode() for name, each in files(translated(document)).items()} == content
 
 
 def test_a_book_is_read_in_its_order_and_gets_the_language() -> None:
@@ -86,17 +94,17 @@ def test_a_book_is_read_in_its_order_and_gets_the_language() -> None:
         ),
         (
             "a.epub",
-            book("x", {"META-INF/encryption.xml": LOCKED.format("OEBPS/c1.xhtml")}),
+            book("x", more={"META-INF/encryption.xml": LOCKED.format("OEBPS/c1.xhtml")}),
             "META-INF/encryption.xml: its chapters are encrypted (DRM), so they can't be read.",
         ),
         (
             "a.epub",
-            book("x", {"OEBPS/c1.xhtml": b"\xff"}),
+            book("x", more={"OEBPS/c1.xhtml": b"\xff"}),
             "OEBPS/c1.xhtml, line 1: byte 1 of the file, 0xff, is not UTF-8",
         ),
         (
             "a.odt",
-            open_document_text("<text:p>a<draw:b>" * 10 + "</draw:b></text:p>" * 10),
+            open_document_file("<text:p>a<draw:b>" * 10 + "</draw:b></text:p>" * 10),
             "content.xml, line 1: paragraphs are nested more than 8 deep.",
         ),
         ("a.odt", archived({"content.xml": "\ufeff<a/>".encode("utf-16")}), "content.xml: it is UTF-16; save"),
@@ -109,5 +117,5 @@ def test_what_is_refused(name: str, data: bytes, problem: str) -> None:
 
 
 def test_a_book_with_scrambled_fonts_is_read() -> None:
-    data = book("<p>a</p>", {"META-INF/encryption.xml": LOCKED.format("OEBPS/a.css")})
+    data = book("<p>a</p>", more={"META-INF/encryption.xml": LOCKED.format("OEBPS/a.css")})
     assert texts(open_document("a.epub", data))[1] == "a"

@@ -30,11 +30,14 @@ def told(*parts: str) -> list[str]:
         (("The house", "^1", " is open"), ["The house", "<^1>", " is open"]),
         (("open.", "^[1]", " The"), ["open.", "<^[1]>", " The"]),
         (("Dragoman", "^TM", " is"), ["Dragoman", "<^TM>", " is"]),
+        (("Dragoman", "^R", " is"), ["Dragoman", "<^R>", " is"]),
         (("^1", " a note"), ["<^1>", " a note"]),
         (("a", "|", "^2"), ["a", "|", "<^2>"]),
         (("the 1", "^st", " of"), ["the 1", "^st", " of"]),
         (("the ", "^raised words", " of"), ["the ", "^raised words", " of"]),
         (("m", "^2", "s", "^3", "t"), ["(m^2s^3t)"]),
+        (("as it is", "^1", " now"), ["as it is", "<^1>", " now"]),
+        (("2 mol", "^2", " of"), ["2 ", "(mol^2)", " of"]),
     ],
 )
 def test_signs_stay_with_what_they_belong_to(parts: tuple[str, ...], found: list[str]) -> None:

@@ -24,12 +24,6 @@ def test_properties_are_written_in_their_encoding(data: bytes, translation: str,
     assert open_document("a.properties", data).written([translation]) == expected
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_apples_strings_are_written_in_their_encoding(encoding: str) -> None:
-    document = open_document("a.strings", '"a" = "b";\n'.encode(encoding))
-    assert document.written(['é "x"']).decode(encoding) == '"a" = "é \\"x\\"";\n'
-
-
 @pytest.mark.parametrize("name", ["a.xml", "a.resx"])
 def test_resources_in_utf_16(name: str) -> None:
     source = '<?xml version="1.0" encoding="utf-16"?>\n<resources><string>é</string></resources>'
@@ -37,11 +31,6 @@ def test_resources_in_utf_16(name: str) -> None:
         source = source.replace("resources", "root").replace("string>", "value>")
         source = source.replace("<value>", "<data><value>").replace("</value>", "</value></data>")
     assert translated(open_document(name, source.encode("utf-16"))).decode("utf-16") == source.replace("é", "É")
-
-
-def test_lines_of_a_value_end_as_in_the_source() -> None:
-    data = b"<root>\r\n<data><value>a\r\nb</value></data></root>"
-    assert translated(open_document("a.resx", data)) == data.replace(b"a\r\nb", b"A\r\nB")
 
 
 def test_strings_that_are_cdata_in_part_are_told() -> None:

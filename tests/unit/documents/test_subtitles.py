@@ -1,11 +1,9 @@
-"""Subtitles, read again by srt and webvtt-py."""
+"""Subtitles, read again by srt."""
 
-import io
 import time
 
 import pytest
 import srt
-import webvtt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,22 +23,6 @@ train</i> station?
 3
 00:00:05,000 --> 00:00:06,000
 ...
-"""
-VTT = """WEBVTT - a title
-
-STYLE
-::cue { color: red }
-
-NOTE a file
-of notes
-
-intro
-00:01.000 --> 00:02.000 line:0 align:start
-<v Bob>Find <c.red>the keys</c> &amp; go
-<00:01.500>home
-
-01:00:03.000 --> 01:00:04.000
-Close
 """
 
 
@@ -65,26 +47,6 @@ def test_each_speaker_of_a_cue_has_a_text_and_keeps_its_number_of_lines() -> Non
 def test_a_long_translation_is_broken_where_its_longest_line_is_shortest() -> None:
     document = open_document("t.srt", b"1\n00:00:01,000 --> 00:00:02,500\r\nOne\r\ntwo")
     assert document.written(["aaaa bb cc dddd"]).endswith(b"\r\naaaa bb\r\ncc dddd")
-
-
-@pytest.mark.parametrize(("name", "source"), [("t.srt", SRT), ("t.vtt", VTT)])
-@pytest.mark.parametrize("ending", ["\r\n", "\n"])
-def test_line_ends_stay_as_they_are(name: str, source: str, ending: str) -> None:
-    written = translated(open_document(name, source.replace("\n", ending).encode()))
-    assert written == translated(open_document(name, source.encode())).replace(b"\n", ending.encode())
-    assert written.count(b"\n") == source.count("\n")
-
-
-def test_settings_notes_and_styles_of_webvtt_stay() -> None:
-    document = open_document("t.vtt", VTT.encode())
-    written = translated(document).decode()
-    assert written.partition("intro")[0] == VTT.partition("intro")[0]
-    assert "intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v Bob>FIND <c.red>" in written
-    cues = webvtt.from_buffer(io.StringIO(written)).captions
-    assert [(cue.start, cue.end, cue.text) for cue in cues] == [
-        ("00:00:01.000", "00:00:02.000", "FIND THE KEYS\n&amp; GO HOME"),
-        ("01:00:03.000", "01:00:04.000", "CLOSE"),
-    ]
 
 
 def test_signs_of_markup_in_a_translation_are_text() -> None:

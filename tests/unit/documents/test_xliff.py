@@ -84,25 +84,6 @@ def test_sources_of_1_2_become_targets_with_a_state() -> None:
     assert b'<target o:k="v" state="translated"' in written
 
 
-def test_segments_of_2_0_become_targets_with_a_state() -> None:
-    document = open_document("a.xliff", SECOND.encode(), GERMAN)
-    assert texts(document) == [
-        'Find <span id="1">the keys</span> <img id="5"> now',
-        'A <span id="1">door</span>',
-    ]
-    written = translated(document)
-    assert everything(written) == everything(SECOND.encode())
-    root = etree.fromstring(written)
-    assert root.get("trgLang") == "de"
-    segments = [(each.get("state"), each.get("subState")) for each in root.iter("{*}segment")]
-    assert segments == [("translated", None)] * 3 + [(None, None)]
-    assert targets(written) == [
-        'FIND <pc id="1">THE KEYS</pc> <ph id="2" dataRef="d"/> NOW</target>',
-        "fertig</target>",
-        'A <sc id="3"/>DOOR<ec startRef="3"/></target>',
-    ]
-
-
 def test_the_same_words_are_a_translation_too() -> None:
     for source in (FIRST, SECOND):
         written = unchanged(open_document("a.xlf", source.encode(), GERMAN))

@@ -1,0 +1,45 @@
+"""Every format that the server reads, by the name of a file."""
+
+from collections.abc import Mapping
+
+from tests.unit.documents.formats import catalogues, markdown, office, packages, strings, texts
+from tests.unit.documents.formats.format import Format
+
+_OPEN_XML, _MICROSOFT = f"{office.OPEN_XML}.wordprocessingml", "application/vnd.ms-word"
+
+FORMATS: Mapping[str, Format] = {
+    "a.arb": strings.JSON,
+    "a.csv": texts.CSV,
+    "a.docm": office.of_word(f"{_MICROSOFT}.document.macroEnabled"),
+    "a.docx": office.DOCX,
+    "a.dotm": office.of_word(f"{_MICROSOFT}.template.macroEnabled"),
+    "a.dotx": office.of_word(f"{_OPEN_XML}.template"),
+    "a.epub": packages.EPUB,
+    "a.htm": texts.HTML,
+    "a.html": texts.HTML,
+    "chrome.json": strings.CHROME,
+    "go.json": strings.GO,
+    "a.json": strings.JSON,
+    "a.markdown": markdown.MARKDOWN,
+    "a.md": markdown.MARKDOWN,
+    "a.mdx": markdown.MARKDOWN,
+    "a.odp": packages.ODP,
+    "a.ods": packages.ODS,
+    "a.odt": packages.ODT,
+    "a.po": catalogues.PO,
+    "a.pot": catalogues.POT,
+    "a.pptx": office.PPTX,
+    "a.properties": strings.PROPERTIES,
+    "a.resx": strings.RESX,
+    "a.srt": texts.SRT,
+    "a.strings": strings.STRINGS,
+    "a.tsv": texts.TSV,
+    "a.txt": texts.TEXT,
+    "a.vtt": texts.VTT,
+    "a.xlf": catalogues.XLIFF_1,
+    "a.xliff": catalogues.XLIFF_2,
+    "a.xml": strings.ANDROID,
+    "rails.yaml": strings.RAILS,
+    "a.yaml": strings.YAML,
+    "a.yml": strings.YAML,
+}

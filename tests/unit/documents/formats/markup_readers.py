@@ -1,0 +1,104 @@
+"""Readers of XML and HTML that are not ours; see readers.py."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from xml.etree import ElementTree
+
+import html5lib
+
+from tests.unit.documents.formats.readers import decoded, in_any_order, told, told_by_program
+
+_LANGUAGES = {"lang", "xml:lang", "{http://www.w3.org/XML/1998/namespace}lang", "target-language", "trgLang"}
+_STATES = {"state", "subState", "state-qualifier"}
+
+
+def parsed(data: bytes) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(data)
+    except (ElementTree.ParseError, LookupError) as error:
+        raise ValueError from error
+
+
+def of_xml(
+    merged: Iterable[str] = (), of_text: Iterable[str] = (), read_text: Callable[[str], str] = str
+) -> Callable[[bytes], Any]:
+    """Return a reader of the elements but `merged` ones, of which those that look the same may become one.
+
+    What is said is in elements `of_text`, or in any.
+    """
+    left, own = frozenset(merged), frozenset(of_text)
+
+    def said(element: ElementTree.Element) -> Iterable[str]:
+        if not own:
+            return element.itertext()
+        return (each.text or "" for each in element.iter() if _name(each) in own)
+
+    def read(data: bytes) -> Any:
+        root = parsed(data)
+        if root.find(".//{*}r/{*}r") is not None:
+            raise ValueError("a run of text within another one")
+        found = (each for each in root.iter() if _name(each) not in left)
+        return [(_name(each), _attributes(each), told("".join(map(read_text, said(each))))) for each in found]
+
+    return read
+
+
+def of_xhtml(data: bytes) -> Any:
+    """Return the elements and all words of a page; which words are in which element is the markup's to say."""
+    found = of_xml()(data)
+    return [[each[:2] for each in found], in_any_order(found[0][2])]
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _attributes(element: ElementTree.Element) -> list[tuple[str, str]]:
+    left = _LANGUAGES | _STATES
+    return sorted(each for each in element.attrib.items() if each[0] not in left and not each[0].endswith("}locale"))
+
+
+def of_xliff(data: bytes) -> Any:
+    """Return the elements, with what each unit says in the end: its finished target, else its source."""
+    units: list[Any] = []
+
+    def flat(element: ElementTree.Element) -> list[Any]:
+        found: list[Any] = [told_by_program(element.text)]
+        for each in element:
+            found += [(each.tag, _attributes(each), flat(each)), told_by_program(each.tail)]
+        return found
+
+    def walk(element: ElementTree.Element) -> None:
+        name = _name(element)
+        units.append((name, _attributes(element)))
+        space = element.tag.removesuffix(name)
+        source, target = element.find(f"{space}source"), element.find(f"{space}target")
+        if name in ("trans-unit", "segment") and source is not None:
+            state = (target if name == "trans-unit" and target is not None else element).get("state", "final")
+            has_target = target is not None and bool("".join(target.itertext()).strip() or len(target))
+            is_done = has_target and state in ("final", "translated", "reviewed", "signed-off")
+            units.append(flat(target if is_done and target is not None else source))
+        for each in element:
+            if each is not source and each is not target:
+                walk(each)
+            elif each is source:
+                units.append(("source", [(every.tag, _attributes(every)) for every in each.iter()]))
+
+    walk(parsed(data))
+    return units
+
+
+def of_html(data: bytes) -> Any:
+    """Return the same as `of_xhtml`, read as browsers do."""
+    builder = html5lib.HTMLParser(namespaceHTMLElements=False)
+    found: list[Any] = []
+    texts: list[str] = []
+    for each in builder.parse(decoded(data)).iter():
+        texts.append(each.tail or "")
+        if not isinstance(each.tag, str):
+            found.append(("comment", told(each.text)))
+            continue
+        texts.append(each.text or "")
+        kept = sorted((key, told(value)) for key, value in each.attrib.items() if key not in _LANGUAGES)
+        found.append((each.tag, kept))
+    return [found, in_any_order("".join(texts))]

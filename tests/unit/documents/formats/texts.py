@@ -1,0 +1,118 @@
+"""Plain text, HTML, tables and subtitles."""
+
+from service.documents import DocumentOptions
+from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
+from tests.unit.documents.formats.markup_readers import of_html
+from tests.unit.documents.formats.readers import of_csv, of_lines, of_srt, of_tsv, of_vtt
+from tests.unit.documents.pseudo import served
+
+COLUMN = DocumentOptions(columns=("text",), target="de")
+
+TEXT = Format(
+    lambda body, _: f"{body}\n".encode(),
+    same("TWO WORDS", "  A  ", "", "\tÄ B\t", "12 %", "END. HÉ?", "{N, PLURAL, ONE {# A} OTHER {# B}}"),
+    of_lines,
+    variants=(crlf, marked, in_utf_16, lambda data: data.replace(b"\n", b"\r")),
+)
+
+_CELLS = same(
+    '1,"HE SAID ""GO"", AND",x',
+    "2,TWO WORDS,keep",
+    "3,12,y",
+    "4,,y",
+    "",
+    '"5","A\nB",y',
+    "7,É,y,z",
+    "8",
+)
+
+CSV = Format(
+    lambda body, _: f"id,text,note\n{body}\n".encode(),
+    _CELLS,
+    of_csv,
+    variants=(
+        *(crlf, marked, in_utf_16),
+        lambda data: b"sep=,\n" + data,
+        lambda data: data.replace(b",", b";"),
+        lambda data: data.replace(b",", b"|"),
+    ),
+    options=COLUMN,
+)
+TSV = Format(
+    lambda body, _: f"id\ttext\tnote\n{body}\n".encode(),
+    {key.replace(",", "\t"): value.replace(",", "\t") for key, value in _CELLS.items()},
+    of_tsv,
+    variants=(crlf, marked, in_utf_16),
+    options=COLUMN,
+)
+
+HTML = Format(
+    lambda body, language: (
+        f'<!doctype html>\n<html lang="{language}"><head><title>12</title></head>\n<body>\n{body}\n</body></html>\n'
+    ).encode(),
+    same(
+        "<h1>TWO WORDS</h1><p>12 %</p><hr>",
+        '<p class="x">FIND <b>THE KEYS</b><br>AND <i>GO</i> &amp; SO</p>',
+        "<p>A <code>x()</code> <kbd>y</kbd> B</p>",
+        "<ul class=menu><li><a href=x>A</a><li><a href=y>B</a></ul>",
+        "<pre>x</pre><script>y</script><style>p { z: 1 }</style><!-- c --><template>x</template>",
+        "<p translate=no>x</p><p class=notranslate>y <b>z</b></p><p>A <span translate=no>x</span> B</p>",
+        "<p>h<sub>2</sub>o IS OPEN.<sup>[1]</sup> <ruby>B<rt>x</rt></ruby></p>",
+        "<table><tr><th>A<td>B</table><dl><dt>A<dd>B</dl>",
+        "<p>A {{ x }} {% if y %}B{% endif %} ${z} <?= w ?> C</p>",
+        "<p><img src=a alt='A DOOR'> AND <a href=\"x\" title='HELP ME'>A</a></p>",
+        "<input placeholder='YOUR NAME' value='x'><button aria-label='A'>B</button><input type=submit value='GO ON'>",
+        "<select><option>A</option><optgroup label='B'></optgroup></select><textarea>c</textarea>",
+        "<meta name=description content='A DOOR'><meta name=viewport content='width=1'><!-- d -->",
+        "<p>A&nbsp;B 10&nbsp;M 5 &lt; 6</p>",
+        "<svg><text>a</text><path d='M0'/></svg><math><mi>x</mi></math>",
+    ),
+    of_html,
+    variants=(crlf, marked),
+    mixture=Mixture(
+        "<p>{}</p>|<div>{}<p>{}</p>{}</div>|<ul><li>{}<li>{}</ul>|<h2>{}</h2>|{}<hr>{}|<p translate=no>{}</p>{}"
+        "|<table><tr><td>{}<td>{}</table>|<blockquote>{}</blockquote>",
+        "word |two words|, |. Then |<br>|<img src=a alt='a b'>|<code>x</code> |<wbr>|é |\n|m<sup>2</sup> "
+        "|H<sub>2</sub>O |<sup>[1]</sup> | &amp; |&nbsp;|{{ x }} |<!-- c -->|<input placeholder=Name>|5 &lt; 6 "
+        "|<svg><path d='M0'/></svg>",
+        "<b>{}</b>|<i class=x>{} </i>|<a href=y title='a b'>{}</a>|<span> {}</span>|<b translate=no>{}</b>",
+    ),
+    options=DocumentOptions(target="de", attributes=True),
+    translate=served,
+)
+
+_CUES = (
+    "1\n@\nTWO WORDS.\n",
+    "2\n@\n<i>WHERE IS THE\nTRAIN</i> STATION?\n",
+    "3\n@\n- HELLO.\n- CLOSE IT.\n",
+    "4\n@\n...\n",
+    "5\n@\nANNA: COME.\n",
+    "6\n@\n♪ LA LA ♪\n",
+    "7\n@\nI NEVER THOUGHT THAT\n\n8\n@\nWE WOULD SEE IT.\n",
+    "9\n@\n[DOOR OPENS]\n",
+)
+_INTRO = "intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v Bob>"
+
+SRT = Format(
+    lambda body, _: f"{body}\n".encode(),
+    same(*(each.replace("@", "00:00:01,000 --> 00:00:02,000") for each in _CUES))
+    | same("1\n00:00:03,000 --> 00:00:04,000 x1:1\n{\\an8}CLOSE <b>THE</b> WINDOW.\n"),
+    of_srt,
+    variants=(crlf, marked, in_utf_16),
+)
+VTT = Format(
+    lambda body, _: f"WEBVTT - a title\n\n{body}\n".encode(),
+    same(*(each.replace("@", "00:00:01.000 --> 00:00:02.000") for each in _CUES))
+    | same(
+        "00:01.000 --> 00:02.000\n<v bob>OPEN IT.\n<v ann>CLOSE <b>IT</b>.\n",
+        "00:03.000 --> 00:04.000\n<ruby>OLD<rt>x</rt></ruby> HOUSE.\n",
+    )
+    | {each: each for each in ("NOTE a file\nof notes\n", "STYLE\n::cue { color: red }\n", "REGION\nid:a\n")}
+    | {
+        f"{_INTRO}find <c.red>the keys</c> &amp; go\n<00:01.500>home.\n": (
+            f"{_INTRO}FIND <c.red>THE KEYS</c>\n&amp; GO <00:01.500>HOME.\n"
+        )
+    },
+    of_vtt,
+    variants=(crlf, marked),
+)
