@@ -146,6 +146,7 @@ def test_none_of_very_many_answers_of_the_shipped_model_depends_on_company(
     proved("cross-talk", cases=check_shipped(loop_thread, 3_000, _LONG_SECONDS))
 
 
+@pytest.mark.plain
 def test_two_rows_that_are_swapped_are_found(
     loop_thread: LoopThread, serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

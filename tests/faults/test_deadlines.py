@@ -115,6 +115,7 @@ def test_no_call_outlives_its_deadline_by_more_than_two_steps(
     proved("deadlines", cases=NUM_CALLS, most_steps_outlived=max(outlived.values()))
 
 
+@pytest.mark.plain
 def test_an_engine_that_forgets_deadlines_is_caught(
     serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

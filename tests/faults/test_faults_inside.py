@@ -244,6 +244,7 @@ def _spoil(buffers: Any) -> None:
         array[...] = np.nan if array.dtype.kind == "f" else 0  # which says "not finite"
 
 
+@pytest.mark.plain
 def test_slow_runs_keep_deadlines_and_health(
     site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
 ) -> None:
@@ -306,6 +307,7 @@ def _only_the_bad_call_fails(here: Site, bad: str) -> None:
         assert [call.result(BOUND_SECONDS)[0] for call in good] == [OK] * 5
 
 
+@pytest.mark.plain
 def test_an_aligner_that_raises_fails_its_call_only(
     site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
 ) -> None:
