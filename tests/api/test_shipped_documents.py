@@ -66,7 +66,7 @@ def test_placeholders_come_back_exactly_once_each(stub: Stub) -> None:
         assert expected
         assert sorted(PLACEHOLDER.findall(translation.text)) == expected
     flagged = [any(segment.flags for segment in translation.segments) for translation in translations]
-    assert flagged[:8] == [False] * 8, "the model wrote its symbols itself: nothing was guessed"
+    assert flagged[:7] == [False] * 7, "the model wrote its symbols itself: nothing was guessed"
     (lost,) = translations[8].segments
     assert list(lost.flags) == [pb.FLAG_PLACEHOLDER], "the model lost one here; if it has learned better, look again"
 

@@ -227,6 +227,7 @@ KINDS = (
         "XML: escaped tags, as in Android's and .NET's strings",
     ),
     Kind("&", _ENTITY, "XML, HTML: character references"),
+    Kind("&", r"(?<!&)&&(?!&)", "Qt, Windows: an ampersand that is no accelerator; code: and"),
     Kind(
         "[«‹⟨【:!",
         rf"[\[«‹⟨【][ ]?{_FIELD}[ ]?[\]»›⟩】]|\[[*+!|~^=-]{{1,2}}\w[\w .-]{{0,40}}[*+!|~^=-]{{1,2}}\]"
