@@ -17,15 +17,13 @@ from service.engine.sequence import Attention
 ONE_LANE = 16  # slots: too few for a second worker, which would hold another copy of the weights
 
 
-def open_engine(
-    directory: Path, manifest: Manifest, max_slots: int = 32, kv_capacity: int | None = None
-) -> OfflineEngine:
+def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> OfflineEngine:
     """Open a bundle's graphs on an engine that accepts any number of sequences at once.
 
     Weights of gigabytes are used as they are in the file, without a prepacked copy for the kernels.
     """
     session_config = SessionConfig(prepacks_weights=not has_large_weights(directory))
-    config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000, kv_capacity=kv_capacity)
+    config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
     return OfflineEngine.open(directory, manifest, config, session_config)
 
 
@@ -35,18 +33,19 @@ def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> 
     return DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=limit)
 
 
-def recorded_attention(engine: OfflineEngine, pairs: Sequence[Pair]) -> list[Attention]:
-    """Return the attention (T, S) that the decoder of an int8 bundle records while it reads translations.
+def recorded_attention(engine: OfflineEngine, manifest: Manifest, pairs: Sequence[Pair]) -> list[Attention]:
+    """Return the attention (T, S) that the decoder of an int8 bundle records while it reads greedy translations.
 
-    They are given to it, and one token more is decoded, as some models record a token when they read it.
+    They are given to it, and one token more is decoded, as some models record a token when they read it; at the model's
+    limit, the last one is decoded.
     """
+    limit = manifest.limits.max_output_tokens
     sequences = []
     for source_ids, target_ids in pairs:
-        options = DecodingOptions(
-            beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=len(target_ids) + 1
-        )
+        options = greedy_options(manifest, min(len(target_ids) + 1, limit))
         (sequence,) = sequences_of([(source_ids, ())], options)
-        sequences.append(dataclasses.replace(sequence, output_prefix_ids=tuple(target_ids), wants_attention=True))
+        given = tuple(target_ids[: limit - 1])
+        sequences.append(dataclasses.replace(sequence, output_prefix_ids=given, wants_attention=True))
     found = [best.attention for best, *_ in engine.generate(sequences)]
     return [own[: len(pair[1])] for own, pair in zip(found, pairs, strict=True) if own is not None]
 

@@ -118,9 +118,8 @@ def _check_alignment(
     Raises:
         VerificationError: it is another one.
     """
-    longest = max(len(each.target_ids) for each in translated)
-    with open_engine(directory, manifest, kv_capacity=longest + 1) as engine:
-        given = recorded_attention(engine, [(each.source_ids, each.target_ids) for each in translated])
+    with open_engine(directory, manifest) as engine:
+        given = recorded_attention(engine, manifest, [(each.source_ids, each.target_ids) for each in translated])
     expected, rounded = (
         [mean_of(own, choice.heads) for own in each]
         for each in (by_layer, cross_attention(checkpoint.model.config, weights, translated, rounds=True))

@@ -1,7 +1,7 @@
 """Points at which long computations for a call may be interrupted: between blocks of about a millisecond.
 
-Code that scans a caller's text passes a checkpoint at least every few thousand characters. There work in the
-`ComputePool` yields to shorter work, and ends if its caller has gone. Elsewhere a checkpoint does nothing, so
+Code that scans a caller's text passes a checkpoint at least every few thousand characters. There a thread of the
+`ComputePool` yields to shorter work, and aborts work whose caller has gone. Elsewhere a checkpoint does nothing, so
 functions with checkpoints remain pure functions of their arguments. (The name is Trio's.)
 """
 

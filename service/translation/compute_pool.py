@@ -1,11 +1,9 @@
-"""Computations of calls on one thread: short work first, abandoned work is ended.
+"""Thread pool for computations of calls: short work first, abandoned work is cancelled.
 
-Python runs on one CPU at a time, which the event loop and the engine need, too: with two threads, small calls beside
-hostile texts took 294 ms (p99), with one 120 ms (`tests/faults/test_attacks.py`). So pieces of work take turns on one
-thread, each as a greenlet. At its checkpoints, a piece that has run for a time slice yields to the one that has run the
-least (least attained service first: Kleinrock, Queueing Systems II, 1976, section 4.4), counted by caller and then by
-piece. So work of milliseconds never waits for work of seconds, however much of that there is, and no caller delays
-another one.
+Each piece of work holds a thread until it is done, but only some threads run at a time. At its checkpoints, a piece
+that has run for a time slice yields to the one that has run the least (least attained service first: Kleinrock,
+Queueing Systems II, 1976, section 4.4), counted by caller and then by piece. So work of milliseconds never waits for
+work of seconds, however much of that there is, and no caller delays another one.
 """
 
 import asyncio
@@ -17,47 +15,72 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from greenlet import greenlet
-
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import Cancelled, DeadlineExceeded, Overloaded, Unavailable
 from service.engine.cpus import lower_priority, show_thread_name
 
 T = TypeVar("T")
 
-# What has begun takes memory: limits on the pieces of one caller, and on those larger than `_SMALL`.
-_MOST_OF_ONE_CALLER = 6
-_MOST_LARGE = 6
-_MOST_LARGE_OF_ONE_CALLER = 4
+# Python runs on one CPU at a time, which the event loop and the engine need, too: with two running threads, small calls
+# beside hostile texts took 294 ms (p99), with one 120 ms.
+_NUM_RUNNING = 1
+_NUM_THREADS = 8
+# Limits on the threads for one caller, and for work larger than `_SMALL`: of all callers, and of one.
+_NUM_OF_ONE_CALLER = 6
+_NUM_FOR_LARGE = 6
+_NUM_FOR_LARGE_OF_ONE_CALLER = 4
 _SMALL = 16_384  # characters
-_MAX_QUEUED = 1024  # pieces that have not begun
+_MAX_QUEUED = 1024  # pieces waiting for a thread
 _MAX_QUEUED_OF_ONE_CALLER = 256
 _SLICE_SECONDS = 0.005
 _HINT_SECONDS = 1.0
 
 
 class _Work:
-    """One piece of work. The pool's thread owns it, but for `is_given_up`."""
+    """One piece of work. Its mutable state is guarded by the pool's lock, except for `is_given_up`."""
+
+    __slots__ = (
+        "caller",
+        "context",
+        "deadline_seconds",
+        "function",
+        "is_given_up",
+        "loop",
+        "outcome",
+        "resumed",
+        "size",
+        "used",
+    )
 
     def __init__(self, function: Callable[[], Any], size: int, deadline_seconds: float, caller: Hashable) -> None:
         self.function: Callable[[], Any] | None = function
         self.context: contextvars.Context | None = contextvars.copy_context()  # so that log lines name the call
-        self.turn: greenlet | None = None  # once it has begun
         self.size = size
         self.deadline_seconds = deadline_seconds
         self.caller = caller
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[Any] = self.loop.create_future()
         self.used = 0.0  # seconds it has run
-        self.resumed = 0.0  # when its turn began
+        self.resumed = 0.0  # when its turn, or the part not counted yet, began
         self.is_given_up = False
 
-    @property
-    def is_large(self) -> bool:
-        return self.size > _SMALL
+    def run(self, passed: Callable[[], None]) -> Callable[[], None]:
+        """Run the function, calling `passed` at checkpoints, and drop it; return a function reporting the outcome."""
+        function, context = self.function, self.context
+        assert function is not None, "work runs once"
+        assert context is not None
+        self.function = self.context = None
+        try:
+            result = context.run(_checked, function, passed)
+        except BaseException as error:
+            return self.failed(error)
+        return lambda: self._report(result, None)
 
-    def report(self, result: Any, error: BaseException | None) -> None:
-        """Report the outcome to the event loop. Thread-safe."""
+    def failed(self, error: BaseException) -> Callable[[], None]:
+        """Return a function that reports the error to the event loop."""
+        return lambda: self._report(None, error)
+
+    def _report(self, result: Any, error: BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop is closed, so nothing waits
             self.loop.call_soon_threadsafe(_settle, self.outcome, result, error)
 
@@ -66,19 +89,25 @@ class ComputePool:
     """Runs functions that pass checkpoints. Call `run` on the event loop's thread only."""
 
     def __init__(self) -> None:
-        """Start the thread: one started lazily might die for lack of memory before it signals that it runs, and the
+        """Start all threads: one started lazily might die for lack of memory before it signals that it runs, and the
         event loop would wait for it forever."""
-        self._arrived = threading.Condition()  # guards `_queued`
-        self._queued: list[_Work] = []
-        self._begun: list[_Work] = []
-        self._used: dict[Hashable, float] = {}  # seconds of work by caller of whom some has begun
+        lock = threading.Lock()
+        self._arrived = threading.Condition(lock)
+        self._turns = threading.Condition(lock)
+        self._queued: list[_Work] = []  # without a thread
+        self._paused: list[_Work] = []  # with a thread waiting for its turn
+        self._num_running = 0
+        self._num_held: Counter[Hashable] = Counter()  # threads by caller
+        self._num_large: Counter[Hashable] = Counter()  # threads with large work by caller
+        self._used: dict[Hashable, float] = {}  # seconds of work by caller that holds threads
         self._is_closed = False
-        threading.Thread(target=self._serve, name="compute", daemon=True).start()
+        for _ in range(_NUM_THREADS):
+            threading.Thread(target=self._serve, name="compute", daemon=True).start()
 
     async def run(
         self, function: Callable[[], T], size: int, deadline_seconds: float | None = None, caller: Hashable = ""
     ) -> T:
-        """Run `function` on the thread and return its result. `size` is the size of its input in characters.
+        """Run `function` on a thread and return its result. `size` is the size of its input in characters.
 
         Cancelling this coroutine ends the function at its next checkpoint, and so does the deadline (on the clock of
         `time.monotonic()`); neither waits for the function.
@@ -107,9 +136,10 @@ class ComputePool:
         with self._arrived:
             self._is_closed = True
             queued, self._queued = self._queued, []
-            self._arrived.notify()
+            self._arrived.notify_all()
+            self._turns.notify_all()
         for work in queued:
-            work.report(None, _stopping())
+            work.failed(_stopping())()
 
     def _check_room(self, caller: Hashable) -> None:
         if self._is_closed:
@@ -126,88 +156,116 @@ class ComputePool:
 
     def _give_up(self, work: _Work) -> None:
         work.is_given_up = True
-        with self._arrived:
+        with self._turns:
             if work in self._queued:
                 self._queued.remove(work)
+            elif work in self._paused:
+                self._turns.notify_all()
 
     def _serve(self) -> None:
-        """Give turns until the pool is closed and all work has ended."""
+        """Run work until the pool is closed, on each thread."""
         lower_priority()
         show_thread_name()
-        while (work := self._next()) is not None:
-            self._give_turn(work)
-            del work  # a waiting thread must not keep a call's data alive
+        while (work := self._taken()) is not None:
+            report = self._ran(work)
+            self._let_go(work)
+            del work
+            report()
+            del report  # a waiting thread must not keep a call's data alive
 
-    def _give_turn(self, work: _Work) -> None:
-        turn = work.turn = work.turn or greenlet(self._compute)
-        work.resumed = time.monotonic()
-        turn.switch(work)
-        seconds = time.monotonic() - work.resumed
-        work.used += seconds
-        self._used[work.caller] += seconds
-        if turn.dead:
-            self._begun.remove(work)
-            if all(other.caller != work.caller for other in self._begun):
-                del self._used[work.caller]
+    def _ran(self, work: _Work) -> Callable[[], None]:
+        try:
+            self._check_wanted(work, time.monotonic())
+        except Exception as error:
+            return work.failed(error)
+        return work.run(lambda: self._check(work))
 
-    def _next(self) -> _Work | None:
-        """Wait for work and return what has the next turn; `None` once the pool is closed and nothing is left."""
+    def _check(self, work: _Work) -> None:
+        """Pass a checkpoint: end the work, or yield to others."""
+        now = time.monotonic()
+        if work.is_given_up or self._is_closed or now - work.resumed >= _SLICE_SECONDS:
+            self._check_wanted(work, now)
+            with self._turns:
+                self._count(work, now)
+                if self._has_waited_longer(work):
+                    self._num_running -= 1
+                    self._wait_for_turn(work)
+            self._check_wanted(work, time.monotonic())
+
+    def _check_wanted(self, work: _Work, now: float) -> None:
+        if self._is_closed:
+            raise _stopping()
+        if work.is_given_up:
+            raise Cancelled("the caller disconnected.")
+        if now >= work.deadline_seconds:
+            raise _out_of_time()
+
+    def _taken(self) -> _Work | None:
+        """Wait for the turn of the next piece of work and return it; `None` if the pool is closed."""
         with self._arrived:
-            while True:
-                work = min((*self._begun, *filter(self._may_begin, self._queued)), key=self._order, default=None)
-                if work is not None and work in self._queued:
-                    self._queued.remove(work)
-                    self._used.setdefault(work.caller, self._least_used())
-                    self._begun.append(work)
-                if work is not None or self._is_closed:
-                    return work
-                self._arrived.wait()
+            while not self._is_closed:
+                work = min(filter(self._may_start, self._queued), key=self._order, default=None)
+                if work is None:
+                    self._arrived.wait()
+                    continue
+                self._queued.remove(work)
+                self._used.setdefault(work.caller, self._least_used())
+                self._num_held[work.caller] += 1
+                self._num_large[work.caller] += work.size > _SMALL
+                self._wait_for_turn(work)
+                return work
+        return None
 
-    def _may_begin(self, work: _Work) -> bool:
-        num_large = Counter(other.caller for other in self._begun if other.is_large)
-        return sum(other.caller == work.caller for other in self._begun) < _MOST_OF_ONE_CALLER and (
-            not work.is_large
-            or (num_large[work.caller] < _MOST_LARGE_OF_ONE_CALLER and num_large.total() < _MOST_LARGE)
-        )
+    def _let_go(self, work: _Work) -> None:
+        """Release the turn and the thread."""
+        with self._turns:
+            self._count(work, time.monotonic())
+            self._num_running -= 1
+            self._num_large[work.caller] -= work.size > _SMALL
+            self._num_held[work.caller] -= 1
+            if not self._num_held[work.caller]:
+                del self._num_held[work.caller], self._num_large[work.caller], self._used[work.caller]
+            self._turns.notify_all()
 
-    def _order(self, work: _Work) -> tuple[bool, float, float, int]:
-        """Return what sorts work by who comes first: what is to be ended, then what has run the least."""
+    def _may_start(self, work: _Work) -> bool:
+        if self._num_held[work.caller] >= _NUM_OF_ONE_CALLER:
+            return False
+        if work.size <= _SMALL:
+            return True
+        num_own, num_all = self._num_large[work.caller], self._num_large.total()
+        return num_own < _NUM_FOR_LARGE_OF_ONE_CALLER and num_all < _NUM_FOR_LARGE
+
+    def _wait_for_turn(self, work: _Work) -> None:
+        """Wait, holding the lock, until a turn is free and no paused work has run less."""
+        self._paused.append(work)
+        self._turns.notify_all()
+        while not (work.is_given_up or self._is_closed or self._is_next(work)):
+            self._turns.wait()
+        self._paused.remove(work)
+        self._num_running += 1
+        work.resumed = time.monotonic()
+        self._turns.notify_all()
+
+    def _is_next(self, work: _Work) -> bool:
+        return self._num_running < _NUM_RUNNING and min(self._paused, key=self._order) is work
+
+    def _has_waited_longer(self, work: _Work) -> bool:
+        """Return whether paused work has run less."""
+        return bool(self._paused) and min(map(self._order, self._paused)) < self._order(work)
+
+    def _order(self, work: _Work) -> tuple[float, float, int]:
         used = self._used.get(work.caller)
-        is_to_end = work.is_given_up or self._is_closed
-        return not is_to_end, self._least_used() if used is None else used, work.used, work.size
+        return self._least_used() if used is None else used, work.used, work.size
 
     def _least_used(self) -> float:
         """Return the initial usage of a new caller: idle time earns no credit."""
         return min(self._used.values(), default=0.0)
 
-    def _compute(self, work: _Work) -> None:
-        """Run a piece of work to its end, in a greenlet of its own."""
-        function, context = work.function, work.context
-        assert function is not None, "work runs once"
-        assert context is not None
-        work.function = work.context = None
-        try:
-            self._check_wanted(work)
-            work.report(context.run(_checked, function, lambda: self._pass(work)), None)
-        except BaseException as error:
-            work.report(None, error)
-
-    def _pass(self, work: _Work) -> None:
-        """Pass a checkpoint: end the work, or yield to others."""
-        if work.is_given_up or self._is_closed or time.monotonic() - work.resumed >= _SLICE_SECONDS:
-            self._check_wanted(work)
-            assert work.turn is not None
-            assert work.turn.parent is not None, "the thread gave it the turn"
-            work.turn.parent.switch()
-            self._check_wanted(work)
-
-    def _check_wanted(self, work: _Work) -> None:
-        if self._is_closed:
-            raise _stopping()
-        if work.is_given_up:
-            raise Cancelled("the caller disconnected.")
-        if time.monotonic() >= work.deadline_seconds:
-            raise _out_of_time()
+    def _count(self, work: _Work, now: float) -> None:
+        """Add the time of the turn so far."""
+        seconds, work.resumed = now - work.resumed, now
+        work.used += seconds
+        self._used[work.caller] += seconds
 
 
 def _checked(function: Callable[[], T], passed: Callable[[], None]) -> T:

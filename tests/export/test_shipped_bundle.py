@@ -76,8 +76,8 @@ def test_alignments_do_not_depend_on_neighbours_or_padding(seed: int) -> None:
     manifest, rng = Manifest.load(shipped("en-de")), np.random.default_rng(seed)
     pairs = [(draw(rng, int(length)), draw(rng, int(rng.integers(2, 60)))) for length in rng.integers(2, 60, 40)]
     with open_engine(shipped("en-de"), manifest) as engine:
-        for pair, attention in zip(pairs, recorded_attention(engine, pairs), strict=True):
-            assert np.array_equal(attention, recorded_attention(engine, [pair])[0])
+        for pair, attention in zip(pairs, recorded_attention(engine, manifest, pairs), strict=True):
+            assert np.array_equal(attention, recorded_attention(engine, manifest, [pair])[0])
 
 
 def test_beams_are_aligned_as_if_their_translations_were_read_again() -> None:
@@ -93,7 +93,7 @@ def test_beams_are_aligned_as_if_their_translations_were_read_again() -> None:
             for sequence, all_ in zip(sequences, engine.generate(sequences), strict=True)
             for each in all_
         ]
-        again = recorded_attention(engine, [(source, each.token_ids) for source, each in found])
+        again = recorded_attention(engine, manifest, [(source, each.token_ids) for source, each in found])
     assert len({each.finish_reason for _, each in found}) > 1
     for (_, each), attention in zip(found, again, strict=True):
         assert each.attention is not None

@@ -132,10 +132,10 @@ def test_alignments_come_from_the_decoder(quantized: tuple[Path, Manifest]) -> N
     directory, manifest = quantized
     pairs = [(golden.source_ids, manifest.without_end(golden.output_ids)) for golden in manifest.golden]
     with open_engine(directory, manifest) as engine:
-        for pair, attention in zip(pairs, recorded_attention(engine, pairs), strict=True):
+        for pair, attention in zip(pairs, recorded_attention(engine, manifest, pairs), strict=True):
             assert attention.shape == (len(pair[1]), len(pair[0]))
             np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
-            np.testing.assert_array_equal(attention, recorded_attention(engine, [pair])[0])
+            np.testing.assert_array_equal(attention, recorded_attention(engine, manifest, [pair])[0])
 
 
 @pytest.mark.parametrize("name", ["", "two\nlines", "x" * 256])
