@@ -34,15 +34,17 @@ def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> 
 
 
 def recorded_attention(engine: OfflineEngine, manifest: Manifest, pairs: Sequence[Pair]) -> list[Attention]:
-    """Return the attention (T, S) that the decoder of an int8 bundle records while it reads greedy translations.
+    """Return the attention (T, S) that the decoder of an int8 bundle records while it reads translations.
 
-    They are given to it, and one token more is decoded, as some models record a token when they read it; at the model's
-    limit, the last one is decoded.
+    They are given to it, a language's prefix included, and one token more is decoded, as some models record a token
+    when they read it; at the model's limit, the last one is decoded, whichever it is.
     """
-    limit = manifest.limits.max_output_tokens
+    limit = manifest.limits.max_output_tokens + manifest.longest_target_prefix
     sequences = []
     for source_ids, target_ids in pairs:
-        options = greedy_options(manifest, min(len(target_ids) + 1, limit))
+        options = dataclasses.replace(
+            greedy_options(manifest, min(len(target_ids) + 1, limit)), min_output_tokens=len(target_ids)
+        )
         (sequence,) = sequences_of([(source_ids, ())], options)
         given = tuple(target_ids[: limit - 1])
         sequences.append(dataclasses.replace(sequence, output_prefix_ids=given, wants_attention=True))

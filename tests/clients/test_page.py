@@ -250,7 +250,7 @@ def test_the_keyboard_goes_through_the_words(visit: Visit) -> None:
     assert visit.window.text("#spoken") == "Wo: Where"
     assert visit.marked("#mirror") == ["Where"]
     visit.press("End")
-    assert re.fullmatch("Bahnhof: (train )?station", visit.window.text("#spoken"))  # as the model attends to them
+    assert re.fullmatch("Bahnhof: (train|station|train station)", visit.window.text("#spoken"))  # the model decides
     visit.press("Escape")
     assert visit.marked("main") == []
 
