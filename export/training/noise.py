@@ -75,8 +75,8 @@ def add_symbol_pair(source: str, target: str, symbols: tuple[str, ...], rng: ran
     return source.replace(word, f"{opening}{word}{closing}"), target.replace(word, f"{opening}{word}{closing}")
 
 
-def join_pairs(source: str, target: str, rng: random.Random, another: Callable[[], Texts]) -> Texts | None:
-    """Put one or two random pairs behind this one, if both of its sides end a sentence."""
+def join_pairs(source: str, target: str, rng: random.Random, another: Callable[[], Texts]) -> Texts:
+    """Put one or two random pairs behind this one, each if both sides so far end a sentence."""
     for _ in range(rng.randint(1, 2)):
         if not (_FINAL.search(source) and _FINAL.search(target)):
             break

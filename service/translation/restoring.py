@@ -80,8 +80,9 @@ class Restorer:
             for rank, text in enumerate(texts[number])
             if aligned[number] or _is_unclear(segment, text)
         ]
-        attention = {at: recorded for at in wanted if (recorded := decoded[at[0]][at[1]].attention) is not None}
-        if self.aligner is not None:
+        if self.aligner is None:
+            attention = {at: recorded for at in wanted if (recorded := decoded[at[0]][at[1]].attention) is not None}
+        else:
             prefix = self.pair.target_prefix_ids
             pairs: list[Pair] = [
                 (segments[number].source_ids, (*prefix, *decoded[number][rank].token_ids)) for number, rank in wanted
