@@ -187,6 +187,7 @@ def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
         num_heads=config.num_heads,
         head_size=padded_head_size(config.head_size),
         vocabulary_size=config.target_vocabulary_size,
+        state_size=config.state_size,
     )
 
 

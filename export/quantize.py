@@ -42,7 +42,13 @@ def write_int8(
         VerificationError: they are not those of a quantization of the model.
     """
     config, weights = checkpoint.model.config, checkpoint.model.weights()
-    shape = ModelShape(config.num_decoder_layers, config.num_heads, config.head_size, config.target_vocabulary_size)
+    shape = ModelShape(
+        config.num_decoder_layers,
+        config.num_heads,
+        config.head_size,
+        config.target_vocabulary_size,
+        config.state_size,
+    )
     graphs = Graphs(decoder_step=DECODER)
     with WeightsFile(directory) as file:
         made = FusedNodes(config, weights, file)

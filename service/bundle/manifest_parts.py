@@ -7,12 +7,21 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes that determine the layout of the service's buffers."""
+    """Sizes that determine the layout of the service's buffers.
+
+    Decoder layers keep the keys and values of all tokens so far or, if `state_size` is not 0, a state of that width.
+    """
 
     num_decoder_layers: int
     num_heads: int
     head_size: int
     vocabulary_size: int
+    state_size: int = 0
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether decoder layers keep a state."""
+        return self.state_size > 0
 
 
 @dataclass(frozen=True, slots=True)
