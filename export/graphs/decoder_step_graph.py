@@ -127,7 +127,7 @@ class _Recurrence(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Map (B, d) to (B, d) and the new state, which may be in the old one's memory: that is read before."""
         # A row's first token finds the state of the row's former owner.
-        state = past[0] * (lengths > 0).to(past[0].dtype)[:, None]
+        state = torch.where((lengths < 1)[:, None], 0.0, past[0])
         return self.recurrence.step(x, state)
 
 

@@ -48,7 +48,9 @@ def _problems(graph: onnx.GraphProto, operator: str, shape: ModelShape) -> Itera
     if wrong:
         return
     inputs, outputs = NAMES[operator]
-    values = declared(operator, shape.num_decoder_layers, attributes["num_heads"], attributes["head_size"])
+    values = declared(
+        operator, shape.num_decoder_layers, attributes["num_heads"], attributes["head_size"], shape.state_size
+    )
     for given, expected in zip([*graph.input, *graph.output], values, strict=False):
         if given != expected:
             yield f"{given.name} is not as declared for {expected.name}"
@@ -71,6 +73,8 @@ def _problems(graph: onnx.GraphProto, operator: str, shape: ModelShape) -> Itera
 def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelShape) -> Iterator[str]:
     kinds: dict[str, type] = dict.fromkeys((*_SIZES, *_FLAGS, *_OWN[operator]), int)
     kinds |= {"epsilon": float, "scale": float, "activation": bytes}
+    if operator == fused_io.DECODE and shape.is_recurrent:
+        kinds |= {"recurrent": int}
     given_kinds = {name: type(value) for name, value in attributes.items()}
     if given_kinds != kinds:
         yield f"attributes are {sorted(given_kinds)}, expected {sorted(kinds)}, or of other types"
@@ -100,7 +104,9 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     ]
     for _ in range(attributes["num_layers"]):
         if decodes:
-            yield from [*norm, *_dense(3 * width, width), *output, *norm, *same, *output, *feed_forward]
+            is_recurrent = attributes.get("recurrent") == 1
+            yield from [*norm, *_dense(2 * width, width)] if is_recurrent else [*norm, *_dense(3 * width, width), *output]
+            yield from [*norm, *same, *output, *feed_forward]
         else:
             yield from [*norm, *_dense(3 * width, width), *output, *feed_forward]
     yield from norm if attributes["final_norm"] else []

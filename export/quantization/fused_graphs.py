@@ -44,7 +44,9 @@ class FusedNode:
     def save(self, path: Path, config: ModelConfig) -> None:
         """Write the graph that consists of this node."""
         inputs, outputs = NAMES[self.operator]
-        values = declared(self.operator, config.num_decoder_layers, config.num_heads, config.head_size)
+        values = declared(
+            self.operator, config.num_decoder_layers, config.num_heads, config.head_size, config.state_size
+        )
         stored = {tensor.name: tensor for tensor in self.constants}
         graph = onnx.helper.make_graph(
             [
@@ -109,9 +111,13 @@ class FusedNodes:
         constants = self._embedding(target_table(config), config.max_target_positions)
         for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = f"decoder.layers.{index}"
-            constants += self._norm(f"{layer}.self_attention_residual.norm")
-            constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
-            constants += self._output(f"{layer}.self_attention")
+            if config.state_size:
+                constants += self._norm(f"{layer}.recurrence_residual.norm")
+                constants += self._dense(*_parts(f"{layer}.recurrence", "candidate", "gate"))
+            else:
+                constants += self._norm(f"{layer}.self_attention_residual.norm")
+                constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
+                constants += self._output(f"{layer}.self_attention")
             constants += self._norm(f"{layer}.cross_attention_residual.norm")
             constants += self._dense(f"{layer}.cross_attention.query")
             constants += self._output(f"{layer}.cross_attention")
@@ -120,6 +126,8 @@ class FusedNodes:
         constants += self._projection()
         constants.append(inline("suppressed_ids", np.array(sorted(set(suppressed_ids)), np.int64)))
         attributes = {**self._attributes(config.num_decoder_layers), "renormalizes": int(renormalizes)}
+        if config.state_size:
+            attributes["recurrent"] = 1
         return FusedNode(fused_io.DECODE, attributes, constants)
 
     def _attributes(self, num_layers: int) -> dict[str, Any]:
@@ -224,5 +232,5 @@ def _packed(parts: Sequence[Tensor], scales: list[npt.NDArray[np.float32]]) -> I
         yield pack(levels)
 
 
-def _parts(attention: str, *parts: str) -> list[str]:
-    return [f"{attention}.{part}" for part in parts]
+def _parts(prefix: str, *parts: str) -> list[str]:
+    return [f"{prefix}.{part}" for part in parts]

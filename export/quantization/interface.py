@@ -10,12 +10,15 @@ INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
 FLOAT, UINT8, UINT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16
 
 
-def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: int) -> list[onnx.ValueInfoProto]:
+def declared(
+    operator: str, num_decoder_layers: int, num_heads: int, head_size: int, state_size: int = 0
+) -> list[onnx.ValueInfoProto]:
     """Return all inputs of a fused graph, then its outputs; `head_size` is the model's own, not padded."""
     if operator not in NAMES:
         raise ValueError(f"The operator is {operator}, expected one of {', '.join(NAMES)}.")
     padded = -(-head_size // fused_io.BLOCK_TOKENS) * fused_io.BLOCK_TOKENS
     block = (num_heads, 2, fused_io.BLOCK_TOKENS * padded)
+    of_layer = fused_io.state(state_size) if state_size else ("A", *block)
     kinds: Mapping[str, tuple[int, Sequence[str | int]]] = {
         "token_ids": (INT64, ("T",)),
         "ends": (INT32, ("B",)),
@@ -29,7 +32,7 @@ def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: 
         "history": (INT32, ("H", "C")),
         "hypotheses": (UINT8, ("M", fused_io.HYPOTHESIS.itemsize)),
         "hypothesis_ids": (INT64, ("M", "C")),
-        "self_cache": (UINT16, ("N", num_decoder_layers, "A", *block)),
+        "self_cache": (UINT16, ("N", num_decoder_layers, *of_layer)),
         "cross_cache": (UINT16, ("N", num_decoder_layers, "S", *block)),
         "attention": (FLOAT, ("R", "P", "W")),
         "num_steps": (INT32, (1,)),

@@ -20,7 +20,8 @@ Decode
          history           (3 N, C)  int32    of the rows, then of `hypotheses`
          hypotheses        (2 N, 16) uint8    `HYPOTHESIS`
          hypothesis_ids    (2 N, C)  int64
-         self_cache        (N, L, A, H, 2, 16 D) bfloat16
+         self_cache        (N, L, A, H, 2, 16 D) bfloat16; of recurrent layers (N, L, 2, 2 E): by parity of steps, the
+                           state after the last even and the last odd one, (E,) float32, E = d rounded up to 16
          cross_cache       (N, L, S, H, 2, 16 D) bfloat16
          attention         (N, C, W) float32, or (0, 0, 0): of each slot, how much each of up to C tokens that were read
                            attended to each of the source's S <= W tokens, by the mean of the heads that the graph
@@ -43,6 +44,11 @@ DOMAIN = "dragoman"
 ENCODE = "Encode"
 DECODE = "Decode"
 BLOCK_TOKENS = 16
+
+
+def state(size: int) -> tuple[int, int]:
+    """Return the shape of what the cache has of a slot's layer with a state of so many numbers."""
+    return 2, 2 * (-(-size // BLOCK_TOKENS) * BLOCK_TOKENS)
 
 
 def _dtype(structure: Structure) -> np.dtype[np.void]:

@@ -78,6 +78,7 @@ class _Table(Structure):
                 c_void_p,
             ),
         ),
+        ("recur", _function(None, c_void_p, c_void_p, c_int64, c_void_p)),
         ("embed", _function(None, c_void_p, c_int64, c_float, c_void_p, c_int64, c_void_p)),
         ("is_finite", _function(c_bool, c_void_p, c_int64)),
         ("log_sum", _function(None, c_void_p, c_int64, c_void_p, c_void_p)),
@@ -232,6 +233,16 @@ class Compute:
         weights = scratch[begin:].reshape(shape.num_heads, size)[:, :num_tokens]
         shares: Floats = (weights / scratch[: shape.num_heads, None]).astype(np.float32)
         return heads[: query.size].reshape(query.shape), shares
+
+    def recur(self, candidate: Floats, gate: Floats, before: Floats | None) -> tuple[Floats, Floats]:
+        """Return the output and the state (d,) after a token."""
+        width = len(candidate)
+        projected = padded(np.concatenate([candidate, gate]), 64, 77.0)
+        past = None if before is None else padded(before, 16, 77.0)
+        state = np.zeros(-(-width // 16) * 16, np.float32)
+        self._table.recur(projected.ctypes.data, None if past is None else past.ctypes.data, width, state.ctypes.data)
+        np.testing.assert_array_equal(projected[width : 2 * width], gate)
+        return projected[:width], state[:width]
 
     def embed(self, packed: Weights, token: int, scale: float, position: Floats) -> Floats:
         """Return a token's embedding."""

@@ -39,10 +39,15 @@ class Shape:
     suppressed: tuple[int, ...] = (1, 3, 40)
     recorded_layer: int = -1
     recorded_heads: tuple[int, ...] = ()
+    recurrent: bool = False
 
     @property
     def width(self) -> int:
         return self.num_heads * self.head_size
+
+    @property
+    def state_size(self) -> int:
+        return self.width if self.recurrent else 0
 
 
 SHAPES: Mapping[str, Shape] = {
@@ -54,6 +59,9 @@ SHAPES: Mapping[str, Shape] = {
     "wide heads": Shape(num_heads=2, head_size=70, d_ff=30, num_layers=1, num_decoder_layers=1),
     "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=7, suppressed=(3,), recorded_layer=1,
                     recorded_heads=(0,)),
+    "student": Shape(num_heads=4, head_size=10, pre_norm=False, final_norm=False, recurrent=True, recorded_layer=1,
+                     recorded_heads=(0,)),
+    "recurrent": Shape(num_heads=2, head_size=12, recurrent=True, output_projection=False, num_decoder_layers=3),
 }  # fmt: skip
 
 
@@ -75,7 +83,7 @@ class Graph:
         """
         inputs, outputs = NAMES[self.operator]
         own = self.shape
-        values = declared(self.operator, own.num_decoder_layers, own.num_heads, own.head_size)
+        values = declared(self.operator, own.num_decoder_layers, own.num_heads, own.head_size, own.state_size)
         if not has_shapes:
             for value in values:
                 value.type.tensor_type.ClearField("shape")
@@ -128,8 +136,11 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
     made.embedding()
     for _ in range(shape.num_decoder_layers):
         made.norm()
-        made.dense(shape.width, 3 * shape.width)
-        made.output()
+        if shape.recurrent:
+            made.dense(shape.width, 2 * shape.width)
+        else:
+            made.dense(shape.width, 3 * shape.width)
+            made.output()
         made.norm()
         made.dense(shape.width, shape.width)
         made.output()
@@ -142,6 +153,8 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
         "renormalizes": int(shape.renormalizes),
         "recorded_layer": shape.recorded_layer,
     }
+    if shape.recurrent:
+        attributes["recurrent"] = 1
     return Graph(fused_io.DECODE, attributes, made.constants, shape)
 
 

@@ -38,13 +38,14 @@ class Operators:
 
     def __init__(self, library: Path, encoder: Path, decoder: Path, sizes: tuple[int, int, int],
                  num_slots: int = 20, capacity: int = 40, source_tokens: int = 64,
-                 start_id: int = START_ID, records: bool = False) -> None:  # fmt: skip
+                 start_id: int = START_ID, records: bool = False, state_size: int = 0) -> None:  # fmt: skip
         """`sizes` are the decoder's layers, heads, and the size of a head."""
         self._encoder = open_encoder(library, encoder)
         self._decoder = open_decoder(library, decoder)
         num_layers, num_heads, head_size = sizes
         block = (num_heads, 2, 16 * (-(-head_size // 16) * 16))
-        self.self_cache = np.full((num_slots, num_layers, -(-capacity // 16), *block), bfloat16.NAN)
+        of_layer = fused_io.state(state_size) if state_size else (-(-capacity // 16), *block)
+        self.self_cache = np.full((num_slots, num_layers, *of_layer), bfloat16.NAN)
         self.cross_cache = np.full((num_slots, num_layers, -(-source_tokens // 16), *block), bfloat16.NAN)
         recorded = (num_slots, capacity, source_tokens) if records else (0, 0, 0)
         self.attention = np.full(recorded, np.nan, np.float32)
@@ -65,7 +66,8 @@ class Operators:
         """Write and open graphs."""
         paths = encoder.save(folder / "encoder.onnx"), decoder.save(folder / "decoder.onnx")
         shape = decoder.shape
-        return cls(library, *paths, (shape.num_decoder_layers, shape.num_heads, shape.head_size), **sizes)
+        heads = shape.num_decoder_layers, shape.num_heads, shape.head_size
+        return cls(library, *paths, heads, state_size=shape.state_size, **sizes)
 
     def encode(self, sources: Several[Ids], slots: Several[int]) -> tuple[list[int], list[int]]:
         """Encode sources to rows of the cache; return which are finite, and their most repeats."""

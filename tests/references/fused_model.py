@@ -207,9 +207,10 @@ class FusedDecoder(_Part):
     def __init__(self, path: Path) -> None:
         super().__init__(path, fused_io.DECODE, fused_io.DECODE_INPUTS)
         node = self.node
+        self.is_recurrent = node.attributes.get("recurrent") == 1
         self._layers = [
             (
-                *(node.norm(), node.dense(node.width), node.output()),
+                *(node.norm(), node.dense(node.width), None if self.is_recurrent else node.output()),
                 *(node.norm(), node.dense(node.width), node.output()),
                 *node.feed_forward(),
             )
@@ -268,6 +269,13 @@ class FusedDecoder(_Part):
         return self._attend(query, keys, values, output)
 
     def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
+        if self.is_recurrent:
+            candidate, gate = np.split(packed, 2, axis=1)
+            kept = np.float32(1.0) / (np.float32(1.0) + np.exp(-gate))
+            (before,) = state.cache[index]
+            now = kept * before + (np.float32(1.0) - kept) * candidate
+            state.cache[index] = (now,)
+            return np.maximum(now, np.float32(0.0))
         query, key, value = np.split(packed, 3, axis=1)
         key, value = rounded(key), rounded(value)
         keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
@@ -276,7 +284,7 @@ class FusedDecoder(_Part):
 
 
 class Decoding:
-    """One row: the source's keys and values, and those of the tokens so far.
+    """One row: the source's keys and values, and those of the tokens so far, or the state of each layer.
 
     `attention` has how much each token attends to those of the source (S,), by the heads that the node records.
     """
@@ -285,7 +293,9 @@ class Decoding:
         self._decoder, self.cross, self.length = decoder, cross, 0
         self.attention: list[Floats] = []
         empty = np.zeros((0, cross[0][0].shape[1]), np.float32)
-        self.cache = [(empty, empty)] * len(cross)
+        self.cache: list[tuple[Floats, ...]] = [(empty, empty)] * len(cross)
+        if decoder.is_recurrent:
+            self.cache = [(np.zeros((1, empty.shape[1]), np.float32),)] * len(cross)
 
     def log_probs(self, token_id: int) -> Floats:
         """Feed one token; return the log-probabilities (V,) of the next, minus infinity for suppressed ones."""

@@ -123,6 +123,11 @@ struct Compute {
   void (*attend)(const CacheShape &shape, const float *query, float scale, const Bfloat16 *layer,
                  int64_t num_tokens, const int32_t *history, int64_t row_stride, float *heads, float *scratch);
 
+  // Read one token by a simpler simple recurrent unit (`export/architecture/recurrence.py`), whose candidate and gate,
+  // before its sigmoid, are side by side in `projected` (2 width,): its output replaces the candidate. `before` is the
+  // state before the token, null if it is the first; `state` gets the one after it. Both have width rounded up to 16.
+  void (*recur)(float *projected, const float *before, int64_t width, float *state);
+
   // x[i] = weights[i] * scale + position[i]: the embedding of a token, which is a column of a packed table.
   void (*embed)(const int8_t *tokens, int64_t token, float scale, const float *position, int64_t width, float *x);
 

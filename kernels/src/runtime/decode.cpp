@@ -16,13 +16,15 @@ constexpr int64_t kGroupRows = 16;
 
 Decode::Decode(NodeInfo &node)
     : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
-      embedding_(model_.read_embedding()), shape_(model_.heads()) {
+      is_recurrent_(node.flag("recurrent")), embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
     layer.self_norm = model_.read_norm();
-    layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
-    if (own.output_projection)
+    layer.projection = is_recurrent_
+                           ? model_.read_dense("candidates and gates", own.width, int64_t{2} * own.width)
+                           : model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
+    if (own.output_projection && !is_recurrent_)
       layer.self_output = model_.read_dense("self-attention's output", own.width, own.width);
     layer.cross_norm = model_.read_norm();
     layer.cross_query = model_.read_dense("queries of the source", own.width, own.width);
@@ -69,9 +71,16 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   state.hypothesis_ids = ids.as<int64_t>("hypothesis_ids", ort::kInt64, {2 * state.num_slots, state.capacity});
   int64_t blocks = round_up(state.capacity, kBlockTokens) / kBlockTokens;
   caches.num_rows = state.num_slots;
-  caches.self = self.as<Bfloat16>(
-      "self_cache", ort::kUint16,
-      {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
+  if (is_recurrent_) {
+    int64_t width = round_up(architecture_.width, kLanes);
+    self.require("self_cache", ort::kUint16, {state.num_slots, architecture_.num_layers, 2, 2 * width});
+    self.require_alignment("self_cache", alignof(float));
+    caches.states = static_cast<float *>(self.data);
+  } else {
+    caches.self = self.as<Bfloat16>(
+        "self_cache", ort::kUint16,
+        {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
+  }
   caches.cross = cross.as<Bfloat16>(
       "cross_cache", ort::kUint16,
       {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
@@ -196,7 +205,10 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
   for (int32_t index = 0; index < own.num_layers; index++) {
     const Layer &layer = layers_[index];
     normalize(layer.self_norm);
-    attend(layer, index, false, state, caches, live, parallel, levels, work);
+    if (is_recurrent_)
+      recur(layer, index, state, caches, live, parallel, levels, work);
+    else
+      attend(layer, index, false, state, caches, live, parallel, levels, work);
     normalize_after(layer.self_norm);
     normalize(layer.cross_norm);
     attend(layer, index, true, state, caches, live, parallel, levels, work);
@@ -257,6 +269,31 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     parallel.dense(output, levels, count, true, x, stride);
   else
     add_heads(projected, heads_stride, count, width, x, stride);
+}
+
+// A row has two states of a layer, by the parity of its steps: one that another row's step may still read is not the one
+// that a step writes.
+void Decode::recur(const Layer &layer, int index, const State &state, const Caches &caches, const Rows &live,
+                   const Parallel &parallel, const Levels &levels, Workspace &work) const {
+  int64_t count = live.count, width = architecture_.width, stride = round_up(2 * width, kBlockColumns);
+  int64_t padded = round_up(width, kLanes);
+  float *projected = work.projected.data();
+  parallel.dense(layer.projection, levels, count, false, projected, stride);
+  auto state_of = [&](int64_t slot, int64_t position) {
+    return caches.states + ((slot * architecture_.num_layers + index) * 2 + position % 2) * padded;
+  };
+  share_rows(parallel.team(), count, 16 * width, [&](int64_t begin, int64_t end, int64_t) {
+    for (int64_t place = begin; place < end; place++) {
+      const Row &row = state.rows[live.indices[place]];
+      const float *before = nullptr;
+      if (row.length > 0) {
+        int64_t last = row.length - 1;
+        before = state_of(row.width > 1 ? state.history[live.indices[place] * state.capacity + last] : row.slot, last);
+      }
+      compute_.recur(projected + place * stride, before, width, state_of(row.slot, row.length));
+    }
+  });
+  add_heads(projected, stride, count, width, work.x.data(), round_up(width, kBlockColumns));
 }
 
 // Keep the mean of the recorded heads' probabilities, which a row's attention to its source has left in `scratch`.

@@ -63,6 +63,8 @@ public:
 
   // Throws unless the attribute exists and lies within the bounds.
   int64_t integer(const char *name, int64_t low, int64_t high) const;
+  // Whether an attribute is 1; one that is missing, as in older nodes, is 0.
+  bool flag(const char *name) const;
   double number(const char *name, double low, double high) const;
   std::string text(const char *name) const;
 
