@@ -11,7 +11,7 @@ import click
 
 EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
-IMPORTER_NAMES = ("native", "marian", "m2m100", "notebook")
+IMPORTER_NAMES = ("native", "marian", "m2m100", "notebook", "student")
 PRECISIONS = ("float32", "float16", "int8")
 
 

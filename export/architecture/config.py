@@ -110,7 +110,9 @@ class ModelConfig:
         if self.d_model % 2:
             problems.append(f"d_model {self.d_model} is odd, sinusoidal positions need pairs")
         if self.autoregression == "ssru" and self.d_model % STATE_MULTIPLE:
-            problems.append(f"d_model {self.d_model} is not a multiple of {STATE_MULTIPLE}, as autoregression ssru needs")
+            problems.append(
+                f"d_model {self.d_model} is not a multiple of {STATE_MULTIPLE}, as autoregression ssru needs"
+            )
         if self.share_embeddings and self.source_vocabulary_size != self.target_vocabulary_size:
             problems.append("share_embeddings needs vocabularies of the same size")
         if self.positions.base == 0.0:
