@@ -1,4 +1,4 @@
-"""The simpler simple recurrent unit, which some decoders have in place of self-attention (Kim et al. 2019, section 3)."""
+"""The simpler simple recurrent unit (Kim et al. 2019, section 3), which some decoders have for self-attention."""
 
 import torch
 from torch import Tensor, nn

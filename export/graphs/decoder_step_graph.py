@@ -56,7 +56,7 @@ class DecoderStepGraph(nn.Module):
 
 
 class _Layer(nn.Module):
-    """One decoder layer: self-attention to the row's cache or its state, cross-attention to its source, feed-forward."""
+    """One decoder layer: attention to the row's cache, or its state; attention to its source; feed-forward."""
 
     def __init__(self, layer: DecoderLayer) -> None:
         super().__init__()

@@ -104,10 +104,8 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     ]
     for _ in range(attributes["num_layers"]):
         if decodes:
-            is_recurrent = attributes.get("recurrent") == 1
-            yield from (
-                [*norm, *_dense(2 * width, width)] if is_recurrent else [*norm, *_dense(3 * width, width), *output]
-            )
+            yield from norm
+            yield from _dense(2 * width, width) if shape.is_recurrent else [*_dense(3 * width, width), *output]
             yield from [*norm, *same, *output, *feed_forward]
         else:
             yield from [*norm, *_dense(3 * width, width), *output, *feed_forward]

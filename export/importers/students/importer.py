@@ -189,7 +189,10 @@ def _languages(
             )
         else:
             codes.append(code)
-    return LanguagePair(*codes) if len(codes) == 2 else None
+    if len(codes) < 2:
+        return None
+    source, target = codes
+    return LanguagePair(source, target)
 
 
 def _licence(directory: Path, metadata: Mapping[str, Any]) -> str:

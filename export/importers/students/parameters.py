@@ -126,7 +126,7 @@ def our_weights(stored: StoredModel, config: ModelConfig, problems: list[str]) -
             ours[our_name] = values.ravel() if our_name.endswith(("bias", "norm.weight")) else values
         else:
             problems.append(f"{name[:100]!r} is a parameter that the architecture does not have")
-    return {name: torch.from_numpy(np.ascontiguousarray(values, np.float32)) for name, values in ours.items()}
+    return {name: torch.tensor(np.ascontiguousarray(values)) for name, values in ours.items()}
 
 
 _BELOW_ALL = np.float32(30.0)  # exp(-30) of a probability is below float32's precision

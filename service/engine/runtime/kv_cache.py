@@ -1,4 +1,4 @@
-"""The interface of the running rows' memory: self-attention arenas or states, cross-attention keys and values, sizes."""
+"""The interface of the running rows' memory: keys and values or states of their tokens, and those of their sources."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
