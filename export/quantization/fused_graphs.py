@@ -22,10 +22,12 @@ from export.architecture.embedding import sinusoidal_table
 from export.architecture.transformer import ENCODER_TABLE, PROJECTION, projection_table, target_table
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
-from export.quantization.interface import NAMES, declared
+from export.quantization.interface import OUTPUTS, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
+from export.shortlist import Shortlist
 from export.stages import progress
 from service.bundle import fused_io
+from service.bundle.manifest_parts import ModelShape
 
 OPSET, IR_VERSION, DOMAIN_VERSION = 21, 10, 1
 _ROWS_AT_ONCE = 64 * BLOCK_COLUMNS  # of a weight; a whole embedding as float32 takes a gigabyte
@@ -41,31 +43,34 @@ class FusedNode:
     attributes: Mapping[str, Any]  # numbers and texts
     constants: Sequence[onnx.TensorProto]
 
-    def save(self, path: Path, config: ModelConfig) -> None:
+    def save(self, path: Path, shape: ModelShape) -> None:
         """Write the graph that consists of this node."""
-        inputs, outputs = NAMES[self.operator]
-        values = declared(
-            self.operator, config.num_decoder_layers, config.num_heads, config.head_size, config.state_size
-        )
+        inputs, outputs = declared(self.operator, shape)
         stored = {tensor.name: tensor for tensor in self.constants}
         graph = onnx.helper.make_graph(
             [
                 onnx.helper.make_node(
                     self.operator,
-                    [*inputs, *(tensor.name for tensor in self.constants)],
-                    outputs,
+                    [*fused_io.inputs_of(self.operator, shape), *(tensor.name for tensor in self.constants)],
+                    OUTPUTS[self.operator],
                     domain=fused_io.DOMAIN,
                     **self.attributes,
                 )
             ],
             path.stem,
-            values[: len(inputs)],
-            values[len(inputs) :],
+            inputs,
+            outputs,
             list(stored.values()),
         )
         opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(fused_io.DOMAIN, DOMAIN_VERSION)]
         model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="dragoman")
         path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def shape_of(config: ModelConfig) -> ModelShape:
+    """Return the sizes of a model as fused graphs have them, without shortlists."""
+    sizes = config.num_decoder_layers, config.num_heads, config.head_size, config.target_vocabulary_size
+    return ModelShape(*sizes, config.state_size)
 
 
 def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNode:
@@ -75,6 +80,26 @@ def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNo
         decode,
         attributes={**decode.attributes, "recorded_layer": -1 if recorded is None else recorded.layer},
         constants=[*decode.constants, inline("recorded_heads", np.array(heads, np.int64))],
+    )
+
+
+def with_shortlist(
+    encode: FusedNode, decode: FusedNode, shortlist: Shortlist, config: ModelConfig, file: WeightsFile
+) -> tuple[FusedNode, FusedNode]:
+    """Let a model's nodes choose tokens from shortlists."""
+    own = {
+        "shortlists": 1,
+        "vocabulary_size": config.target_vocabulary_size,
+        "one_vocabulary": int(config.share_embeddings),
+    }
+    constants = [
+        file.add("shortlist.always", shortlist.always),
+        file.add("shortlist.offsets", shortlist.offsets),
+        file.add("shortlist.ids", shortlist.ids),
+    ]
+    return (
+        FusedNode(encode.operator, {**encode.attributes, **own}, [*encode.constants, *constants]),
+        dataclasses.replace(decode, attributes={**decode.attributes, "shortlists": 1}),
     )
 
 

@@ -10,6 +10,9 @@ Encode
          slots             (B,)      int32    the row of the cross-attention cache that each one is written to
          cross_cache       (N, L, S, H, 2, 16 D) bfloat16, written in place
          num_threads       (1,)      int32    that the run may use, the caller's included
+         shortlists        (N, 1 + M) int32   if the model has shortlists (`ModelShape.shortlist_size`, M): of a source,
+                                              in its slot, how many tokens its translation may consist of, and which,
+                                              ascending; written
     out  is_finite         (B,)      int32    0 where the encoder produced NaN or infinity
          most_repeats      (B,)      int32    how often, at most, the same up to 16 tokens occur in a row in a source
 
@@ -26,9 +29,11 @@ Decode
          attention         (N, C, W) float32, or (0, 0, 0): of each slot, how much each of up to C tokens that were read
                            attended to each of the source's S <= W tokens, by the mean of the heads that the graph
                            names; as (C, S), at the beginning of the slot's memory; of rows that want it
+         shortlists        (N, 1 + M) int32  as above, if the model has shortlists; only read
     out  num_steps         (1,)      int32
 
-bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` are changed in place.
+bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` and `shortlists` are changed
+in place.
 `bundle.search_layout` says what the fields mean.
 """
 
@@ -37,6 +42,7 @@ from typing import Final
 import numpy as np
 
 from service.bundle import search_layout
+from service.bundle.manifest_parts import ModelShape
 from service.bundle.search_layout import UNGUARDED as UNGUARDED
 from service.bundle.search_layout import Constant, Structure
 
@@ -76,3 +82,10 @@ DECODE_INPUTS = (
     "attention",
 )  # fmt: skip
 DECODE_OUTPUTS = ("num_steps",)
+SHORTLISTS = "shortlists"
+
+
+def inputs_of(operator: str, shape: ModelShape) -> tuple[str, ...]:
+    """Return the inputs of an operator of a model, in order, without its constants."""
+    own = {ENCODE: ENCODE_INPUTS, DECODE: DECODE_INPUTS}[operator]
+    return (*own, SHORTLISTS) if shape.shortlist_size else own

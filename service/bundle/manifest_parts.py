@@ -10,6 +10,7 @@ class ModelShape:
     """Sizes that determine the layout of the service's buffers.
 
     Decoder layers keep the keys and values of all tokens so far or, if `state_size` is not 0, a state of that width.
+    `shortlist_size` is the most tokens that a translation may be chosen from; 0: always from the whole vocabulary.
     """
 
     num_decoder_layers: int
@@ -17,6 +18,7 @@ class ModelShape:
     head_size: int
     vocabulary_size: int
     state_size: int = 0
+    shortlist_size: int = 0
 
     @property
     def is_recurrent(self) -> bool:

@@ -18,11 +18,13 @@ from export.importers.sentencepiece_file import SentencePieceFacts, facts_of
 from export.importers.students import stored_file
 from export.importers.students.container import read_model
 from export.importers.students.parameters import TokenIds, our_weights, read_config
+from export.shortlist import Shortlist, read_shortlist
 from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 from service.text.languages import is_well_formed
 
 METADATA_NAME = "metadata.json"
 _MODELS = ("model*.bin", "*.intgemm*.bin", "model*.npz")
+_SHORTLISTS = ("lex*.bin",)
 _VOCABULARIES, _SOURCES, _TARGETS = ("vocab*.spm",), ("srcvocab*.spm",), ("trgvocab*.spm",)
 _PAIR = re.compile(r"\.([a-z]{2,3})-?([a-z]{2,3})\.")  # of a name such as model.ende.intgemm.alphas.bin
 _MOZILLA_LICENCE = "MPL-2.0"
@@ -68,6 +70,7 @@ def import_student(directory: Path, options: ImportOptions) -> ImportedCheckpoin
             faults += vocabularies.misfits(sizes)
             model = assemble(config, our_weights(stored, config, faults), faults)
         problems += [f"{path.name}: {fault}" for fault in faults]
+    shortlist = _shortlist(directory, vocabularies, problems)
     if problems or model is None or languages is None:
         raise CheckpointError(directory, problems)
     start_id = model.config.decoder_start_id
@@ -81,6 +84,7 @@ def import_student(directory: Path, options: ImportOptions) -> ImportedCheckpoin
         checkpoint_sha256=digest,
         suppressed_ids=tuple(sorted({model.config.unk_id, start_id})),
         generation=GenerationDefaults(options={"max_length_ratio": MAX_LENGTH_RATIO}),
+        shortlist=shortlist,
         family="Marian student",
         licence=_licence(directory, metadata),
     )
@@ -152,6 +156,16 @@ def _vocabulary(directory: Path, patterns: tuple[str, ...], problems: list[str])
         problems.append(f"{path.name} has no piece for the end of a sentence, or none for unknown text")
         return None
     return _Vocabulary(path, data, facts)
+
+
+def _shortlist(directory: Path, vocabularies: _Vocabularies, problems: list[str]) -> Shortlist | None:
+    if not stored_file.find(directory, _SHORTLISTS):
+        return None
+    path = _one(directory, _SHORTLISTS, "shortlist", problems)
+    if path is None:
+        return None
+    sizes = vocabularies.source.facts.size, vocabularies.target.facts.size
+    return read_part(path.name, lambda: read_shortlist(stored_file.read(path), *sizes), problems)
 
 
 def _one(directory: Path, patterns: tuple[str, ...], what: str, problems: list[str]) -> Path | None:

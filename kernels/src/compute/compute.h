@@ -42,6 +42,13 @@ struct Dense {
 
 constexpr int32_t kZero = 128;
 
+// The columns of a layer, one after the other, so that some of them can be computed.
+struct Columns {
+  const int8_t *weights; // (N, stride), zeros beyond K; 64-byte aligned
+  int64_t stride;        // K rounded up to 64
+  const int32_t *sums;   // (N,): of each column's weights
+};
+
 // Rows in 8 bits: x = (level - zero_point) * scale. A row's largest magnitude is the 127th level above or below
 // `kZero`, or the 255th above 0: so a row's levels depend on nothing but the row.
 struct Levels {
@@ -111,6 +118,10 @@ struct Compute {
   // The arg-max of x W^T + b and its value, per row; the lowest column among equals, or some column for a row whose
   // scale is not finite. Biases are finite or minus infinity.
   void (*dense_arg_max)(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value);
+
+  // The values of `count` columns of x W^T + b for one row, whose levels are finite in number up to the stride.
+  void (*dense_columns)(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale,
+                        const int32_t *ids, int64_t count, float *y);
 
   // Append one token's keys and values, each (H * head_size,), at `position` of a cached row's layer.
   void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position,

@@ -144,5 +144,17 @@ void dense_arg_max(const Dense &dense, const Levels &x, int64_t num_rows, int32_
   });
 }
 
+void dense_columns(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale, const int32_t *ids,
+                   int64_t count, float *y) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t id = ids[i];
+    const int8_t *const weights = columns.weights + id * columns.stride;
+    int32_t sum = 0;
+    for (int64_t k = 0; k < columns.stride; ++k) sum += static_cast<int32_t>(levels[k]) * weights[k];
+    sum -= dense.zero_point * columns.sums[id];
+    y[i] = static_cast<float>(sum) * scale * dense.scales[id] + dense.biases[id];
+  }
+}
+
 } // namespace
 } // namespace dragoman

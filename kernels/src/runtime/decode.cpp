@@ -15,8 +15,9 @@ constexpr int64_t kGroupRows = 16;
 } // namespace
 
 Decode::Decode(NodeInfo &node)
-    : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
-      is_recurrent_(node.flag("recurrent")), embedding_(model_.read_embedding()), shape_(model_.heads()) {
+    : model_(pass_shortlists(node)), architecture_(model_.architecture()),
+      compute_(model_.compute()), has_shortlists_(node.flag("shortlists")), is_recurrent_(node.flag("recurrent")),
+      embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
@@ -37,7 +38,7 @@ Decode::Decode(NodeInfo &node)
   if (own.final_norm)
     final_norm_ = model_.read_norm();
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
-  projection_.emplace(model_, search_model_.renormalizes);
+  projection_.emplace(model_, search_model_.renormalizes, has_shortlists_);
   search_model_.vocabulary_size = projection_->vocabulary_size();
   if (search_model_.vocabulary_size > embedding_.num_tokens) // a token that is chosen is embedded in the next step
     throw std::invalid_argument("the projection has " + std::to_string(search_model_.vocabulary_size) +
@@ -100,6 +101,13 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
                  history.memory("history"), hypotheses.memory("hypotheses"), ids.memory("hypothesis_ids"),
                  self.memory("self_cache"), cross.memory("cross_cache"), result.memory("num_steps"),
                  attention.memory("attention")});
+  if (has_shortlists_) {
+    Tensor shortlists = context.input(9);
+    caches.shortlists = shortlists.as<const int32_t>("shortlists", ort::kInt32, {state.num_slots, -1});
+    caches.shortlist_room = shortlists.shape[1];
+    for (Tensor *written : {&control, &rows, &outputs, &history, &hypotheses, &ids, &self, &attention})
+      model_.require_apart({shortlists.memory("shortlists"), written->memory("what is written")});
+  }
   return state;
 }
 
@@ -116,7 +124,15 @@ void Decode::check_rows(const State &state, const Caches &caches, const std::vec
       wrong = "limit";
     else if (caches.records && row.source_length > caches.attention_sources)
       wrong = "source_length";
-    else
+    else if (caches.shortlists != nullptr) {
+      const int32_t *own = caches.shortlists + row.source_slot * caches.shortlist_room;
+      bool is_right = caches.shortlist_room > 0 && own[0] >= 0 && own[0] < caches.shortlist_room;
+      for (int32_t place = 1; is_right && place <= own[0]; place++)
+        is_right = own[place] > (place > 1 ? own[place - 1] : -1) && own[place] < search_model_.vocabulary_size;
+      if (!is_right)
+        wrong = "shortlist";
+    }
+    if (wrong == nullptr)
       for (int32_t place = 0; row.width > 1 && place < row.length && wrong == nullptr; place++) {
         int32_t slot = state.history[index * state.capacity + place];
         if (slot < 0 || slot >= caches.num_rows)
@@ -225,7 +241,17 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
     live.scores[place] = Scores{};
     live.scores[place].is_broken = !compute_.is_finite(x + place * stride, own.width);
   }
-  projection_->score(parallel, levels, live.needs, count, live.scores, work.projection);
+  if (has_shortlists_) {
+    work.shortlists.resize(count);
+    for (int64_t place = 0; place < count; place++) {
+      const Row &row = state.rows[live.indices[place]];
+      const int32_t *own = caches.shortlists + row.source_slot * caches.shortlist_room;
+      bool is_forced = row.length < row.forced_length; // by which token, no list says
+      work.shortlists[place] = {own + 1, is_forced ? 0 : own[0]};
+    }
+  }
+  projection_->score(parallel, levels, live.needs, has_shortlists_ ? work.shortlists.data() : nullptr, count,
+                     live.scores, work.projection);
 }
 
 void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,

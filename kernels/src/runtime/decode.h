@@ -36,6 +36,7 @@ private:
     Array<uint8_t> levels;
     FeedForward::Workspace feed_forward;
     Projection::Workspace projection;
+    std::vector<Shortlist> shortlists; // of each row
   };
   struct Workspaces {
     std::vector<Workspace> of_groups;
@@ -59,6 +60,8 @@ private:
     float *attention;
     int64_t attention_positions, attention_sources;
     bool records;
+    const int32_t *shortlists; // of slots, if there are any: a number, and so many ids in `shortlist_room` - 1
+    int64_t shortlist_room;
   };
 
   State bind(const Context &context, const Tensor &result, Caches &caches) const;
@@ -75,7 +78,7 @@ private:
   Model model_;
   Architecture architecture_;
   const Compute &compute_;
-  bool is_recurrent_;
+  bool has_shortlists_, is_recurrent_;
   Embedding embedding_;
   std::vector<Layer> layers_;
   std::vector<FeedForward> feed_forwards_; // of each layer

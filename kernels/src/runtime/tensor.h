@@ -71,6 +71,9 @@ public:
   // The next constant, valid as long as the session; throws, naming `what`, if it is missing or of another form.
   Tensor constant(const char *what, ort::ElementType type, const std::vector<int64_t> &dims);
 
+  // Pass over an input that is no constant.
+  void skip() { next_++; }
+
   size_t next() const { return next_; }
 
 private:

@@ -101,10 +101,17 @@ class FusedGraphs:
         weights = Weights(directory, maps=session_config.maps_weights)
         one_thread = dataclasses.replace(session_config, intra_op_threads=1)
         encoder, decoder = (
-            GraphSession(directory / name, one_thread, inputs, outputs, operators=operators, weights=weights.of(name))
-            for name, inputs, outputs in (
-                (graphs.encoder, fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS),
-                (graphs.decoder_step, fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS),
+            GraphSession(
+                directory / name,
+                one_thread,
+                fused_io.inputs_of(operator, manifest.model),
+                outputs,
+                operators=operators,
+                weights=weights.of(name),
+            )
+            for name, operator, outputs in (
+                (graphs.encoder, fused_io.ENCODE, fused_io.ENCODE_OUTPUTS),
+                (graphs.decoder_step, fused_io.DECODE, fused_io.DECODE_OUTPUTS),
             )
         )
         kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
@@ -120,7 +127,7 @@ class FusedGraphs:
             pads_sources=False,
         )
         made = cls(encoder, decoder, manifest.model, spec, manifest.records_attention, graphs.alignment_reads)
-        bytes_per_slot = made.shape(kv_capacity).bytes_per_slot
+        bytes_per_slot = made.shape(kv_capacity).bytes_per_slot + 4 * (manifest.model.shortlist_size + 1)
         if made.records_attention:
             bytes_per_slot += kv_capacity * limits.max_source_tokens * np.dtype(np.float32).itemsize
         return dataclasses.replace(made, spec=dataclasses.replace(spec, bytes_per_slot=bytes_per_slot))
@@ -162,6 +169,7 @@ class FusedRunner:
         self._encoder = graphs.encoder
         self._decoder = graphs.decoder
         self._shape = graphs.shape(spec.kv_capacity)
+        self._model = graphs.model
         self._records = graphs.records_attention
         self._reads = graphs.attention_reads
         self._control = Control(spec)
@@ -300,6 +308,7 @@ class FusedRunner:
         self._self_cache = self._cross_cache = np.empty(0, _CACHED)  # first: old and new need not fit together
         self._self_cache = _sparse_zeros(shape.self_cache(num_slots), _CACHED)
         self._cross_cache = _sparse_zeros(shape.cross_cache(num_slots), _CACHED)
+        self._shortlists = _sparse_zeros((num_slots, self._model.shortlist_size + 1), np.int32)
         self._attention = np.zeros((0, 0, 0), np.float32)  # (N, C, W), by slots
         if self._records:
             self._attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens), np.float32)
@@ -312,8 +321,15 @@ class FusedRunner:
 
     def _encoding(self, num_sources: int) -> _Encoding:
         ends, slots, is_finite, most_repeats = (np.zeros(num_sources, np.int32) for _ in range(4))
-        memory: tuple[npt.NDArray[Any], ...] = (self._token_ids, ends, slots, self._cross_cache, self._num_threads)
-        inputs = dict(zip(fused_io.ENCODE_INPUTS, memory, strict=True))
+        memory: tuple[npt.NDArray[Any], ...] = (
+            self._token_ids,
+            ends,
+            slots,
+            self._cross_cache,
+            self._num_threads,
+            self._shortlists,
+        )
+        inputs = dict(zip(fused_io.inputs_of(fused_io.ENCODE, self._model), memory, strict=False))
         outputs = dict(zip(fused_io.ENCODE_OUTPUTS, (is_finite, most_repeats), strict=True))
         return _Encoding(
             self._encoder.bind(inputs, outputs), *(each.data for each in (ends, slots, is_finite, most_repeats))
@@ -333,8 +349,10 @@ class FusedRunner:
             self._self_cache,
             self._cross_cache,
             self._attention,
+            self._shortlists,
         )
-        buffers = {name: Buffer.of(array) for name, array in zip(fused_io.DECODE_INPUTS, inputs, strict=True)}
+        names = fused_io.inputs_of(fused_io.DECODE, self._model)
+        buffers = {name: Buffer.of(array) for name, array in zip(names, inputs, strict=False)}
         return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})
 
 
