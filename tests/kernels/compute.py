@@ -50,6 +50,10 @@ class _Norm(Structure):
     ]
 
 
+class _Columns(Structure):
+    _fields_ = [("weights", c_void_p), ("stride", c_int64), ("sums", c_void_p)]
+
+
 class _CacheShape(Structure):
     _fields_ = [("num_heads", c_int32), ("head_size", c_int32), ("padded_head_size", c_int32)]
 
@@ -70,6 +74,12 @@ class _Table(Structure):
         ("dense", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_bool, c_void_p, c_int64)),
         ("dense_activated", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_int32, c_void_p, c_int64)),
         ("dense_arg_max", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_void_p, c_void_p)),
+        (
+            "dense_columns",
+            _function(
+                None, POINTER(_Dense), POINTER(_Columns), c_void_p, c_float, c_void_p, c_int64, c_void_p
+            ),
+        ),
         ("append", _function(None, POINTER(_CacheShape), c_void_p, c_void_p, c_int64, c_void_p)),
         (
             "attend",
@@ -207,6 +217,20 @@ class Compute:
         self._table.dense_arg_max(dense, inputs, rows, best.ctypes.data, value.ctypes.data)
         del alive
         return best, value
+
+    def dense_columns(self, layer: DenseLayer, x: Quantized, ids: Indices) -> Floats:
+        """Return some columns (n,) of the result for one row (1, K)."""
+        dense, inputs, alive = self._dense(layer, x)
+        weights = aligned(padded(layer.weights, 64).astype(np.int8))
+        sums = layer.weights.astype(np.int32).sum(axis=1, dtype=np.int32)
+        columns = _Columns(weights.ctypes.data, weights.shape[1], sums.ctypes.data)
+        y = np.full(len(ids) + 1, 77, np.float32)
+        self._table.dense_columns(
+            dense, columns, inputs.levels, float(x.scales[0]), ids.ctypes.data, len(ids), y.ctypes.data
+        )
+        assert y[-1] == 77
+        del alive
+        return y[:-1]
 
     def append(self, keys: Floats, values: Floats, position: int, layer: Bits) -> None:
         """Write keys and values, each (H, D), to `position` of a layer (blocks, H, 2, 16 * padded D) of bfloat16."""
