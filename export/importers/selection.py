@@ -35,9 +35,9 @@ def import_checkpoint(
     """
     if not directory.is_dir() and not (directory.is_file() and kind in TAKING_A_FILE):
         raise CheckpointError(directory, ["it is not a folder; give the folder that holds the checkpoint's files"])
-    if kind is None and is_student(directory):
-        kind = "student"
-    foreign = recognise(directory) if directory.is_dir() and kind != "student" else None
+    if directory.is_dir() and is_student(directory):
+        return IMPORTERS[kind or "student"](directory, options)
+    foreign = recognise(directory) if directory.is_dir() else None
     if foreign is not None:
         raise CheckpointError(directory, [foreign])
     return IMPORTERS[kind or _detect(directory)](directory, options)

@@ -23,7 +23,8 @@ from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limi
 from service.text.languages import is_well_formed
 
 METADATA_NAME = "metadata.json"
-_MODELS = ("model*.bin", "*.intgemm*.bin", "model*.npz")
+_INTGEMM = ("*.intgemm*.bin",)
+_MODELS = ("model*.bin", *_INTGEMM, "model*.npz")
 _SHORTLISTS = ("lex*.bin",)
 _VOCABULARIES, _SOURCES, _TARGETS = ("vocab*.spm",), ("srcvocab*.spm",), ("trgvocab*.spm",)
 _PAIR = re.compile(r"\.([a-z]{2,3})-?([a-z]{2,3})\.")  # of a name such as model.ende.intgemm.alphas.bin
@@ -34,9 +35,9 @@ _MAX_OUTPUT_TOKENS = int(MAX_LENGTH_RATIO * MAX_SOURCE_TOKENS) + 16
 
 
 def is_student(directory: Path) -> bool:
-    """Return whether a folder has the files of a student."""
+    """Return whether a folder has the files of a student, or at least a model that only students are stored as."""
     has = partial(stored_file.find, directory)
-    return bool(has(_MODELS)) and bool(has(_VOCABULARIES) or (has(_SOURCES) and has(_TARGETS)))
+    return bool(has(_INTGEMM) or (has(_MODELS) and (has(_VOCABULARIES) or (has(_SOURCES) and has(_TARGETS)))))
 
 
 def import_student(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
