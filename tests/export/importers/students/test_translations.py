@@ -129,9 +129,8 @@ def test_in_8_bits_it_is_as_near_to_float_as_bergamot_is(tmp_path: Path, model: 
 def test_with_a_shortlist_it_is_what_the_graphs_mean(listed: Student) -> None:
     """A token in a hundred sentences may be as good as another one."""
     assert listed.manifest.model.shortlist_size > 0
-    same = [
-        tuple(listed.by_numpy(source)) == output for source, output in zip(listed.sources, listed.outputs, strict=True)
-    ]
+    given = [tuple(listed.by_numpy(source)) for source in listed.sources]
+    assert sum(map(tuple.__eq__, given, listed.outputs)) >= 297
 
 
 def test_only_listed_tokens_are_chosen(listed: Student) -> None:
