@@ -15,8 +15,7 @@ from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
 from export.quantization.agreement import FARTHER, LITTLE, Agreement, Decoded, agreement, decode
 from export.quantization.checks import check_fused
-from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded, with_shortlist
-from export.shortlist import Shortlist
+from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from export.stages import Stages
 from export.verification_sentences import Sentence, alignment_sentences, golden_sentences, random_sentences
 from export.verify import VerificationError, golden_pair
@@ -49,8 +48,6 @@ def write_int8(
         made = FusedNodes(config, weights, file)
         encode_node = made.encode_node()
         decode_node = made.decode_node(checkpoint.suppressed_ids, renormalizes=checkpoint.renormalizes)
-        if checkpoint.shortlist is not None:
-            listed = with_shortlist(encode_node, decode_node, checkpoint.shortlist, config, file)
     encode_node.save(directory / graphs.encoder, shape)
     with_recorded(decode_node, None).save(directory / DECODER, shape)
     check_fused(directory / graphs.encoder, fused_io.ENCODE, shape)
@@ -78,29 +75,11 @@ def write_int8(
     recorded = _check_alignment(checkpoint, weights, directory, manifest, tokenizer, translated, by_layer, choice)
     alignment = {**choice.document(), **recorded}
     clock.done("verify", f"recorded attention: {recorded['moved']:.1%} is elsewhere than in float")
-    verification = {**manifest.verification, "alignment": alignment}
-    if checkpoint.shortlist is not None:  # only now: with it, translations are not those of the model
-        shape = dataclasses.replace(shape, shortlist_size=_most_listed(checkpoint, checkpoint.shortlist))
-        listed[0].save(directory / graphs.encoder, shape)
-        with_recorded(listed[1], choice.heads).save(directory / DECODER, shape)
-        check_fused(directory / graphs.encoder, fused_io.ENCODE, shape)
-        check_fused(directory / DECODER, fused_io.DECODE, shape)
-        manifest = dataclasses.replace(manifest, model=shape)
-        again = decode(directory, manifest, judged)
-        share = sum(a.output == b.output for a, b in zip(again, decoded, strict=False)) / len(judged)
-        clock.done("verify", f"with shortlists {share:.1%} of {len(judged)} sentences have the same translation")
-        verification["shortlist"] = {"num_sentences": len(judged), "same": round(share, 4)}
-        manifest = _with_golden(manifest, tokenizer, again[: len(golden)], found)
     return dataclasses.replace(
         manifest,
         checksums=checksums(directory),
-        verification=verification,
+        verification={**manifest.verification, "alignment": alignment},
     )
-
-
-def _most_listed(checkpoint: ImportedCheckpoint, shortlist: Shortlist) -> int:
-    vocabulary_size = checkpoint.model.config.target_vocabulary_size
-    return shortlist.most(checkpoint.limits.max_source_tokens, vocabulary_size)
 
 
 def _with_golden(manifest: Manifest, tokenizer: Tokenizer, decoded: Sequence[Decoded], found: Agreement) -> Manifest:

@@ -24,7 +24,6 @@ from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
-from export.shortlist import Shortlist
 from export.stages import progress
 from service.bundle import fused_io
 from service.bundle.manifest_parts import ModelShape
@@ -80,26 +79,6 @@ def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNo
         decode,
         attributes={**decode.attributes, "recorded_layer": -1 if recorded is None else recorded.layer},
         constants=[*decode.constants, inline("recorded_heads", np.array(heads, np.int64))],
-    )
-
-
-def with_shortlist(
-    encode: FusedNode, decode: FusedNode, shortlist: Shortlist, config: ModelConfig, file: WeightsFile
-) -> tuple[FusedNode, FusedNode]:
-    """Let a model's nodes choose tokens from shortlists."""
-    own = {
-        "shortlists": 1,
-        "vocabulary_size": config.target_vocabulary_size,
-        "one_vocabulary": int(config.share_embeddings),
-    }
-    constants = [
-        file.add("shortlist.always", shortlist.always),
-        file.add("shortlist.offsets", shortlist.offsets),
-        file.add("shortlist.ids", shortlist.ids),
-    ]
-    return (
-        FusedNode(encode.operator, {**encode.attributes, **own}, [*encode.constants, *constants]),
-        dataclasses.replace(decode, attributes={**decode.attributes, "shortlists": 1}),
     )
 
 
