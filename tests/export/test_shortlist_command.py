@@ -59,7 +59,7 @@ def test_a_lexicon_in_text(bundle: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ([], "give either --texts or --lexicon"),
-        (["--texts", "a", "--lexicon", "b"], "give either --texts or --lexicon"),
+        (["--texts", "short", "--lexicon", "strange"], "give either --texts or --lexicon"),
         (["--texts", "missing"], "does not exist"),
         (["--lexicon", "short"], "line 1: expected a target piece, a source piece, a number"),
         (["--lexicon", "strange"], "has no pieces of this bundle"),
