@@ -17,8 +17,8 @@ import click
 
 from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest_parts import LanguagePair
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 from service.cli.failures import failure_of
 from service.cli.settings import SettingsCommand
 from service.config.watched_files import FileProblem
@@ -53,7 +53,7 @@ def serve(settings: "Settings") -> None:
     effect, and why.
     """
     # A container's first process ignores signals without a handler; the server installs its own later.
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(exit_codes.OK))  # an exception might be caught by an import
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(ExitCode.OK))  # an exception might be caught by an import
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start quickly.
     from service.observe.logs import set_up
     from service.server.shares import num_workers
@@ -65,7 +65,7 @@ def serve(settings: "Settings") -> None:
     set_up(config)
     click.echo("", nl=False)  # fail before anything is loaded if standard output can't be written
     server = _run(config, _announce)
-    code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
+    code = ExitCode.SOFTWARE if server.has_failed else ExitCode.OK
     if server.has_threads_left:
         if server.has_failed:
             click.echo(f"dragoman: {_LOST}", err=True)
@@ -95,7 +95,7 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
     try:
         return event_loop.run(serve())
     except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable, WrongPlaceholder) as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from error
+        raise CommandError(str(error), ExitCode.CONFIG) from error
 
 
 def _supervise(config: "ServerConfig", count: int) -> int:
@@ -113,7 +113,7 @@ def _supervise(config: "ServerConfig", count: int) -> int:
             worker.parent.is_ready(ready_line(shown))
 
         if _run(share, announce, worker).has_failed:
-            raise CommandError(_LOST, exit_codes.SOFTWARE)
+            raise CommandError(_LOST, ExitCode.SOFTWARE)
 
     def guarded(name: str, parent: "Parent", work: "Callable[[], None]") -> int:
         set_up(config, name)
@@ -125,14 +125,14 @@ def _supervise(config: "ServerConfig", count: int) -> int:
                 raise
             parent.has_failed(failure)
             return failure.code
-        return exit_codes.OK
+        return ExitCode.OK
 
     set_up(config, "supervisor", has_threads=False)
     click.echo("", nl=False)
     try:
         return run_workers(config, count, run_server, guarded, _print_at_once)
     except FolderUnusable as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from error
+        raise CommandError(str(error), ExitCode.CONFIG) from error
     except ChildFailed as error:
         raise _with_notes(CommandError(error.failure.lines[0], error.failure.code), error.failure.lines[1:]) from error
 

@@ -1,8 +1,8 @@
 """The default source language."""
 
 from dragoman_client import Client, Model
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 
 _MAX_DIRECTIONS = 20  # listed in an error
 
@@ -24,7 +24,7 @@ def only_source(client: Client, target: str, model: str, version: str) -> str:
     directions = sorted(f"{source} to {into}" for source, into in pairs)
     more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
     shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
-    raise CommandError(f"no model here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
+    raise CommandError(f"no model here translates into {target!r}; served: {shown}.", ExitCode.USAGE)
 
 
 def _candidates(client: Client, model: str, version: str) -> list[Model]:
@@ -34,12 +34,12 @@ def _candidates(client: Client, model: str, version: str) -> list[Model]:
         served.setdefault(each.name, {})[each.version] = each
     if model and model not in served:
         names = ", ".join(served)
-        raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", exit_codes.USAGE)
+        raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", ExitCode.USAGE)
     if version and version not in served[model]:
         versions = ", ".join(filter(None, served[model])) or "none"
         raise CommandError(
             f"version {version!r} of model {model!r} is not served at {client.server}; served: {versions}.",
-            exit_codes.USAGE,
+            ExitCode.USAGE,
         )
     if version:
         return [served[model][version]]

@@ -207,12 +207,13 @@ class NotPossible(ServiceError):
 
 
 class Overloaded(ServiceError):
-    """The queue is full. `retry_after_seconds` is the server's estimate of when there will be room."""
+    """The queue is full. `retry_after_seconds` is the server's estimate of when there will be room; a second if that is
+    unknown, as where others' work has to end first."""
 
     reason = "queue_full"
 
     def __init__(
-        self, problem: str, retry_after_seconds: float, *, allowed: str = "", advice: str = "", **given: Any
+        self, problem: str, retry_after_seconds: float = 1.0, *, allowed: str = "", advice: str = "", **given: Any
     ) -> None:
         super().__init__(problem, allowed=allowed, advice=advice, **given)
         self.retry_after_seconds = retry_after_seconds

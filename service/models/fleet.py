@@ -27,9 +27,7 @@ from service.process.memory import give_back
 
 _LOG = logging.getLogger(__name__)
 
-_ENGINE_STOP_SECONDS = 5.0
-# A bundle replaced in place is missing for a moment: models that are missing are looked for twice.
-_SECOND_LOOK_SECONDS = 1.0
+ENGINE_STOP_SECONDS = 5.0  # for the threads of an engine: their runs are terminated
 _STILL_LOADING_SECONDS = 60.0
 
 T = TypeVar("T")
@@ -269,8 +267,8 @@ class Fleet:
         # A pool's thread reports the outcome before it releases what it ran, so it must not hold the last reference to
         # the engine.
         engine = [model.engine]
-        if not await asyncio.to_thread(lambda: engine.pop().stop(_ENGINE_STOP_SECONDS)):
-            _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, _ENGINE_STOP_SECONDS)
+        if not await asyncio.to_thread(lambda: engine.pop().stop(ENGINE_STOP_SECONDS)):
+            _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, ENGINE_STOP_SECONDS)
             self._is_stuck = True
 
     @contextlib.contextmanager

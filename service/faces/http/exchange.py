@@ -9,12 +9,12 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Protocol
 
+from service.calls.call_hold import PIECE_BYTES
 from service.domain.errors import ServiceError
 from service.faces.http.chunks import ChunkReader
 from service.faces.http.heads import CHUNKED, Head
 from service.faces.http.refusals import Refused
 
-_PIECE_BYTES = 64 * 2**10  # of an answer, that are waited for together
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PHRASES = {int(status): status.phrase for status in HTTPStatus}
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
@@ -127,9 +127,9 @@ class Exchange:
         self.has_ended = True
         if self.head.method == "HEAD" or status in _WITHOUT_BODY:
             body = b""
-        await self._wire.write(self, head + body[:_PIECE_BYTES])
-        for at in range(_PIECE_BYTES, len(body), _PIECE_BYTES):
-            await self._wire.write(self, body[at : at + _PIECE_BYTES])
+        await self._wire.write(self, head + body[:PIECE_BYTES])
+        for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
+            await self._wire.write(self, body[at : at + PIECE_BYTES])
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Begin an answer of unknown length; to HTTP/1.0 it ends with the connection."""
