@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from service.domain.errors import MemoryFull, MessageTooSlow, ServiceError
 
 # Memory of a call that has begun: its record (17 KiB as measured), and the part of its message that may arrive before
-# it is read (`connections.UNREAD_BYTES`).
+# it is read (`faces.grpc.server.UNREAD_BYTES`).
 CALL_BYTES = 32 * 2**10
 
 # A message takes at most this fraction (1/n) of the bytes left: as memory runs short, large messages are rejected

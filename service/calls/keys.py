@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -138,7 +139,7 @@ def _key(name: str, table: Any) -> Key:
         raise ValueError(f"{name} has expires = {shown(expires)}; it must be a time with a zone: 2030-01-31T00:00:00Z.")
     for quota in _QUOTAS:
         number = table.get(quota, 0)
-        if type(number) is not int or number < 0:
+        if type(number) is not int or not 0 <= number <= sys.maxsize:
             raise ValueError(f"{name} has {quota} = {shown(number)}; allowed are whole numbers from 0 (no limit).")
     quotas = Quotas(**{quota: table[quota] for quota in _QUOTAS if quota in table})
     return Key(name, sha256, expires, quotas)

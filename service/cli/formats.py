@@ -8,12 +8,12 @@ from typing import Protocol
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
 from service.cli.lines import Line
+from service.domain.errors import listed
 
 # Numbers are kept as written: they may exceed the range of Python's.
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _BETWEEN_JSON_TOKENS = re.compile(r"[ \t\r\n:,]*")
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
-_MAX_FIELDS = 10  # listed in an error
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 _TSV_CELL = re.compile(rf"(?:^|\t)({_QUOTED.pattern}(?=\t|\Z)|[^\t]*)")
 _LINE_FEEDS = str.maketrans("\n", " ")
@@ -145,7 +145,7 @@ class JsonField:
             )
         spans = _spans_of_values(source)
         if self.field not in spans:
-            names = ", ".join(map(repr, list(spans)[:_MAX_FIELDS])) or "none"
+            names = listed(map(repr, spans))
             raise CommandError(
                 f"line {line.number} has no field {self.field!r}; its fields are {names}.", ExitCode.DATA
             )

@@ -3,8 +3,7 @@
 from dragoman_client import Client, Model
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
-
-_MAX_DIRECTIONS = 20  # listed in an error
+from service.domain.errors import listed
 
 
 def only_source(client: Client, target: str, model: str, version: str) -> str:
@@ -21,10 +20,8 @@ def only_source(client: Client, target: str, model: str, version: str) -> str:
     sources = {source for source, into in pairs if into in targets}
     if sources:
         return sources.pop() if len(sources) == 1 else ""
-    directions = sorted(f"{source} to {into}" for source, into in pairs)
-    more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
-    shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
-    raise CommandError(f"no model here translates into {target!r}; served: {shown}.", ExitCode.USAGE)
+    directions = listed(sorted(f"{source} to {into}" for source, into in pairs))
+    raise CommandError(f"no model here translates into {target!r}; served: {directions}.", ExitCode.USAGE)
 
 
 def _candidates(client: Client, model: str, version: str) -> list[Model]:

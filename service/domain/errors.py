@@ -29,13 +29,19 @@ from typing import Any
 
 _MAX_QUOTED = 60
 _MAX_LISTED = 20
+MAX_MESSAGE = 300  # characters of one that is kept, or not of this package's own words
 _SHORT = reprlib.Repr()  # limits nesting to six levels
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = _MAX_QUOTED
 
 
 def quoted(value: str) -> str:
     """Quote and shorten a caller's text for a message: a status is sent in 8 KiB of metadata."""
-    return repr(value if len(value) <= _MAX_QUOTED else f"{value[: _MAX_QUOTED - 3]}...")
+    return repr(shortened(value))
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 3]}..."
 
 
 def shown(value: object) -> str:
@@ -44,7 +50,7 @@ def shown(value: object) -> str:
         text = str(value) if isinstance(value, date | time) else _SHORT.repr(value)
     except ValueError:  # Python formats no numbers of more than 4300 digits
         return "a number of thousands of digits"
-    return text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 3]}..."
+    return shortened(text)
 
 
 def listed(names: Iterable[str]) -> str:

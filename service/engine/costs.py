@@ -13,8 +13,8 @@ _LEAST_SECONDS = 1e-6  # of a step: some clocks stand still meanwhile
 # just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
 _SHARE = 0.75
 _ADJUST = 0.03  # at each sequence that ends
-# The upper bound of `excess` also bounds what one measurement counts, as a machine's momentary stall predicts nothing. A
-# call that has as many times the longest time needs no estimate.
+# The upper bound of `excess` also bounds what one measurement counts, as a machine's momentary stall predicts nothing;
+# and a call that has as many times the longest time needs no estimate.
 _LEAST_EXCESS, MOST_EXCESS = 0.85, 4.0
 # What a call must have of its estimated time, as long as it has the server to itself: typical sequences are estimated.
 BENEFIT_OF_DOUBT = 0.75

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from service.documents.opening import MAX_BYTES as MAX_DOCUMENT_BYTES
 from service.domain.errors import NotFound, Overloaded, ServiceError
-from service.jobs.translation import TranslatedDocument
+from service.jobs.translation import DOCUMENT_SECONDS, TranslatedDocument
 from service.jobs.turns import share_of
 
-KEPT_SECONDS = 600.0
+KEPT_SECONDS = DOCUMENT_SECONDS
 
 MAX_DOCUMENTS = 256
 MAX_BYTES = 4 * MAX_DOCUMENT_BYTES

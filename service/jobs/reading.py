@@ -22,7 +22,7 @@ from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS
 from service.documents.opening import MAX_BYTES
-from service.domain.errors import DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
+from service.domain.errors import MAX_MESSAGE, DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
 from service.jobs.turns import DocumentTurns, current_caller
 
@@ -32,7 +32,6 @@ FILE = "file"  # the field of the form, in every API
 
 _COMMAND = (sys.executable, "-P", "-m", "service.documents.child")
 _MAX_TEXTS_BYTES = 4 * MAX_BYTES  # texts have escapes, and an archive unpacks
-_MAX_MESSAGE = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +212,7 @@ def check_ending(name: str) -> None:
 
 def unreadable(problem: str) -> InvalidRequest:
     """Return the error of a document that can't be read."""
-    return InvalidRequest("{path} can't be read: {reason}", Path(FILE), reason=Quoted(problem[:_MAX_MESSAGE]))
+    return InvalidRequest("{path} can't be read: {reason}", Path(FILE), reason=Quoted(problem[:MAX_MESSAGE]))
 
 
 def _too_large() -> InvalidRequest:

@@ -167,4 +167,5 @@ def _translated_name(name: str, target: str) -> str:
     """Return the name of a translated document's file: that of the document, with the language before its ending."""
     path = PurePath(PurePath(name.replace("\\", "/")).name)
     stem = "".join(character for character in path.stem if character.isprintable())
-    return f"{stem[:MAX_NAME_BYTES]}.{canonical(target)}{path.suffix.lower()}"
+    ending = f".{canonical(target)}{path.suffix.lower()}"
+    return f"{stem[: MAX_NAME_BYTES - len(ending)]}{ending}"

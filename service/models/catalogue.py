@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
-from service.models.loaded_model import LoadedModel
+from service.models.loaded_model import MAX_RESOLVED, LoadedModel
 from service.models.repository import version_number
 from service.text.languages import in_message, is_well_formed
-
-_MAX_KEPT = 1024  # bounded: callers may spell codes and names in any way
 
 
 class Catalogue:
@@ -40,7 +38,7 @@ class Catalogue:
         resolved = self._resolved.get(asked)
         if resolved is None:
             resolved = self._resolve(*asked)
-            if len(self._resolved) < _MAX_KEPT:
+            if len(self._resolved) < MAX_RESOLVED:
                 self._resolved[asked] = resolved
         return resolved
 

@@ -5,8 +5,9 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from service.domain.errors import MAX_MESSAGE
+
 NUM_KEPT = 50
-_MAX_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class RecentErrors:
 
     def note(self, request_id: str, method: str, code: str, message: str) -> None:
         """Add a failed call; `message` must not quote the caller's input: `ServiceError.redacted`."""
-        shown = message[:_MAX_CHARACTERS]
+        shown = message[:MAX_MESSAGE]
         with self._lock:
             self._errors.append(RecentError(time.time(), request_id, method, code, shown))
 

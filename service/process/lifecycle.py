@@ -16,6 +16,8 @@ from service.process.standard_streams import leave
 
 _LOG = logging.getLogger(__name__)
 
+LAST_SECONDS = 2.0  # for what comes at the end, of a call or of the server: last messages, answers and spans
+
 
 class Phase(enum.Enum):
     """The server's phase."""

@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 OUTPUT, ERROR = 1, 2
 
 _MOST_WAITING_BYTES = 4 * 2**20
-_LAST_LINES_SECONDS = 0.5
 
 
 def hold_numbers() -> None:
@@ -34,11 +33,11 @@ def hold_numbers() -> None:
 
 def leave(code: int) -> NoReturn:
     """End the process now, whatever its threads do. Its last lines are written if that takes hardly any time."""
-    drain(_LAST_LINES_SECONDS)
+    drain()
     os._exit(code)
 
 
-def drain(seconds: float = _LAST_LINES_SECONDS) -> None:
+def drain(seconds: float = 0.5) -> None:
     """Wait, for a bounded time, until everything written to standard error so far has left the process."""
     if isinstance(sys.stderr, QueuedText):
         sys.stderr.drain(seconds)

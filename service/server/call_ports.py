@@ -18,7 +18,7 @@ from service.faces.http.listener import CallListener
 from service.faces.http.routes import Routes
 from service.faces.kserve.grpc import kserve_api
 from service.faces.kserve.methods import Control, KServeMethods
-from service.process.lifecycle import Phase
+from service.process.lifecycle import LAST_SECONDS, Phase
 from service.process.ports import PortError, check_port, join_address
 from service.process.temporary_folder import TemporaryFolder
 from service.translation.translator import Translator
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from service.jobs.background import BackgroundWork
 
 _LOG = logging.getLogger(__name__)
-
-# After the last open call, for calls whose message is still arriving and peers that have yet to react.
-LAST_MESSAGE_SECONDS = 2.0
-# A call whose engine is stopped still gets its answer within this time.
-_LAST_ANSWER_SECONDS = 2.0
 
 
 class CallPorts:
@@ -137,7 +132,8 @@ class CallPorts:
         """Take no new calls, and wait until the accepted ones are answered, but not longer than `grace_seconds`."""
         self._health.close()
         self._closing.set()
-        self._stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
+        # A call whose engine is stopped still gets its answer.
+        self._stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + LAST_SECONDS))
         self._dropping = asyncio.create_task(self._drop_silent())
         answering = asyncio.create_task(self._open_calls.none_for(0.0))
         _, late = await asyncio.wait({self._stopping, answering}, timeout=grace_seconds)
@@ -157,6 +153,7 @@ class CallPorts:
         await asyncio.to_thread(self._folder.remove)
 
     async def _drop_silent(self) -> None:
-        """End gRPC's stop once all open calls are answered, without waiting for anything else."""
-        await self._open_calls.none_for(LAST_MESSAGE_SECONDS)
+        """End gRPC's stop once all open calls are answered, without waiting for anything else: after the last one only
+        for calls whose message is still arriving, and for peers that have yet to react."""
+        await self._open_calls.none_for(LAST_SECONDS)
         await self._grpc.stop(None)

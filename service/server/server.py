@@ -32,7 +32,7 @@ from service.models.supervisor import Supervisor
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
+from service.process.lifecycle import LAST_SECONDS, Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
 from service.process.memory import map_large_blocks
 from service.process.temporary_folder import remove_leftovers
 from service.server.call_ports import CallPorts
@@ -45,10 +45,7 @@ from service.translation.translator import Translator
 
 _LOG = logging.getLogger(__name__)
 
-_LAST_SPANS_SECONDS = 2.0
-# If an engine can't be restarted: grace for calls to other models; and limit for the whole stop, whatever hangs.
-_FAILED_GRACE_SECONDS = 2.0
-_FAILED_STOP_SECONDS = 20.0
+_FAILED_STOP_SECONDS = 20.0  # for the whole stop if an engine can't be restarted, whatever hangs
 
 
 class Server:
@@ -267,7 +264,7 @@ class Server:
         was_serving = self._phase in (Phase.SERVING, Phase.RECOVERING)
         grace_seconds = self.config.grace_seconds
         if self.has_failed:
-            grace_seconds = min(grace_seconds, _FAILED_GRACE_SECONDS)
+            grace_seconds = min(grace_seconds, LAST_SECONDS)  # for calls to other models
         elif self._http:  # otherwise no port has been opened
             self._enter(Phase.DRAINING)
         if was_serving:
@@ -280,8 +277,8 @@ class Server:
         self._control.close()
         await self._fleet.stop()
         await self.calls.close()
-        if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
-            _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
+        if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, LAST_SECONDS):
+            _LOG.warning("the last spans could not be sent within %g s", LAST_SECONDS)
         await asyncio.gather(*(asyncio.to_thread(listener.stop) for listener in self._http))
         self._heartbeat.stop()
         self._translator.close()

@@ -4,6 +4,7 @@ import re
 from typing import Protocol
 from urllib.parse import unquote
 
+from service.calls.call_hold import PIECE_BYTES
 from service.faces.admin.answers import HEADERS, failure
 from service.faces.admin.pages import operators_page, status_page
 from service.faces.admin.same_site import refusal
@@ -11,7 +12,7 @@ from service.faces.http.application import Answer, HttpAnswer, HttpRequest, appl
 from service.faces.http.listener import HttpListener
 
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
-_MAX_BODY_BYTES = 131_072  # can be parsed as JSON in a few milliseconds, which block everything else
+_MAX_BODY_BYTES = 2 * PIECE_BYTES  # can be parsed as JSON in a few milliseconds, which block everything else
 _PATHS = {
     "GET": "/, /status, /status.json, /api/models",
     "POST": "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload",

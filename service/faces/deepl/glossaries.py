@@ -14,7 +14,7 @@ from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, NotFound, Path, Public
 from service.faces.deepl import glossary_messages as messages
 from service.faces.deepl.failures import failure
-from service.faces.deepl.parameters import asked_in, key_in
+from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, asked_in, key_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
@@ -25,7 +25,6 @@ from service.translation.translator import Translator
 
 _TSV = "text/tab-separated-values; charset=UTF-8"
 _REMOVED = HttpAnswer(HTTPStatus.NO_CONTENT, "", b"")
-_CHARACTERS_PER_ENTRY = 4  # of terms that take about as long as an entry of an answer
 
 T = TypeVar("T")
 
@@ -169,7 +168,7 @@ class Glossaries:
         return await self._read(lambda: messages.dictionaries_of(asked, pairs), asked)
 
     async def _read(self, work: Callable[[], T], asked: Sequence[messages.DictionaryParameters]) -> T:
-        size = sum(len(each.entries) for each in asked) // _CHARACTERS_PER_ENTRY
+        size = sum(len(each.entries) for each in asked) // CHARACTERS_PER_ENTRY
         return await self._translator.convert(work, size)
 
     def _pairs(self) -> Sequence[tuple[str, str]]:

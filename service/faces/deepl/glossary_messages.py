@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path, Public, Quoted
 from service.domain.translation import Term
-from service.faces.http.bounded import AtMost, Checked, Name
+from service.faces.http.bounded import MAX_NAME_LENGTH, AtMost, Checked, Name
 from service.faces.http.languages import ListedLanguage
 from service.text.glossary import MAX_TERM_LENGTH, Glossary
 from service.text.glossary_files import Dictionary
@@ -26,10 +26,9 @@ from service.text.languages import canonical, folded, is_well_formed, language_o
 Document = dict[str, Any]
 
 _MAX_DICTIONARIES = 256
-_MAX_TITLE = 1024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
-Title = Annotated[str, Field(min_length=1, max_length=_MAX_TITLE)]
+Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 
 
 class _Message(BaseModel):

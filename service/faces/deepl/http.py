@@ -11,15 +11,13 @@ from service.faces.deepl import messages
 from service.faces.deepl.documents import Documents
 from service.faces.deepl.failures import failure
 from service.faces.deepl.glossaries import Glossaries
-from service.faces.deepl.parameters import asked_in, key_in
+from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, asked_in, key_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
 from service.text.glossary_store import GlossaryStore
 from service.translation.translator import Translator
-
-_CHARACTERS_PER_ENTRY = 2  # of markup that take about as long as an entry of an answer
 
 # Paths of what DeepL has and this server has not, and what to do instead.
 _REFUSED = (
@@ -78,7 +76,7 @@ class DeepL:
         self._translator.check_texts(asked.text)
         glossary = messages.glossary_of(asked)
         name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
-        size = sum(map(len, asked.text)) // _CHARACTERS_PER_ENTRY if asked.tag_handling else 0
+        size = sum(map(len, asked.text)) // CHARACTERS_PER_ENTRY if asked.tag_handling else 0
         marked = await self._translator.convert(lambda: messages.marked_texts(asked), size)
         deadline = time.monotonic() + self._default_deadline_seconds
         result = await self._translator.translate(messages.request_from(asked, marked, name, deadline))

@@ -13,6 +13,7 @@ _LISTS = frozenset(
     {"text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions"}
 )
 _KEY = "auth_key"
+CHARACTERS_PER_ENTRY = 2  # of markup, or of terms, that take about as long as an entry of an answer
 
 
 def asked_in(request: HttpRequest, kind: type[T]) -> T:

@@ -8,13 +8,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from service.domain.errors import DeadlineExceeded, NotFound, NotPossible, Public, ServiceError, Unavailable
-from service.faces.admin.answers import CHANGE_SECONDS, LAST_SECONDS
+from service.faces.admin.answers import CHANGE_SECONDS
 from service.faces.front.changes import error_of
 from service.faces.front.metrics import READ_SECONDS
 from service.faces.front.worker import NoAnswer, WorkerEndpoint, ask, get
 from service.models.control import ModelControl
 from service.models.index import ModelState
-from service.process.lifecycle import Phase
+from service.process.lifecycle import LAST_SECONDS, Phase
 
 _ANSWERING = (Phase.SERVING.value, Phase.RECOVERING.value)
 

@@ -30,11 +30,11 @@ from service.faces.mime_types import mime_type_from
 from service.models.loaded_model import LoadedModel
 from service.text.glossary import Glossary
 from service.text.languages import display_name, folded, in_message, is_well_formed, language_of
+from service.translation.checks import MAX_LABEL_CHARACTERS
 
 MAX_PAGE_SIZE = 1000
 
-_MAX_LABEL_LENGTH = 63
-_LABELS = f"up to {_MAX_LABEL_LENGTH} lower case letters, digits, '_' and '-'"
+_LABELS = f"up to {MAX_LABEL_CHARACTERS} lower case letters, digits, '_' and '-'"
 _CONDITION = re.compile(r"(src|tgt)=(\S+)")
 _FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}  # where Google's names differ from ours
 
@@ -284,7 +284,7 @@ def _spelled(path: Path) -> str:
 
 def _is_label(text: str) -> bool:
     allowed = all(letter in "_-" or (letter.isalnum() and letter == letter.lower()) for letter in text)
-    return allowed and len(text) <= _MAX_LABEL_LENGTH
+    return allowed and len(text) <= MAX_LABEL_CHARACTERS
 
 
 def _translation_to_pb(

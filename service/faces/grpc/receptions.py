@@ -1,7 +1,7 @@
 """Limit on the messages being received at a time, each of which may reach the largest allowed size.
 
 It is unknown how large a message will be, or whether it arrives at all. Until it is read, gRPC buffers at most
-`connections.UNREAD_BYTES` of it; from then on up to the largest size. So only a limited number is read at a time, and
+`server.UNREAD_BYTES` of it; from then on up to the largest size. So only a limited number is read at a time, and
 callers that begin calls but send little must not block others.
 """
 

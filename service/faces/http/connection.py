@@ -23,10 +23,10 @@ _LOG = logging.getLogger(__name__)
 
 READ_SECONDS = 10.0  # to connect, to send a head, and to move each `PIECE_BYTES` of a body or of an answer
 MOST_SECONDS = 600.0  # for a body or an answer, whatever its size
+LINGER_SECONDS = 1.0  # for what a client still sends after the last answer, and for answers at a stop
 
 _MAX_WAITING = 16  # requests, behind the one that is being answered
 _REQUEST_LINE = b" HTTP/1."
-_DISCARD_SECONDS = 1.0  # for what a client still sends after the last answer
 # That the system takes before they can be sent: by default megabytes, all of which would count as taken by the client.
 _UNSENT_BYTES = 2 * PIECE_BYTES
 
@@ -244,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         if self.received or self._exchange is None or not self._exchange.is_received:
-            self._enter(State.DISCARDING, _DISCARD_SECONDS)
+            self._enter(State.DISCARDING, LINGER_SECONDS)
             self._exchange = None
             self.received.clear()
             self._regulate()
