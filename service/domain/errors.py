@@ -129,8 +129,8 @@ class ServiceError(Exception):
     def _message(self, *, shows_texts: bool) -> str:
         problem = self.problem
         if self.given or problem.startswith("{path}"):
-            shown = {name: self._shown(value, shows_texts) for name, value in self.given.items()}
-            problem = problem.format(path=self.field, **shown)
+            values = {name: self._formatted(value, shows_texts) for name, value in self.given.items()}
+            problem = problem.format(path=self.field, **values)
         elif not (self.allowed or self.advice):
             return problem
         if not self.allowed:
@@ -139,7 +139,7 @@ class ServiceError(Exception):
         message = f"{problem}; allowed {'are' if several else 'is'} {self.allowed}."
         return _ended(f"{message} {self.advice[0].upper()}{self.advice[1:]}") if self.advice else message
 
-    def _shown(self, value: object, shows_texts: bool) -> object:
+    def _formatted(self, value: object, shows_texts: bool) -> object:
         if isinstance(value, Path):
             return self.spelling(value)
         if not isinstance(value, str) or isinstance(value, Public):

@@ -189,8 +189,8 @@ def chunk_of(frame: bytes) -> Chunk:
 
 def translated_chunk(texts: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
     """Return the translations of a chunk's texts, and the doubts about some by their numbers, as they are sent."""
-    told = [(number, list(doubt.flags), doubt.finish_reason) for number, doubt in doubts.items()]
-    return json.dumps(Translations(texts=list(texts), doubts=told)).encode("ascii")
+    listed = [(number, list(doubt.flags), doubt.finish_reason) for number, doubt in doubts.items()]
+    return json.dumps(Translations(texts=list(texts), doubts=listed)).encode("ascii")
 
 
 def place_of(place: str) -> Path:

@@ -134,10 +134,10 @@ class DocumentTranslator:
 
     async def _chunk(self, chunk: Chunk, request: TranslationRequest, deadline_seconds: float) -> Sequence[Translation]:
         """Translate a chunk; while the server is overloaded, wait as long as the deadline allows."""
-        asked = replace(request, texts=tuple(chunk["texts"]), mime_type=MimeType(chunk["mime_type"]))
+        part = replace(request, texts=tuple(chunk["texts"]), mime_type=MimeType(chunk["mime_type"]))
         while True:
             try:
-                result = await self._translator.translate(asked)
+                result = await self._translator.translate(part)
             except QuotaExceeded:
                 raise
             except Overloaded as error:

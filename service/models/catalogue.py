@@ -34,12 +34,12 @@ class Catalogue:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
             NotFound: there is no such model or version, or none that translates this pair.
         """
-        asked = (name, version, source, target)
-        resolved = self._resolved.get(asked)
+        key = (name, version, source, target)
+        resolved = self._resolved.get(key)
         if resolved is None:
-            resolved = self._resolve(*asked)
+            resolved = self._resolve(*key)
             if len(self._resolved) < MAX_RESOLVED:
-                self._resolved[asked] = resolved
+                self._resolved[key] = resolved
         return resolved
 
     def _resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:

@@ -281,13 +281,13 @@ class Fleet:
                 await asyncio.sleep(_STILL_LOADING_SECONDS)
                 _LOG.warning("still loading %s after %.0f s", bundle.directory, time.monotonic() - started)
 
-        telling = asyncio.create_task(report())
+        reporting = asyncio.create_task(report())
         self._loading = bundle
         try:
             yield
         finally:
             self._loading = None
-            telling.cancel()
+            reporting.cancel()
 
     def _report_loaded(self, model: LoadedModel, started_seconds: float) -> None:
         seconds = time.monotonic() - started_seconds

@@ -57,7 +57,7 @@ class _Place:
         self.role = role
         self.child: Child | None = None
         self.is_ready = False
-        self.was_told = False  # to stop
+        self.is_stopping = False
         self.num_beats = 0
         self.beat_at_seconds = 0.0  # the last one, on the supervisor's clock
         self.num_failed_starts = 0
@@ -247,8 +247,8 @@ class Supervision:
             _LOG.warning("processes that did not end within %g s are killed", self._stop_seconds)
             self._kill(os.EX_SOFTWARE)
         for place in first if any(place.child for place in first) else self._places:
-            if place.child is not None and not place.was_told:
-                place.was_told = True
+            if place.child is not None and not place.is_stopping:
+                place.is_stopping = True
                 place.child.signal(signal.SIGTERM)
 
     def _kill(self, code: int) -> None:

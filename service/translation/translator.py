@@ -312,9 +312,9 @@ class Translator:
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         """Return a model that can translate into the request's target."""
-        asked = (request.model, request.model_version)
-        sources = self._catalogue.sources(*asked, request.target_language_code)
-        return self._catalogue.resolve(*asked, sources[0], request.target_language_code)[0]
+        named = (request.model, request.model_version)
+        sources = self._catalogue.sources(*named, request.target_language_code)
+        return self._catalogue.resolve(*named, sources[0], request.target_language_code)[0]
 
     def _resolve(self, request: TranslationRequest) -> tuple[LoadedModel, LanguagePair]:
         return self._catalogue.resolve(

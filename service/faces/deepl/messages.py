@@ -97,24 +97,24 @@ class LanguagesOfResourceParameters(BaseModel):
     resource: Literal["translate_text", "glossary"]
 
 
-def check_parameters(asked: TranslateParameters) -> None:
+def check_parameters(parameters: TranslateParameters) -> None:
     """Check what doesn't depend on models.
 
     Raises:
         InvalidRequest: there are parameters that don't go together.
         Unimplemented: DeepL has what is asked for, and this server has not.
     """
-    check_formality(asked.formality)
+    check_formality(parameters.formality)
     for name, value in (
-        ("style_id", asked.style_id),
-        ("custom_instructions", asked.custom_instructions),
-        ("translation_memory_id", asked.translation_memory_id),
+        ("style_id", parameters.style_id),
+        ("custom_instructions", parameters.custom_instructions),
+        ("translation_memory_id", parameters.translation_memory_id),
     ):
         if value:
             raise Unimplemented(f"'{name}' is not supported by this server", advice="leave it out")
-    if glossary_of(asked) and not asked.source_lang:
+    if glossary_of(parameters) and not parameters.source_lang:
         raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
-    if asked.ignore_tags and not asked.tag_handling:
+    if parameters.ignore_tags and not parameters.tag_handling:
         raise InvalidRequest("{path} is given without tag_handling", Path("ignore_tags"), advice="add tag_handling=xml")
 
 
@@ -144,19 +144,19 @@ class NamesGlossary(Protocol):
         """Return those of a call."""
 
 
-def glossary_of(asked: NamesGlossary) -> str:
+def glossary_of(parameters: NamesGlossary) -> str:
     """Return the id of the glossary to use; empty if there is none.
 
     Raises:
         InvalidRequest: both ways of naming one are used.
         Unimplemented: there are several.
     """
-    several = asked.glossary_ids or []
-    if asked.glossary_id and several:
+    several = parameters.glossary_ids or []
+    if parameters.glossary_id and several:
         raise InvalidRequest("{path} and glossary_id are both given", Path("glossary_ids"), advice="give one of them")
     if len(several) > 1:
         raise Unimplemented("this server uses one glossary for a call", advice="give one, with the entries of all")
-    return asked.glossary_id or "".join(several)
+    return parameters.glossary_id or "".join(several)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,26 +178,26 @@ class MarkedTexts:
         return list(translations)
 
 
-def marked_texts(asked: TranslateParameters) -> MarkedTexts:
+def marked_texts(parameters: TranslateParameters) -> MarkedTexts:
     """Return the texts with their tags handled. Passes checkpoints.
 
     Raises:
         InvalidRequest: one is to be XML and is not.
     """
-    texts = tuple(asked.text)
-    ignored = frozenset(asked.ignore_tags or ())
-    if not asked.tag_handling:
+    texts = tuple(parameters.text)
+    ignored = frozenset(parameters.ignore_tags or ())
+    if not parameters.tag_handling:
         return MarkedTexts(texts, MimeType.PLAIN)
-    if asked.tag_handling == "html":
+    if parameters.tag_handling == "html":
         if not ignored:
             return MarkedTexts(texts, MimeType.HTML)
         pairs = [with_untranslated(each, ignored) for each in texts]
         return MarkedTexts(tuple(html for html, _ in pairs), MimeType.HTML, _added=tuple(added for _, added in pairs))
     rules = TagRules(
         ignored,
-        frozenset(asked.splitting_tags or ()),
-        frozenset(asked.non_splitting_tags or ()),
-        finds_structure=asked.outline_detection is not False,
+        frozenset(parameters.splitting_tags or ()),
+        frozenset(parameters.non_splitting_tags or ()),
+        finds_structure=parameters.outline_detection is not False,
     )
     documents = []
     for index, text in enumerate(texts):
@@ -213,41 +213,43 @@ def marked_texts(asked: TranslateParameters) -> MarkedTexts:
     return MarkedTexts(tuple(each.html for each in documents), MimeType.HTML, tuple(documents))
 
 
-def request_from(asked: TranslateParameters, marked: MarkedTexts, glossary: str, deadline: float) -> TranslationRequest:
+def request_from(
+    parameters: TranslateParameters, marked: MarkedTexts, glossary: str, deadline: float
+) -> TranslationRequest:
     """Return the caller's request. `glossary` is its name on this server; `deadline` is on the clock of
     `time.monotonic()`.
     """
-    default = "nonewlines" if asked.tag_handling == "html" else "1"
+    default = "nonewlines" if parameters.tag_handling == "html" else "1"
     return TranslationRequest(
         texts=marked.texts,
-        source_language_code=asked.source_lang or "",
-        target_language_code=asked.target_lang,
+        source_language_code=parameters.source_lang or "",
+        target_language_code=parameters.target_lang,
         deadline_seconds=deadline,
         mime_type=marked.mime_type,
-        split_sentences=_SPLITTING[asked.split_sentences or default],
-        preserve_formatting=bool(asked.preserve_formatting),
+        split_sentences=_SPLITTING[parameters.split_sentences or default],
+        preserve_formatting=bool(parameters.preserve_formatting),
         glossary=glossary,
     )
 
 
 def translations_document(
-    asked: TranslateParameters, texts: Iterable[str], translations: Iterable[Translation]
+    parameters: TranslateParameters, texts: Iterable[str], translations: Iterable[Translation]
 ) -> Document:
     """Return the answer to a call; `texts` are those of the translations, with their tags."""
-    given = asked.source_lang or ""
+    given = parameters.source_lang or ""
     extra: Document = {}
-    if asked.model_type:
-        extra["model_type_used"] = asked.model_type.removeprefix("prefer_")
-    if asked.tag_handling:
-        extra["tag_handling_version"] = asked.tag_handling_version or "v2"
+    if parameters.model_type:
+        extra["model_type_used"] = parameters.model_type.removeprefix("prefer_")
+    if parameters.tag_handling:
+        extra["tag_handling_version"] = parameters.tag_handling_version or "v2"
     entries = []
-    for source, text, translation in zip(asked.text, texts, translations, strict=True):
+    for source, text, translation in zip(parameters.text, texts, translations, strict=True):
         language = (
             _NO_LANGUAGE
             if translation.detected_language_code == UNDETERMINED
             else (given or translation.detected_language_code)
         )
-        billed = {"billed_characters": len(source)} if asked.show_billed_characters else {}
+        billed = {"billed_characters": len(source)} if parameters.show_billed_characters else {}
         entries.append({"detected_source_language": language.upper(), "text": text, **billed, **extra})
     return {"translations": entries}
 

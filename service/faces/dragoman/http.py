@@ -66,11 +66,11 @@ class V1:
     async def stream(self, request: HttpRequest) -> HttpStream:
         """Translate texts, and send the translations as they grow, as server-sent events."""
         body = json_of(request, messages.TranslateRequest)
-        asked = self._request_from(body)
+        translation_request = self._request_from(body)
 
         async def parts() -> AsyncGenerator[bytes]:
             model = {}
-            async with aclosing(self._translator.stream(asked)) as events:
+            async with aclosing(self._translator.stream(translation_request)) as events:
                 async for event in events:
                     model = {"model": event.model, "model_version": event.model_version}
                     yield _event("", _stream_document(event, with_segments=body.return_segments))

@@ -103,12 +103,12 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def response_to_pb(
-    asked: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
+    request: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
 ) -> pb.TranslateTextResponse:
     """Return the answer to a call; `with_glossary` are the translations with its glossary, if it has one."""
     return pb.TranslateTextResponse(
-        translations=[_translation_to_pb(asked, translation) for translation in translations],
-        glossary_translations=[_translation_to_pb(asked, translation, True) for translation in with_glossary],
+        translations=[_translation_to_pb(request, translation) for translation in translations],
+        glossary_translations=[_translation_to_pb(request, translation, True) for translation in with_glossary],
     )
 
 
@@ -268,12 +268,12 @@ def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryE
     )
 
 
-def in_googles_words(error: ServiceError, asked: pb.TranslateTextRequest) -> ServiceError:
+def in_googles_words(error: ServiceError, request: pb.TranslateTextRequest) -> ServiceError:
     """Return the error for callers of Google's API: with Google's field names, resource names and status."""
     if isinstance(error, PairNotFound):
         return error.as_invalid()
     if isinstance(error, NotFound) and error.resource_type == "model":
-        error.resource_name = asked.model
+        error.resource_name = request.model
     error.spelling = _spelled
     return error
 
@@ -288,11 +288,11 @@ def _is_label(text: str) -> bool:
 
 
 def _translation_to_pb(
-    asked: pb.TranslateTextRequest, translation: Translation, has_glossary: bool = False
+    request: pb.TranslateTextRequest, translation: Translation, has_glossary: bool = False
 ) -> pb.Translation:
     return pb.Translation(
         translated_text=translation.text,
-        model=asked.model,
+        model=request.model,
         detected_language_code=translation.detected_language_code,
-        glossary_config=asked.glossary_config if has_glossary else None,
+        glossary_config=request.glossary_config if has_glossary else None,
     )

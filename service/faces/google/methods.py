@@ -51,9 +51,9 @@ class GoogleMethods:
     ) -> tuple[pb.TranslateTextResponse, str]:
         """Translate texts; with a glossary, also without it. Return the `finish_reasons`, too."""
         current_call().asks_for(request.contents)
-        asked = messages.request_from_pb(request, deadline_seconds)
+        domain_request = messages.request_from_pb(request, deadline_seconds)
         try:
-            answers = await self._answers(request, asked)
+            answers = await self._answers(request, domain_request)
         except ServiceError as error:
             raise messages.in_googles_words(error, request) from error
         return messages.response_to_pb(request, *answers), messages.finish_reasons(*answers)
@@ -147,20 +147,24 @@ class GoogleMethods:
             )
         return [highest[name]]
 
-    async def _answers(self, request: pb.TranslateTextRequest, asked: TranslationRequest) -> list[Translations]:
+    async def _answers(
+        self, request: pb.TranslateTextRequest, domain_request: TranslationRequest
+    ) -> list[Translations]:
         """Return the translations without the glossary and then, if the call has one, those with it."""
-        if not asked.glossary:
-            return [await self._translate(asked)]
+        if not domain_request.glossary:
+            return [await self._translate(domain_request)]
         found = await self._found("glossary_config.glossary", request.glossary_config.glossary)
-        glossary = messages.fitting(found, asked)
-        plain, asked = replace(asked, glossary=""), replace(asked, glossary=glossary.name)
+        glossary = messages.fitting(found, domain_request)
+        plain, domain_request = replace(domain_request, glossary=""), replace(domain_request, glossary=glossary.name)
         if request.glossary_config.ignore_case:
             strict = (term for term in glossary.terms if term.is_case_sensitive)
-            asked = replace(asked, terms=tuple(replace(term, is_case_sensitive=False) for term in strict))
-        return await _all(self._translate(plain), self._translate(asked))
+            domain_request = replace(
+                domain_request, terms=tuple(replace(term, is_case_sensitive=False) for term in strict)
+            )
+        return await _all(self._translate(plain), self._translate(domain_request))
 
-    async def _translate(self, asked: TranslationRequest) -> Translations:
-        return (await self._translator.translate(asked)).translations
+    async def _translate(self, domain_request: TranslationRequest) -> Translations:
+        return (await self._translator.translate(domain_request)).translations
 
     async def _held(self) -> Sequence[Glossary]:
         """Return the glossaries that the caller may use."""

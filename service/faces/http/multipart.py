@@ -134,7 +134,10 @@ def _check(segment: MultipartSegment) -> None:
     """Refuse a part whose content is not as it is."""
     encoding = segment.header("Content-Transfer-Encoding", "").lower()
     if encoding not in _UNENCODED:
-        shown = Quoted(quoted(encoding))
+        quoted_encoding = Quoted(quoted(encoding))
         raise InvalidRequest(
-            "form field {name} has Content-Transfer-Encoding {given}", name=segment.name, given=shown, allowed="binary"
+            "form field {name} has Content-Transfer-Encoding {given}",
+            name=segment.name,
+            given=quoted_encoding,
+            allowed="binary",
         )
