@@ -9,9 +9,9 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
@@ -108,9 +108,7 @@ def _supervise(config: "ServerConfig", count: int) -> int:
 
     def run_server(share: "ServerConfig", whole: "ServerConfig", worker: "Worker") -> None:
         async def announce(server: "Server") -> None:
-            ports = whole.port, whole.http_port, whole.metrics_port, whole.admin_port
-            shown = Shown(whole, *ports, server.models)
-            worker.parent.is_ready(ready_line(shown))
+            worker.parent.is_ready(ready_line(whole, server.models))
 
         if _run(share, announce, worker).has_failed:
             raise CommandError(_LOST, ExitCode.SOFTWARE)
@@ -154,7 +152,8 @@ async def _announce(server: "Server") -> None:
     """Print the ready line on a thread that nothing waits for: standard output may be a pipe that nobody reads."""
     printed: Future[None] = Future()
     printed.set_running_or_notify_cancel()  # the waiting task may be cancelled; the thread continues
-    line = ready_line(server)
+    ports = ("port", "http_port", "metrics_port", "admin_port")
+    line = ready_line(replace(server.config, **{name: getattr(server, name) for name in ports}), server.models)
 
     def print_line() -> None:
         try:
@@ -168,76 +167,29 @@ async def _announce(server: "Server") -> None:
     await asyncio.wrap_future(printed)
 
 
-class Ready(Protocol):
-    """A server that is ready."""
-
-    @property
-    def config(self) -> "ServerConfig":
-        """Return its settings."""
-        ...
-
-    @property
-    def port(self) -> int:
-        """Return the port of gRPC."""
-        ...
-
-    @property
-    def http_port(self) -> int:
-        """Return the port of calls over HTTP; -1 if there is none."""
-        ...
-
-    @property
-    def metrics_port(self) -> int:
-        """Return the port of metrics and probes."""
-        ...
-
-    @property
-    def admin_port(self) -> int:
-        """Return the port of the status page."""
-        ...
-
-    @property
-    def models(self) -> Sequence["LoadedModel"]:
-        """Return the served models."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A `Ready` of its own ports."""
-
-    config: "ServerConfig"
-    port: int
-    http_port: int
-    metrics_port: int
-    admin_port: int
-    models: Sequence["LoadedModel"]
-
-
-def ready_line(server: Ready) -> str:
-    """Return the line printed when the server is ready, with a command to copy if there is a model."""
-    config = server.config
-    grpc_address = join_address(config.host, server.port)
-    metrics_url = f"http://{join_address(config.metrics_host, server.metrics_port)}/metrics"
+def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"]) -> str:
+    """Return the line printed when the server is ready on these ports, with a command to copy if there is a model."""
+    grpc_address = join_address(config.host, config.port)
+    metrics_url = f"http://{join_address(config.metrics_host, config.metrics_port)}/metrics"
     ready = f"Dragoman is ready: gRPC on {grpc_address}"
     if config.http_port >= 0:
         scheme = "https" if config.tls_certificate else "http"
-        ready += f", HTTP API and translation page on {scheme}://{join_address(config.http_host, server.http_port)}/"
+        ready += f", HTTP API and translation page on {scheme}://{join_address(config.http_host, config.http_port)}/"
     ready += f", metrics on {metrics_url}"
     if config.admin_port >= 0:
-        ready += f", status page on http://{join_address(config.admin_host, server.admin_port)}/"
+        ready += f", status page on http://{join_address(config.admin_host, config.admin_port)}/"
     ready += "."
-    if not server.models:
+    if not models:
         return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"
-    reachable = join_address(_REACHABLE.get(config.host, config.host), server.port)
+    reachable = join_address(_REACHABLE.get(config.host, config.host), config.port)
     if reachable != DEFAULT_SERVER:
         command += f" --server {reachable}"
     if config.tls_certificate:
         command += " --tls"
-    model = server.models[0]
+    model = models[0]
     pair: LanguagePair = model.manifest.first_pair
-    sources = {p.source_language_code for m in server.models for p in m.manifest.pairs()}
+    sources = {p.source_language_code for m in models for p in m.manifest.pairs()}
     if len(sources) > 1:
         command += f" --from {pair.source_language_code}"
     command += f" --to {pair.target_language_code}"

@@ -11,8 +11,9 @@ from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.dragoman.grpc import dragoman_api
 from service.faces.google.grpc import google_api
+from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Memory
-from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
+from service.faces.grpc.server import NEVER_OPEN, build_grpc_server
 from service.faces.grpc.tls import ServerTls
 from service.faces.http.listener import CallListener
 from service.faces.http.routes import Routes
@@ -57,7 +58,7 @@ class CallPorts:
         self._folder = TemporaryFolder()  # for documents that no other process shares
         self._shares_ports = shared_documents is not None
         self._closing = asyncio.Event()
-        self._open_calls: OpenCalls = new_open_calls()
+        self._open_calls = OpenCalls(ignored=NEVER_OPEN)
         self._kserve = KServeMethods(translator, control, phase)
         deadline_seconds = config.default_deadline_seconds
         apis = (
@@ -65,7 +66,7 @@ class CallPorts:
             google_api(translator, deadline_seconds),
             kserve_api(self._kserve, pipeline, self._closing, deadline_seconds, self.memory.held),
         )
-        self._health = new_health_servicer(apis)
+        self._health = HealthServicer([api.name for api in apis])
         self._grpc = build_grpc_server(
             config, apis, pipeline, self._open_calls, self._health, self.memory, shares_port=self._shares_ports
         )

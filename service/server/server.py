@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import service
+from service.calls.gate import Gate
 from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
@@ -37,7 +38,7 @@ from service.process.memory import map_large_blocks
 from service.process.temporary_folder import remove_leftovers
 from service.server.call_ports import CallPorts
 from service.server.model_loading import FleetBridge, ModelLoader
-from service.server.optional_parts import gate_of, glossaries_of, onnxruntime_version, placeholders_of, tracing_of
+from service.server.optional_parts import glossaries_of, onnxruntime_version, placeholders_of, tracing_of
 from service.server.reloading import Reloader, follow_files
 from service.server.worker import Worker
 from service.translation.cache import TranslationCache
@@ -77,7 +78,7 @@ class Server:
         limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
         self._translator = Translator(self._metrics, cache, glossaries, limits, placeholders_of(config))
         self._tls = tls_of(config)
-        self._gate = gate_of(config, self._metrics)
+        self._gate = None if config.api_keys is None else Gate(config.api_keys, self._metrics)
         self._following_files: asyncio.Task[None] | None = None
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()

@@ -181,7 +181,7 @@ class ComputePool:
             self._check_wanted(work, now)
             with self._turns:
                 self._count(work, now)
-                if self._has_waited_longer(work):
+                if self._paused and min(map(self._order, self._paused)) < self._order(work):
                     self._is_running = False
                     self._wait_for_turn(work)
             self._check_wanted(work, time.monotonic())
@@ -234,19 +234,14 @@ class ComputePool:
         """Wait, holding the lock, until a turn is free and no paused work has run less."""
         self._paused.append(work)
         self._turns.notify_all()
-        while not (work.is_given_up or self._is_closed or self._is_next(work)):
+        while not (work.is_given_up or self._is_closed):
+            if not self._is_running and min(self._paused, key=self._order) is work:
+                break
             self._turns.wait()
         self._paused.remove(work)
         self._is_running = True
         work.resumed = time.monotonic()
         self._turns.notify_all()
-
-    def _is_next(self, work: _Work) -> bool:
-        return not self._is_running and min(self._paused, key=self._order) is work
-
-    def _has_waited_longer(self, work: _Work) -> bool:
-        """Return whether paused work has run less."""
-        return bool(self._paused) and min(map(self._order, self._paused)) < self._order(work)
 
     def _order(self, work: _Work) -> tuple[float, float, int]:
         used = self._used.get(work.caller)

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from service.domain.call import TokenUsage
 from service.domain.errors import InvalidRequest, Path, Quoted, Unimplemented
 from service.domain.translation import MimeType, SplitSentences, Translation, TranslationRequest
-from service.faces.http.bounded import AtMost, Checked, Name, Texts
+from service.faces.http.bounded import AtMost, Checked, Listed, Name
 from service.faces.http.languages import ListedLanguage
 from service.text.detection import UNDETERMINED
 from service.text.languages import display_name
@@ -30,10 +30,6 @@ _VARIANTS: Mapping[str, Sequence[str]] = MappingProxyType({"en": ("en-GB", "en-U
 _NO_LANGUAGE = "EN"  # DeepL names a language even where a text has none, such as a number
 _NO_LIMIT = 1_000_000_000_000  # DeepL's own number for keys without one
 _MAX_TAGS = 1024
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 def _names(value: object) -> object:
@@ -54,7 +50,6 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Listed = Annotated[Texts, BeforeValidator(_listed)]
 Names = Annotated[list[Name], AtMost(_MAX_TAGS), BeforeValidator(_names)]
 
 

@@ -133,35 +133,11 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
     )
 
 
-def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
-    return RequestedOptions(**{field.name: value for field, value in message.ListFields()})
-
-
 def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
     if value not in words:
         known = ", ".join(map(names.Name, words))
         raise InvalidRequest("{path} is {value}", Path(field), value=value, allowed=known)
     return words[value]
-
-
-def _priority_from_pb(number: int) -> Priority:
-    return _word("priority", number, PRIORITIES, pb.Priority)
-
-
-def _split_from_pb(number: int) -> SplitSentences:
-    return _word("split_sentences", number, SPLITS, pb.SplitSentences)
-
-
-def _terms_from_pb(terms: Iterable[pb.Term]) -> tuple[Term, ...]:
-    return tuple(map(_term_from_pb, terms))
-
-
-def _placeholders_from_pb(placeholders: Iterable[pb.Placeholder]) -> tuple[OwnPlaceholder, ...]:
-    return tuple(OwnPlaceholder(each.pattern, each.start, each.end) for each in placeholders)
-
-
-def _labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(labels.items()))
 
 
 def _term_from_pb(message: pb.Term) -> Term:
@@ -209,13 +185,19 @@ def _fill(message: pb.Translation, translation: Translation) -> None:
 # The request's attribute and the conversion for each field of a message that is not simply a text or flag of its name.
 _REQUEST_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
     "texts": ("texts", tuple),
-    "options": ("options", _options_from_pb),
-    "priority": ("priority", _priority_from_pb),
+    "options": (
+        "options",
+        lambda given: RequestedOptions(**{field.name: each for field, each in given.ListFields()}),
+    ),
+    "priority": ("priority", lambda number: _word("priority", number, PRIORITIES, pb.Priority)),
     "mime_type": ("mime_type", mime_type_from),
-    "split_sentences": ("split_sentences", _split_from_pb),
+    "split_sentences": ("split_sentences", lambda number: _word("split_sentences", number, SPLITS, pb.SplitSentences)),
     "target_prefixes": ("target_prefixes", tuple),
-    "terms": ("terms", _terms_from_pb),
-    "placeholders": ("placeholders", _placeholders_from_pb),
+    "terms": ("terms", lambda terms: tuple(map(_term_from_pb, terms))),
+    "placeholders": (
+        "placeholders",
+        lambda own: tuple(OwnPlaceholder(p.pattern, p.start, p.end) for p in own),
+    ),
     "strict": ("is_strict", None),
-    "labels": ("labels", _labels_from_pb),
+    "labels": ("labels", lambda labels: tuple(sorted(labels.items()))),
 }

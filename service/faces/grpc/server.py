@@ -1,7 +1,7 @@
 """Assembly of APIs, the way of calls, health and reflection into one gRPC server; limits of its connections."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
@@ -30,19 +30,11 @@ PING_TIMEOUT_SECONDS = 10.0
 MIN_PING_INTERVAL_SECONDS = PING_TIMEOUT_SECONDS  # clients may keep connections alive by pinging this often
 # Further calls wait on the caller's side. Without a limit, a flood of calls begun and cancelled delays all others.
 MAX_CALLS = 1000
+# Of these, calls don't count as open: tools may keep streams of reflection open.
+NEVER_OPEN = (health.SERVICE_NAME, *reflection.SERVICE_NAMES)
 
 # Bytes of a message that are received before it is read: gRPC's window for each call, whose own bytes have room for it.
 UNREAD_BYTES = CALL_BYTES // 2
-
-
-def new_health_servicer(apis: Iterable[GrpcApi]) -> HealthServicer:
-    """Return the health of the whole server and of each of its APIs, NOT_SERVING at first."""
-    return HealthServicer([api.name for api in apis])
-
-
-def new_open_calls() -> OpenCalls:
-    """Return the open calls of our APIs; reflection is ignored, as tools may keep its streams open."""
-    return OpenCalls(ignored=(health.SERVICE_NAME, *reflection.SERVICE_NAMES))
 
 
 def build_grpc_server(

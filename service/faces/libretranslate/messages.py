@@ -99,7 +99,8 @@ def body_of(request: HttpRequest, kind: type[T]) -> T:
     values: Document = {}
     for name, value in fields:
         values.setdefault(name, value)
-    texts = [_with_plain_line_ends(value) for name, value in fields if "q" in (name, list_name(name))]
+    # Forms are sent with CRLF, whatever line ends a text had.
+    texts = [value.replace("\r\n", "\n") for name, value in fields if "q" in (name, list_name(name))]
     if texts:
         values["q"] = texts[0] if "q" in values and len(texts) == 1 else texts
     return checked(values, kind)
@@ -233,11 +234,6 @@ def spell_fields(error: ServiceError, *, is_single: bool) -> None:
         return spelled(Path("texts") if is_single and path[0] == "texts" else path)
 
     spell(error, _FIELDS, own)
-
-
-def _with_plain_line_ends(text: str) -> str:
-    """Return a form's text with the line ends that it had before it was sent, which is as CRLF."""
-    return text.replace("\r\n", "\n")
 
 
 def _missing(name: str) -> InvalidRequest:
