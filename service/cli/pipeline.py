@@ -11,7 +11,8 @@ from typing import Generic, Protocol, TypeVar
 
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
 
-MAX_CALLS = 10  # of 64 slots, 6 calls kept 18 in use, 10 some 22, 12 no more; others would only wait in the queue
+# Of 64 slots, 6 calls kept 18 in use, 10 some 22, 12 no more (`benchmarks.cli_file`); others would wait in the queue.
+MAX_CALLS = 10
 
 
 class HasText(Protocol):

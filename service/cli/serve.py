@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
 # How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of small
-# texts made 60 % more calls beside hostile texts, and no fewer without them.
+# texts made 60 % more calls beside hostile texts, and no fewer without them (`tests/faults/test_attacks.py`).
 _SWITCH_SECONDS = 0.001
 _LOST = "an engine failed and could not be restarted; see the log."
 

@@ -15,7 +15,7 @@ _MOST_STEPS = 64
 # Of an encoder run while others decode, and of a run of steps while others wait: so many times what encoding a source
 # takes, within bounds. A turn costs time of its own, and sources that are encoded together share it. On a CPU without
 # VNNI, where encoding one takes 2 to 4 ms, 96 callers of the shipped model got 296 calls/s when encoder runs might take
-# 8 ms and runs 6, and 331 with this.
+# 8 ms and runs 6, and 331 with this (`benchmarks.serving`).
 _SOURCES = 4.0
 _LEAST_SECONDS, _MOST_SECONDS = 0.006, 0.020
 _UNAWAITED_SECONDS = _MOST_SECONDS / 2  # of a run of steps that nobody waits for, at least

@@ -25,6 +25,7 @@ from service.jobs.reading import (
     translated_chunk,
 )
 from service.jobs.turns import DocumentTurns, current_caller
+from service.process.event_loop import all_of
 from service.text.languages import canonical
 from service.translation.translator import Translator
 
@@ -124,12 +125,7 @@ class DocumentTranslator:
                 async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
                     await asyncio.sleep(0)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._chunks_at_once):
-                    group.create_task(work())
-        except BaseExceptionGroup as errors:  # the first failure cancelled the others
-            raise errors.exceptions[0] from None
+        await all_of(work() for _ in range(self._chunks_at_once))
         return chunks
 
     async def _chunk(self, chunk: Chunk, request: TranslationRequest, deadline_seconds: float) -> Sequence[Translation]:

@@ -23,7 +23,8 @@ _LOG = logging.getLogger(__name__)
 
 SLOT_COUNTS = (16, 32, 64, 128)  # of all workers together
 # With fused graphs a small model's steps are hardly faster per row with many rows, but its turns and encoder runs are:
-# with 64, 96 callers got an eighth more than with 32 of the shipped model, and a quarter more of the base shape.
+# with 64, 96 callers got an eighth more than with 32 of the shipped model, and a quarter more of the base shape
+# (`benchmarks.serving`).
 _FUSED_SLOT_COUNTS = SLOT_COUNTS[2:]
 _PART = 4  # of a worker's slots, one part is measured, too
 _ENOUGH = 0.8  # of the highest number of rows per second

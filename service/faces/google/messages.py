@@ -12,7 +12,6 @@ from service.domain.errors import (
     Public,
     ServiceError,
     Unimplemented,
-    dotted,
     listed,
 )
 from service.domain.translation import (
@@ -26,6 +25,7 @@ from service.domain.translation import (
 from service.faces.google.names import check_parent, entry_name, glossary_name, glossary_of, model_of
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.faces.http.spelling import spelling_of
 from service.faces.mime_types import mime_type_from
 from service.models.loaded_model import LoadedModel
 from service.text.glossary import Glossary
@@ -274,12 +274,8 @@ def in_googles_words(error: ServiceError, request: pb.TranslateTextRequest) -> S
         return error.as_invalid()
     if isinstance(error, NotFound) and error.resource_type == "model":
         error.resource_name = request.model
-    error.spelling = _spelled
+    error.spelling = spelling_of(_FIELDS)
     return error
-
-
-def _spelled(path: Path) -> str:
-    return dotted(Path(_FIELDS.get(str(path[0]), path[0]), *path[1:]))
 
 
 def _is_label(text: str) -> bool:

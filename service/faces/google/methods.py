@@ -1,10 +1,8 @@
 """The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
 
-import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from google.protobuf.message import Message
 
@@ -16,6 +14,7 @@ from service.faces.google import names as names
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.models.loaded_model import LoadedModel
+from service.process.event_loop import all_of
 from service.text.glossary import Glossary
 from service.translation.translator import Translator
 
@@ -161,7 +160,7 @@ class GoogleMethods:
             domain_request = replace(
                 domain_request, terms=tuple(replace(term, is_case_sensitive=False) for term in strict)
             )
-        return await _all(self._translate(plain), self._translate(domain_request))
+        return await all_of(map(self._translate, (plain, domain_request)))
 
     async def _translate(self, domain_request: TranslationRequest) -> Translations:
         return (await self._translator.translate(domain_request)).translations
@@ -192,13 +191,3 @@ class GoogleMethods:
                 advice=f"name one of {listed(map(messages.glossary_id, found))}",
             )
         return found[0]
-
-
-async def _all(*calls: Coroutine[Any, Any, Translations]) -> list[Translations]:
-    """Return the answers of calls run concurrently; the first failure cancels the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

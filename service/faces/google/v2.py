@@ -24,8 +24,8 @@ from service.faces.google.methods import FINISH_REASONS_KEY, GoogleMethods
 from service.faces.google.parameters import Fields, key_in, own_fields
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.bodies import checked, fields_of_form, form_of, is_form, json_of
-from service.faces.http.forms import list_name
+from service.faces.http.bodies import checked, form_of, is_form, json_of
+from service.faces.http.forms import fields_of, list_name
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
 from service.faces.http.spelling import spell
@@ -158,7 +158,7 @@ def in_words_of_v2(model: str | None = None) -> Iterator[None]:
 
 def _fields(request: HttpRequest) -> Fields:
     fields = form_of(request.query)
-    return [*fields, *fields_of_form(request)] if is_form(request) else fields
+    return [*fields, *fields_of(request.body)] if is_form(request) else fields
 
 
 def _texts(texts: list[str]) -> tuple[str, ...]:

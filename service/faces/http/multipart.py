@@ -12,8 +12,8 @@ from multipart import MultipartError, MultipartSegment, ParserLimitReached, Push
 
 from service.domain.errors import InvalidRequest, Public, Quoted, quoted
 from service.faces.http.application import FormPart, HttpRequest
-from service.faces.http.bodies import content_type, fields_of_form, is_form
-from service.faces.http.forms import MAX_FIELDS
+from service.faces.http.bodies import content_type, is_form
+from service.faces.http.forms import MAX_FIELDS, fields_of
 
 MULTIPART = "multipart/form-data"
 
@@ -104,11 +104,11 @@ def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
     """Return the fields of a body that is a form in either encoding, in order and without files; `None` if it is none.
 
     Raises:
-        InvalidRequest: as for `fields_of_form`, or a field is not UTF-8.
+        InvalidRequest: as for `fields_of`, or a field is not UTF-8.
     """
     kind = content_type(request)
     if is_form(request):
-        return fields_of_form(request)
+        return fields_of(request.body)
     if kind == MULTIPART:
         return [(part.name, part.text) for part in request.form if part.filename is None]
     return None
