@@ -38,23 +38,18 @@ class FleetListener(Protocol):
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
         """Note that a bundle was loaded and tested in `seconds`; it is not served yet."""
-        ...
 
     def on_served(self, models: Sequence[LoadedModel]) -> None:
         """Answer calls with these models, and no others, from now on."""
-        ...
 
     def on_retired(self, model: LoadedModel) -> None:
         """Note that the engine of a model that is no longer served has stopped."""
-        ...
 
     def on_restarted(self, model: LoadedModel) -> None:
         """Note that the engine of a model works again after a failure."""
-        ...
 
     def on_refused(self, name: str) -> None:
         """Note that a bundle of this model can't be served; models already served stay."""
-        ...
 
 
 class Fleet:

@@ -25,11 +25,9 @@ class SupervisorListener(Protocol):
 
     def on_recovering(self, recovering: bool) -> None:
         """Note that an engine is being recovered from now on, or that none is any more."""
-        ...
 
     def on_lost(self, reason: str) -> None:
         """Handle an engine that can't be recovered, for this reason: only a new process helps. Called once."""
-        ...
 
 
 class _Recovering:

@@ -24,27 +24,21 @@ class Operators(Protocol):
 
     async def status(self) -> HttpAnswer:
         """Return the data of the status page."""
-        ...
 
     async def models(self) -> HttpAnswer:
         """Return the state of each version on disk or in memory."""
-        ...
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate the texts of the request's body."""
-        ...
 
     async def reload(self, request: HttpRequest) -> HttpAnswer:
         """Look at the models on disk again."""
-        ...
 
     async def load(self, name: str, request: HttpRequest) -> HttpAnswer:
         """Load a model."""
-        ...
 
     async def unload(self, name: str, request: HttpRequest) -> HttpAnswer:
         """Unload a model."""
-        ...
 
 
 def admin_listener(host: str, port: int, answer: Answer, max_request_bytes: int) -> HttpListener:

@@ -32,19 +32,15 @@ class Wire(Protocol):
 
     async def wait_for_more(self) -> None:
         """Wait until more of the body has arrived."""
-        ...
 
     def use(self, exchange: "Exchange") -> None:
         """Go on after something of what had been received was used, or more may be."""
-        ...
 
     def fail(self, failure: ServiceError) -> None:
         """Let whoever reads the body fail with this."""
-        ...
 
     async def write(self, exchange: "Exchange", part: bytes) -> None:
         """Send a part of the answer."""
-        ...
 
 
 class Exchange:
@@ -179,16 +175,16 @@ def plain_answer(status: int, text: str) -> bytes:
 
 def _head(status: int, headers: Mapping[str, str]) -> bytes:
     """Return the head of an answer with these headers and those that every answer has."""
-    lines = [f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}", "server: dragoman", f"date: {_date()}"]
+    lines = [
+        f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}",
+        "server: dragoman",
+        f"date: {_date_of(int(time.time()))}",
+    ]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     text = "\r\n".join(lines)
     if text.count("\r") != len(lines) - 1 or text.count("\n") != len(lines) - 1:
         raise ValueError("a header of the answer has a line end")
     return f"{text}\r\n\r\n".encode("latin-1")
-
-
-def _date() -> str:
-    return _date_of(int(time.time()))
 
 
 @lru_cache(maxsize=1)
