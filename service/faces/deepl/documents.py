@@ -18,7 +18,7 @@ from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
-from service.faces.deepl.messages import Document, Names, check_formality, glossary_of
+from service.faces.deepl.messages import Document, NamesGlossary, check_formality, glossary_of
 from service.faces.deepl.parameters import parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
@@ -40,15 +40,13 @@ _ID = "document_id"
 _API = "deepl"
 
 
-class UploadParameters(BaseModel):
+class UploadParameters(NamesGlossary):
     """How to translate a document. Unknown parameters are ignored, as DeepL does."""
 
     target_lang: Name
     source_lang: Name | None = None
     filename: Name | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
-    glossary_id: Name | None = None
-    glossary_ids: Names | None = None
     output_format: Name | None = None
 
 

@@ -6,7 +6,7 @@ Source: https://developers.deepl.com/api-reference, and its OpenAPI document.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
@@ -53,7 +53,14 @@ def _as_text(value: object) -> object:
 Names = Annotated[list[Name], AtMost(_MAX_TAGS), BeforeValidator(_names)]
 
 
-class TranslateParameters(BaseModel):
+class NamesGlossary(BaseModel):
+    """Parameters that may name a glossary."""
+
+    glossary_id: Name | None = None
+    glossary_ids: Names | None = None
+
+
+class TranslateParameters(NamesGlossary):
     """What to translate, and how. Unknown parameters are ignored, as DeepL does."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
@@ -65,8 +72,6 @@ class TranslateParameters(BaseModel):
     split_sentences: Annotated[Literal["0", "1", "nonewlines"] | None, BeforeValidator(_as_text)] = None
     preserve_formatting: bool | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
-    glossary_id: Name | None = None
-    glossary_ids: Names | None = None
     model_type: Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None = None
     show_billed_characters: bool | None = None
     tag_handling: Literal["xml", "html", ""] | None = None
@@ -125,18 +130,6 @@ def check_formality(formality: str | None) -> None:
             Path("formality"),
             advice=f"leave it out, or use prefer_{formality}, which has no effect where it is not supported",
         )
-
-
-class NamesGlossary(Protocol):
-    """Parameters that may name a glossary."""
-
-    @property
-    def glossary_id(self) -> str | None:
-        """Return the one of a call."""
-
-    @property
-    def glossary_ids(self) -> Sequence[str] | None:
-        """Return those of a call."""
 
 
 def glossary_of(parameters: NamesGlossary) -> str:

@@ -12,7 +12,7 @@ from service.calls.failures import code_of
 from service.domain.call import Call
 from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceError
 from service.faces.grpc.status import ERROR_DOMAIN
-from service.faces.http.answers import in_json, status_of_error
+from service.faces.http.answers import failure_in_json, status_of_error
 from service.faces.http.application import HttpAnswer
 
 Document = dict[str, Any]
@@ -66,6 +66,4 @@ def _details(error: ServiceError) -> list[Document]:
 
 
 def _answer(document: Document) -> HttpAnswer:
-    status = HTTPStatus(document["code"])
-    headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-    return in_json({"error": document}, headers, status)
+    return failure_in_json({"error": document}, HTTPStatus(document["code"]))
