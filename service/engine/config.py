@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+FIRST_SLOTS = (
+    16  # of a worker, until the best number is measured: enough to test a bundle, and the fewest worth a worker
+)
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:

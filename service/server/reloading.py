@@ -51,14 +51,14 @@ class Reloader:
             self._metrics.reloaded(outcome)
             return outcome
 
-    async def follow(self, asked: asyncio.Event, every_seconds: float) -> None:
+    async def follow(self, requested: asyncio.Event, every_seconds: float) -> None:
         """Reload whenever `asked` is set, and every so many seconds unless they are 0."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asked.wait(), every_seconds or None)
-            if self._is_explicit and asked.is_set():
+                await asyncio.wait_for(requested.wait(), every_seconds or None)
+            if self._is_explicit and requested.is_set():
                 _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
-            asked.clear()
+            requested.clear()
             await self.reload()
 
 

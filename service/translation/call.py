@@ -55,7 +55,7 @@ class TranslationCall:
         self.is_small = _is_small(request, self.num_characters)
         self.model = model
         self.options = model.options(request.options)
-        self._options_of_all = None if self.options.is_sampled else _without_seed(self.options)
+        self._options_of_all = None if self.options.is_sampled else replace(self.options, seed=None)
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
@@ -216,10 +216,6 @@ class TranslationCall:
             wants_attention=wants_attention,
             call=self._call,
         )
-
-
-def _without_seed(options: DecodingOptions) -> DecodingOptions:
-    return options if options.seed is None else replace(options, seed=None)
 
 
 def _is_small(request: TranslationRequest, num_characters: int) -> bool:

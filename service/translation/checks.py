@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 from service.domain.errors import InvalidRequest, Path, Public, TooLong
 from service.domain.translation import MAX_TEXTS, MimeType, TranslationRequest
+from service.text.glossary import MAX_TERM_LENGTH
 from service.text.placeholders import own_placeholders
 
-MAX_TERM_CHARACTERS = 200
-_MAX_LABEL_CHARACTERS = 63
+MAX_LABEL_CHARACTERS = 63
 
 
 def check_request(request: TranslationRequest, max_characters: int) -> None:
@@ -42,23 +42,23 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
             advice="send plain text, or leave them out",
         )
     for number, term in enumerate(request.terms):
-        if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_CHARACTERS:
+        if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_LENGTH:
             raise InvalidRequest(
                 "{path} has a source of {source} and a target of {target} characters",
                 Path("terms", number),
                 source=len(term.source),
                 target=len(term.target or ""),
-                allowed=f"1 to {MAX_TERM_CHARACTERS}, not only white space",
+                allowed=f"1 to {MAX_TERM_LENGTH}, not only white space",
             )
     own_placeholders(request.placeholders)
     for key, value in request.labels:
-        if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
+        if not key or max(len(key), len(value)) > MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
                 "{path} has {key} = {value}",
                 Path("labels"),
                 key=key,
                 value=value,
-                advice=f"keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values at most as many",
+                advice=f"keys have 1 to {MAX_LABEL_CHARACTERS} characters, values at most as many",
             )
 
 

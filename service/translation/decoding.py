@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
 
 from service.domain.call import Call, Phase, current_call
@@ -190,7 +191,8 @@ def _note(current: Call, sequences: Sequence_[Sequence], finished_seconds: float
         first = sequences[0] if sequences[0].admitted_seconds else None
         began = sequences[0].arrived_seconds
     else:
-        first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
+        admitted_ones = (each for each in sequences if each.admitted_seconds)
+        first = min(admitted_ones, key=attrgetter("admitted_seconds"), default=None)
         began = min(sequence.arrived_seconds for sequence in sequences)
     if first is None:
         current.took(Phase.QUEUE, began, ended)
@@ -201,10 +203,6 @@ def _note(current: Call, sequences: Sequence_[Sequence], finished_seconds: float
     current.took(Phase.QUEUE, began, admitted)
     current.took(Phase.ENCODE, admitted, encoded)
     current.took(Phase.DECODE, encoded, ended)
-
-
-def _admission(sequence: Sequence) -> float:
-    return sequence.admitted_seconds
 
 
 def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:

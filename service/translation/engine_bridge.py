@@ -36,10 +36,10 @@ class EngineBridge:
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         """See `EngineListener.on_updates`."""
-        told = [each for update in updates for each in _due(update)]
-        if told or progress:
+        due = [each for update in updates for each in _due(update)]
+        if due or progress:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
-                self._loop.call_soon_threadsafe(self._cross, told, progress)
+                self._loop.call_soon_threadsafe(self._cross, due, progress)
 
     def on_turn(self, stats: TurnStats) -> None:
         """See `EngineListener.on_turn`."""

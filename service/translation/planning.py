@@ -35,10 +35,8 @@ from service.translation.answer_size import AnswerSize
 from service.translation.correcting import languages_of
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 
-# The longest text tokenized at once; longer only if the model takes more tokens.
-_LEAST_READ_CHARACTERS = 8_192
+# A longer text, by as many as the model takes tokens, is divided before it is tokenized.
 _CHARACTERS_PER_TOKEN = 16
-_MAX_SIMPLE_CHARACTERS = 500  # of a sentence that is recognized and tokenized in one go, without a checkpoint
 
 
 class Planner:
@@ -72,8 +70,7 @@ class Planner:
         self._max_segments = max_segments
         self._num_segments = 0
         self._size = size
-        limit = manifest.limits.max_source_tokens
-        self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
+        self._max_read_characters = _CHARACTERS_PER_TOKEN * manifest.limits.max_source_tokens
         self._documents = documents
         self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
@@ -130,7 +127,7 @@ class Planner:
         hold."""
         request = self._request
         is_general = self._terms or request.target_prefixes or request.placeholders
-        if len(text) > _MAX_SIMPLE_CHARACTERS or is_general or not is_simple_sentence(text):
+        if len(text) > self._max_read_characters or is_general or not is_simple_sentence(text):
             return None
         if (languages := self._languages_of(text)) is not None and find_exact(text, languages):
             return None

@@ -123,7 +123,7 @@ class Restorer:
                 flags = (*flags, Flag.NUMBERS)
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
-            alignment = _clipped(alignment, len(text))
+            alignment = tuple(span for span in alignment if span.target_end <= len(text))
         text = with_no_breaks(segment.text, text)
         self.size.add(len(text), len(alignment))
         if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
@@ -176,8 +176,3 @@ def _unread(segment: PlannedSegment) -> Hypothesis:
         alignment.append(AlignedSpan(span.start, span.end, start, length))
         end = span.end
     return Hypothesis("".join((*parts, segment.text[end:])), alignment=tuple(alignment))
-
-
-def _clipped(alignment: Alignment, length: int) -> Alignment:
-    """Return the alignment without links beyond the end."""
-    return tuple(span for span in alignment if span.target_end <= length)

@@ -27,6 +27,7 @@ from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
+from service.process.event_loop import all_of
 from service.text.glossary import Glossaries, find_glossary
 from service.text.languages import canonical
 from service.text.terms import TermIndex
@@ -147,12 +148,7 @@ class Translator:
         if len(parts) == 1:
             results = [await self._translate(parts[0])]
         else:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(self._translate(part)) for part in parts]
-            except BaseExceptionGroup as errors:  # the first failure cancelled the others
-                raise errors.exceptions[0] from None
-            results = [task.result() for task in tasks]
+            results = await all_of(map(self._translate, parts))
         if request.source_language_code:
             return results[0]
         translations = joined(request, parts, [result.translations for result in results])
@@ -312,9 +308,9 @@ class Translator:
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         """Return a model that can translate into the request's target."""
-        asked = (request.model, request.model_version)
-        sources = self._catalogue.sources(*asked, request.target_language_code)
-        return self._catalogue.resolve(*asked, sources[0], request.target_language_code)[0]
+        named = (request.model, request.model_version)
+        sources = self._catalogue.sources(*named, request.target_language_code)
+        return self._catalogue.resolve(*named, sources[0], request.target_language_code)[0]
 
     def _resolve(self, request: TranslationRequest) -> tuple[LoadedModel, LanguagePair]:
         return self._catalogue.resolve(

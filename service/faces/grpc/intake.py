@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from service.calls.byte_budget import ByteBudget
-from service.calls.call_hold import LARGE_BYTES, CallHold, LargeMessages
+from service.calls.call_hold import PIECE_BYTES, CallHold, LargeMessages
 from service.calls.open_calls import OpenCalls
 from service.domain.errors import InvalidRequest
 from service.faces.grpc.receptions import Receptions
@@ -85,7 +85,7 @@ class Intake:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
             raise InvalidRequest("the call has no message", advice="send one")
         hold.grow(len(message))
-        if len(message) > LARGE_BYTES:
+        if len(message) > PIECE_BYTES:
             await self._large.turn(caller)
         hold.open()
         return message  # type: ignore[no-any-return]
