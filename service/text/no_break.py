@@ -16,8 +16,6 @@ def with_no_breaks(source: str, translation: str) -> str:
     have once (`10 km`, `§ 5`, `Mr. Smith`). If the source has no other spaces, neither has the translation.
     The length stays the same.
     """
-    if "\u00a0" not in source and "\u202f" not in source:
-        return translation
     signs = _NO_BREAK.findall(source.strip())
     if not signs or " " not in translation:
         return translation

@@ -47,11 +47,6 @@ class Languages(NamedTuple):
     target: str
 
 
-def has_digits(text: str) -> bool:
-    """Return whether a text has digits, of any script."""
-    return DIGITS.search(text) is not None
-
-
 def masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return a text of the same length without the digits in the spans, which are sorted and disjoint."""
     parts, done = [], 0

@@ -7,7 +7,7 @@ from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
 from service.text.markup import BlockTranslation
 from service.text.spans import Span
-from service.translation.answer_size import AnswerSize
+from service.translation.checks import AnswerSize
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 from service.translation.restoring import Alignment
 
@@ -36,7 +36,7 @@ def assemble(
     Raises:
         TooLong: the answer would be too long.
     """
-    if len(candidates) == 1 and len(candidates[0]) == 1 and planned.is_whole:
+    if len(candidates) == 1 and len(candidates[0]) == 1 and _is_whole(planned):
         return _whole(planned, candidates[0][0], size, with_alignment=with_alignment)
     num_ranks = max(map(len, candidates), default=1)
     for rank in range(num_ranks):
@@ -54,6 +54,14 @@ def assemble(
         segments=segments,
         alignment=alignment if with_alignment else (),
     )
+
+
+def _is_whole(planned: PlannedText) -> bool:
+    """Return whether a text is one segment from its beginning to its end."""
+    if planned.html is not None or len(planned.passages) != 1 or planned.passages[0].offsets is not None:
+        return False
+    segments = planned.passages[0].segments
+    return len(segments) == 1 and len(segments[0].text) == len(planned.text)
 
 
 def _whole(planned: PlannedText, chosen: Hypothesis, size: AnswerSize, *, with_alignment: bool) -> Translation:

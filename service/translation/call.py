@@ -18,9 +18,9 @@ from service.models.loaded_model import LoadedModel
 from service.text.markup import HtmlDocument
 from service.text.protected import Protected
 from service.text.terms import TermIndex
-from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
 from service.translation.cache import CacheKey, Decoded
+from service.translation.checks import AnswerSize
 from service.translation.planned import PlannedSegment, PlannedText
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer

@@ -14,7 +14,7 @@ from service.text.forms import visible
 from service.text.identifiers import may_carry
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.numbers import Languages, has_digits
+from service.text.numbers import DIGITS, Languages
 from service.text.placeholders import own_placeholders
 from service.text.protected import (
     Protected,
@@ -31,7 +31,7 @@ from service.text.spans import Span
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
-from service.translation.answer_size import AnswerSize
+from service.translation.checks import AnswerSize
 from service.translation.correcting import languages_of
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 
@@ -269,7 +269,7 @@ class Planner:
         return languages_of(self._pair) if self._checks_numbers and may_carry(text) else None
 
     def _has_numbers(self, fed: str) -> bool:
-        return self._checks_numbers and has_digits(fed)
+        return self._checks_numbers and DIGITS.search(fed) is not None
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """Return the passage with the caller's prefix at the start of its first segment's translation."""

@@ -16,7 +16,7 @@ from service.text.protection import replace_aligned
 from service.text.spans import Span
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
-from service.translation.answer_size import AnswerSize
+from service.translation.checks import AnswerSize
 from service.translation.correcting import correct, languages_of
 from service.translation.planned import PlannedSegment
 
@@ -124,7 +124,8 @@ class Restorer:
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
             alignment = _clipped(alignment, len(text))
-        text = with_no_breaks(segment.text, text)
+        if "\u00a0" in segment.text or "\u202f" in segment.text:
+            text = with_no_breaks(segment.text, text)
         self.size.add(len(text), len(alignment))
         if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
             flags = (Flag.PLACEHOLDER, *flags)

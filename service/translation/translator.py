@@ -260,10 +260,7 @@ class Translator:
             call = await self._planned(part, model, pair)
             candidates = await self._repairer.translate(call)
             translations = await self._computations.assemble(
-                lambda: tuple(
-                    part.completed(call.translation(index, candidates)) for index in range(len(request.texts))
-                ),
-                call,
+                lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))), call
             )
             self._count(current_call(), model, request.texts, translations)
             return TranslationResult(model.name, model.version, translations)
@@ -278,9 +275,8 @@ class Translator:
             num_left = Counter(index for index, _ in call.places)
 
             async def assembled(index: int) -> Translation:
-                return await self._computations.assemble(
-                    lambda: part.completed(call.translation(index, candidates)), call
-                )
+                translation = await self._computations.assemble(lambda: call.translation(index, candidates), call)
+                return replace(translation, detected_language_code=part.detected_language_code)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
                 return StreamEvent(part.place(index), delta, translation, model.name, model.version)

@@ -30,8 +30,8 @@ from service.text.target_writing import Restored
 from service.text.terms import TermIndex, find_terms
 from service.text.tokenizers import clean_up_spaces, settled
 from service.text.words import is_word_boundary, words
-from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble
+from service.translation.checks import AnswerSize
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from tests.fuzz.models import MANIFEST, TOKENIZERS

@@ -47,7 +47,7 @@ from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
-from service.translation import computations, planned, planning
+from service.translation import assembling, computations, planning
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -220,7 +220,7 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
     short = asyncio.run(scenario())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "is_simple_sentence", lambda _: False)
-        patch.setattr(planned.PlannedText, "is_whole", False)
+        patch.setattr(assembling, "_is_whole", lambda _: False)
         assert short == asyncio.run(scenario())
 
 
