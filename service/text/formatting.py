@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from service.text.spans import masked
 from service.text.terms import capitalized
 
 _CLOSING = "\"'“”‘’»›)]}」』）】"
@@ -27,28 +28,18 @@ def preserve_formatting(
     Letters and marks in them are neither considered nor changed. The case of a letter after a protected part is no
     evidence of how a sentence begins, so it counts only if such a part precedes the first letter of both or of neither.
     """
-    source = _masked(source, kept_source)
-    masked = _masked(translated, kept)
-    if not any(map(str.isalpha, source)) or not masked.strip():
+    source = masked(source, sorted(kept_source), _KEPT)
+    shown = masked(translated, sorted(kept), _KEPT)
+    if not any(map(str.isalpha, source)) or not shown.strip():
         return translated
-    text, closing = _apart(masked)
+    text, closing = _apart(shown)
     source_text, _ = _apart(source)
     final, source_final = _FINAL.search(text), _FINAL.search(source_text)
     end = len(text)
     if _meaning(final) != _meaning(source_final):
         end = len(text[: final.start()].rstrip()) if final else end
         closing = (source_final[0] if source_final else "") + closing
-    return _first_letter(source, masked[:end], translated[:end]) + closing
-
-
-def _masked(text: str, kept: Sequence[tuple[int, int]]) -> str:
-    """Return a text of the same length in which each kept character is neither a letter, a mark nor a space."""
-    parts: list[str] = []
-    done = 0
-    for start, end in sorted(kept):
-        parts += (text[done:start], _KEPT * (end - start))
-        done = end
-    return "".join((*parts, text[done:]))
+    return _first_letter(source, shown[:end], translated[:end]) + closing
 
 
 def _meaning(final: re.Match[str] | None) -> str:
@@ -62,15 +53,15 @@ def _apart(text: str) -> tuple[str, str]:
     return (core, text[len(core) :]) if _FINAL.search(core) else (stripped, text[len(stripped) :])
 
 
-def _first_letter(source: str, masked: str, translated: str) -> str:
+def _first_letter(source: str, shown: str, translated: str) -> str:
     wanted = next(position for position, character in enumerate(source) if character.isalpha())
-    position = next((position for position, character in enumerate(masked) if character.isalnum()), None)
-    if position is None or (_KEPT in source[:wanted]) != (_KEPT in masked[:position]):
+    position = next((position for position, character in enumerate(shown) if character.isalnum()), None)
+    if position is None or (_KEPT in source[:wanted]) != (_KEPT in shown[:position]):
         return translated
     first, rest = translated[:position], translated[position:]
     if source[wanted].isupper():
         return first + capitalized(rest)
-    following = masked[position + 1 : position + 2]
+    following = shown[position + 1 : position + 2]
     is_word_in_capitals = following.isupper() or not following.isalpha()
     if source[wanted].islower() and not is_word_in_capitals and len(rest[0].lower()) == 1:
         return first + rest[0].lower() + rest[1:]

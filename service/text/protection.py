@@ -9,7 +9,7 @@ from service.domain.translation import AlignedSpan, Flag
 from service.text.placeholder_order import keep_order
 from service.text.placeholders import find_placeholders
 from service.text.protected import Protected
-from service.text.spans import Edit, Offsets, Span
+from service.text.spans import Edit, Offsets, Span, replaced
 from service.text.target_positions import PositionGuesses
 from service.text.target_writing import Restored, alternation, write_targets
 from service.text.words import is_unspaced, is_word_boundary
@@ -64,21 +64,18 @@ def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> Pr
     """
     if len(spans) > len(symbols) or any(symbol in text for symbol in symbols):
         return None
-    parts = []
-    edits = []
-    end = length = 0
+    parts: list[tuple[Span, str]] = []
+    end = 0
     for span, symbol in zip(spans, symbols, strict=False):
         read = symbol
         if span.may_touch_words:
             before, after = text[max(end, span.start - 1) : span.start], text[span.end : span.end + 1]
             is_apart = str.strip if span.target.isspace() else _is_word
             read = " " * bool(is_apart(before)) + symbol + " " * bool(is_apart(after))
-        parts += [text[end : span.start], read]
-        length += span.start - end
-        edits.append(Edit(length, length + len(read), span.start, span.end))
-        length += len(read)
+        parts.append((Span(span.start, span.end), read))
         end = span.end
-    return ProtectedText("".join((*parts, text[end:])), tuple(spans), tuple(symbols), Offsets(edits))
+    fed, edits = replaced(text, parts)
+    return ProtectedText(fed, tuple(spans), tuple(symbols), Offsets.back(edits))
 
 
 def _is_word(neighbour: str) -> bool:

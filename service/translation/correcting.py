@@ -9,9 +9,9 @@ from service.domain.translation import AlignedSpan
 from service.text.languages import language_of
 from service.text.number_comparison import Comparison, compare
 from service.text.number_substitutes import substitutes
-from service.text.numbers import Languages, in_place_of, masked
+from service.text.numbers import MASK, Languages, in_place_of
 from service.text.protected import bounds
-from service.text.spans import Edit, Offsets, Span
+from service.text.spans import Offsets, Span, masked, replaced
 from service.translation.planned import PlannedSegment
 
 
@@ -41,17 +41,11 @@ def correct(
     found = differences(segment, text, places, languages)
     if found == Comparison():
         return Corrected(text, places, alignment, is_right=True)
-    edits: list[Edit] = []
-    parts: list[str] = []
-    done = length = 0
-    for number, (start, end) in substitutes(found, masked(text, sorted(places))):
-        right = in_place_of(number, text[start:end], languages)
-        parts += (text[done:start], right)
-        length += start - done
-        edits.append(Edit(start, end, length, length + len(right)))
-        length += len(right)
-        done = end
-    corrected = "".join((*parts, text[done:]))
+    shown = masked(text, sorted(places), MASK)
+    parts = (
+        (place, in_place_of(number, text[slice(*place)], languages)) for number, place in substitutes(found, shown)
+    )
+    corrected, edits = replaced(text, parts)
     moved = Offsets(edits)
     new_places = [moved.span(*place) for place in places]
     if not edits or differences(segment, corrected, new_places, languages) != Comparison():
@@ -65,5 +59,5 @@ def correct(
 
 def differences(segment: PlannedSegment, text: str, places: Sequence[Span], languages: Languages) -> Comparison:
     """Compare the numbers of a segment and its translation outside of protected parts and their `places`."""
-    found = compare(masked(segment.text, bounds(segment.spans)), masked(text, sorted(places)), languages)
+    found = compare(masked(segment.text, bounds(segment.spans), MASK), masked(text, sorted(places), MASK), languages)
     return found._replace(extra=()) if segment.output_prefix_ids else found  # the caller's prefix may have any

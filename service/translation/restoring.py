@@ -13,7 +13,7 @@ from service.text.formatting import preserve_formatting
 from service.text.no_break import with_no_breaks
 from service.text.protected import bounds, has_letters_beside
 from service.text.protection import replace_aligned
-from service.text.spans import Span
+from service.text.spans import Span, replaced
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation.checks import AnswerSize
@@ -167,16 +167,10 @@ def _is_empty(text: str, places: Sequence[Span]) -> bool:
 
 def _unread(segment: PlannedSegment) -> Hypothesis:
     """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
-    parts: list[str] = []
-    alignment: list[AlignedSpan] = []
-    end = length = 0
-    for span in paced(segment.spans):
-        start = length + span.start - end
-        length = start + len(span.target)
-        parts += (segment.text[end : span.start], span.target)
-        alignment.append(AlignedSpan(span.start, span.end, start, length))
-        end = span.end
-    return Hypothesis("".join((*parts, segment.text[end:])), alignment=tuple(alignment))
+    parts = (((span.start, span.end), span.target) for span in paced(segment.spans))
+    text, edits = replaced(segment.text, parts)
+    links = (AlignedSpan(each.old_start, each.old_end, each.new_start, each.new_end) for each in paced(edits))
+    return Hypothesis(text, alignment=tuple(links))
 
 
 def _clipped(alignment: Alignment, length: int) -> Alignment:
