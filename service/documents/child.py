@@ -18,11 +18,10 @@ import os
 import resource
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, TypedDict
 
-from service.documents.chunks import ChunkLimits, chunks
-from service.documents.document import Document, DocumentOptions, Doubt
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt
 from service.documents.errors import DocumentError
 from service.documents.opening import open_document
 
@@ -38,7 +37,8 @@ Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 
 class Order(TypedDict):
-    """What to do: the name of the document's file, its `DocumentOptions`, and the fields of `ChunkLimits`.
+    """What to do: the name of the document's file, its `DocumentOptions`, and the most texts of a chunk, and their
+    characters.
 
     With `is_written` the document is written, else read. A text has at most `max_characters`.
     """
@@ -107,7 +107,7 @@ def main(opener: Opener = open_document) -> None:
         except _Refused as error:
             _send(sink, _json(error.refusal))
             return
-        found = list(chunks(document.texts, ChunkLimits(order["max_chunk_texts"], order["max_chunk_characters"])))
+        found = list(chunks(document.texts, order["max_chunk_texts"], order["max_chunk_characters"]))
         if order["is_written"]:
             _send(sink, document.written(*_translations(source, found, len(document.texts))))
             return
@@ -121,6 +121,25 @@ def main(opener: Opener = open_document) -> None:
             )
             _send(sink, _json(chunk))
         sink.flush()
+
+
+def chunks(texts: Sequence[DocumentText], max_texts: int, max_characters: int) -> Iterator[list[int]]:
+    """Yield the indices of texts in chunks of one type: what is translated by one call.
+
+    They have no more texts and characters than allowed, unless a text alone has more.
+    """
+    for kind in {text.mime_type: None for text in texts}:
+        chunk: list[int] = []
+        num_characters = 0
+        for number, text in enumerate(texts):
+            if text.mime_type is not kind:
+                continue
+            if chunk and (len(chunk) == max_texts or num_characters + len(text.text) > max_characters):
+                yield chunk
+                chunk, num_characters = [], 0
+            chunk.append(number)
+            num_characters += len(text.text)
+        yield chunk
 
 
 def _opened(opener: Opener, order: Order, data: bytes) -> Document:

@@ -4,7 +4,7 @@ import codecs
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
-from service.documents.document import NO_DOUBTS, Document, DocumentText, Doubt
+from service.documents.document import NO_DOUBTS, Document, Doubt
 from service.documents.errors import DocumentError
 
 _MARKS = (
@@ -61,21 +61,7 @@ class Recoded:
     def __init__(self, document: Document, encoding: str) -> None:
         self._document = document
         self._encoding = encoding
-
-    @property
-    def texts(self) -> Sequence[DocumentText]:
-        """See `Document.texts`."""
-        return self._document.texts
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """See `Document.notes`."""
-        return self._document.notes
-
-    @property
-    def language(self) -> str:
-        """See `Document.language`."""
-        return self._document.language
+        self.texts, self.notes, self.language = document.texts, document.notes, document.language
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """See `Document.written`.

@@ -14,6 +14,7 @@ from xml.parsers import expat
 from service.documents.charsets import codec_of
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
+from service.documents.places import Lines
 
 MAX_DEPTH = 200
 _BLOCK = 65_536  # bytes parsed at once
@@ -68,9 +69,9 @@ class XmlSource:
     def __init__(self, data: bytes, part: str = "") -> None:
         """Take the document, and the name for its place in errors if it is a part of a file."""
         self.raw = data.decode("latin-1")
+        self.place = Lines(self.raw, part).place
         self._data = data
         self._part = part
-        self._counted = 0, 1  # a position, and its line
 
     def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
         """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root.
@@ -86,13 +87,6 @@ class XmlSource:
             yield from parser.take()
         self._parsed(parser, b"", is_last=True)
         yield from parser.take()
-
-    def place(self, position: int) -> str:
-        """Return the line of a position, with the part's name; fast if it is near the one before."""
-        counted, line = self._counted
-        line += self._data.count(b"\n", counted, position) - self._data.count(b"\n", position, counted)
-        self._counted = position, line
-        return f"{self._part}, line {line}" if self._part else f"line {line}"
 
     def _parsed(self, parser: "_Parser", block: bytes, *, is_last: bool) -> None:
         try:

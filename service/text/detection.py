@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 import threading
 import unicodedata
 from collections import Counter
@@ -23,42 +24,17 @@ _NO_LANGUAGE = "zxx"  # the model's label for text that is not in any language
 _TEMPERATURE = 0.7
 
 # Scripts by ISO 15924 code -> the first words of their letters' Unicode names.
-_LETTERS = {
-    "Adlm": {"ADLAM"},
-    "Arab": {"ARABIC"},
-    "Armn": {"ARMENIAN"},
-    "Beng": {"BENGALI"},
-    "Cyrl": {"CYRILLIC"},
-    "Deva": {"DEVANAGARI"},
-    "Ethi": {"ETHIOPIC"},
-    "Geor": {"GEORGIAN"},
-    "Grek": {"GREEK"},
-    "Gujr": {"GUJARATI"},
-    "Guru": {"GURMUKHI"},
+_ALPHABETS = (
+    "Adlm ADLAM Arab ARABIC Armn ARMENIAN Beng BENGALI Cyrl CYRILLIC Deva DEVANAGARI Ethi ETHIOPIC Geor GEORGIAN "
+    "Grek GREEK Gujr GUJARATI Guru GURMUKHI Hebr HEBREW Khmr KHMER Knda KANNADA Laoo LAO Latn LATIN Mlym "
+    "MALAYALAM Mong MONGOLIAN Mtei MEETEI Mymr MYANMAR Nkoo NKO Olck OL Orya ORIYA Sinh SINHALA Syrc SYRIAC Taml "
+    "TAMIL Telu TELUGU Tfng TIFINAGH Thaa THAANA Thai THAI Tibt TIBETAN"
+)
+_LETTERS = {code: {name} for code, name in re.findall(r"(\w{4}) (\w+)", _ALPHABETS)} | {
     "Hans": {"CJK"},
     "Hant": {"CJK"},
-    "Hebr": {"HEBREW"},
     "Jpan": {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"},
-    "Khmr": {"KHMER"},
-    "Knda": {"KANNADA"},
     "Kore": {"CJK", "HANGUL"},
-    "Laoo": {"LAO"},
-    "Latn": {"LATIN"},
-    "Mlym": {"MALAYALAM"},
-    "Mong": {"MONGOLIAN"},
-    "Mtei": {"MEETEI"},
-    "Mymr": {"MYANMAR"},
-    "Nkoo": {"NKO"},
-    "Olck": {"OL"},
-    "Orya": {"ORIYA"},
-    "Sinh": {"SINHALA"},
-    "Syrc": {"SYRIAC"},
-    "Taml": {"TAMIL"},
-    "Telu": {"TELUGU"},
-    "Tfng": {"TIFINAGH"},
-    "Thaa": {"THAANA"},
-    "Thai": {"THAI"},
-    "Tibt": {"TIBETAN"},
 }
 _SCRIPTS = {"gcf": "Latn", "grc": "Grek", "hbo": "Hebr", "uzs": "Arab"}  # the model's languages that CLDR lacks
 # The character sets of mainland China and Taiwan: characters in only one of them are simplified or traditional.

@@ -103,18 +103,15 @@ def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
         done = end
 
 
-def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:
+def _joined(found: Iterable[Placeholder]) -> list[Placeholder]:
     """Join placeholders without anything between them: a translation has them beside each other, too."""
-    last: Placeholder | None = None
+    joined: list[Placeholder] = []
     for each in found:
-        if last is not None and last.end == each.start and not (last.is_apart or each.is_apart):
-            last = Placeholder(last.start, each.end)
-            continue
-        if last is not None:
-            yield last
-        last = each
-    if last is not None:
-        yield last
+        if joined and joined[-1].end == each.start and not (joined[-1].is_apart or each.is_apart):
+            joined[-1] = Placeholder(joined[-1].start, each.end)
+        else:
+            joined.append(each)
+    return joined
 
 
 def _verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:

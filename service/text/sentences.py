@@ -55,14 +55,14 @@ def line_ends(text: str) -> list[Span]:
     return [Span(*found.span()) for found in paced(_EMPTY_LINES.finditer(text, first, last))]
 
 
-def cut(
+def pieces(
     text: str,
     language_code: str,
     mode: SplitSentences,
     whole: Sequence[tuple[int, int]] = (),
     apart: Sequence[tuple[int, int]] = (),
-) -> tuple[Piece, ...]:
-    """Split a text into segments and the text between them; joined, the pieces are the text.
+) -> Iterator[Piece]:
+    """Yield a text's segments and the text between them; joined, the pieces are the text.
 
     A segment contains at least one letter, and no white space at its ends. White space, line ends, bullets and numbers
     of list items, and sentences without letters are not segments. In mode `NO_NEWLINES` segments may contain line ends,
@@ -73,17 +73,6 @@ def cut(
     No cut is within the spans `whole`, from start to before end, sorted and disjoint. Those `apart`, which are among
     them, are between segments.
     """
-    return tuple(pieces(text, language_code, mode, whole, apart))
-
-
-def pieces(
-    text: str,
-    language_code: str,
-    mode: SplitSentences,
-    whole: Sequence[tuple[int, int]] = (),
-    apart: Sequence[tuple[int, int]] = (),
-) -> Iterator[Piece]:
-    """Yield the pieces of `cut` lazily."""
     end = 0
     for start, stop in _segments(text, language_code, mode, whole, apart):
         if start > end:
