@@ -50,8 +50,8 @@ def _slots(source: str) -> Iterator[Slot]:
         value = _VALUE.match(source, position)
         if value is None or key is None:
             raise DocumentError('here is no string; an entry is "key" = "value";.', lines.place(position))
-        said = joined(_ESCAPE.sub(_said, value[0][1:-1]))
-        slot = value_slot(value.start(), value.end(), said, lines.place(position), write)
+        text = joined(_ESCAPE.sub(_unescape, value[0][1:-1]))
+        slot = value_slot(value.start(), value.end(), text, lines.place(position), write)
         if slot is not None:
             yield slot
         position = after(_space(source, value.end()), ";")
@@ -64,7 +64,7 @@ def _space(source: str, position: int) -> int:
     return found.end()
 
 
-def _said(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     if match[1] or match[2]:
         return chr(int(match[1], 16) if match[1] else int(match[2], 8))
     return _ESCAPED.get(match[3], match[3])

@@ -46,7 +46,7 @@ class Value(NamedTuple):
         return value if self.quote else f"{quote}{value}{quote}"
 
 
-def shown_values(html: str, token: Token) -> Iterator[Value]:
+def translatable_values(html: str, token: Token) -> Iterator[Value]:
     """Yield the values of a start tag's attributes that have something to translate."""
     values = {name: span for name, *span in attribute_values(html[token.start : token.end])}
 

@@ -184,10 +184,10 @@ def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> t
     translations = [""] * num_texts
     doubts: dict[int, Doubt] = {}
     for numbers in found:
-        told: Translations = json.loads(_frame(source))
-        for number, translation in zip(numbers, told["texts"], strict=True):
+        message: Translations = json.loads(_frame(source))
+        for number, translation in zip(numbers, message["texts"], strict=True):
             translations[number] = translation
-        for index, flags, finish_reason in told["doubts"]:
+        for index, flags, finish_reason in message["doubts"]:
             doubts[numbers[index]] = Doubt(tuple(flags), finish_reason)
     return translations, doubts
 

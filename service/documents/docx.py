@@ -82,12 +82,12 @@ class _Part:
         text = sentence(apart(items, self._is_element, separate), self._w, before, after)
         if not text.inline.has_words:
             return
-        told = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
+        source_text = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
         anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
         borders = [start.start, *anchored, end.end]
         write = functools.partial(first_stretch, text)
         mark = functools.partial(other_stretches, text, borders) if len(borders) > 2 else None
-        yield Slot(borders[0], borders[1], told, write, mark=mark)
+        yield Slot(borders[0], borders[1], source_text, write, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
         """Return whether a pair is one that may be an item of a menu: a link or a control."""
@@ -113,7 +113,7 @@ class _Part:
             elif name in _RANGES:
                 yield Item(Kind.ORDERED, child.start, child.end, raw[child.start : child.end])
             elif name == "fldSimple":
-                yield Item(Kind.KEPT, child.start, child.end, raw[child.start : child.end], self._shown(child))
+                yield Item(Kind.KEPT, child.start, child.end, raw[child.start : child.end], self._visible_text(child))
             elif name in _LEFT_OUT:
                 yield Item(Kind.ORDERED, child.start, child.end)
             elif not name.endswith("Pr"):
@@ -202,7 +202,7 @@ class _Part:
     def _attribute(self, element: Element, name: str) -> str:
         return next((value for key, value in element.attributes.items() if key.rpartition(":")[2] == name), "")
 
-    def _shown(self, element: Element) -> str:
+    def _visible_text(self, element: Element) -> str:
         return "".join(each.text() for each in _outermost(element, f"{self._w}t"))
 
 

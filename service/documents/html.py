@@ -5,7 +5,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from service.documents.attributes import Value, language_edits, shown_values
+from service.documents.attributes import Value, language_edits, translatable_values
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
 from service.text.markup.lexer import Token, TokenKind, tokens
@@ -69,7 +69,7 @@ def _values(html: str, found: Sequence[Token], found_parts: Sequence[Part]) -> l
             continue
         for token in found[first:index]:
             if token.kind is TokenKind.START:
-                values += shown_values(html, token)
+                values += translatable_values(html, token)
     return values
 
 

@@ -48,7 +48,7 @@ class InlineText:
         self._before, self._pieces, self._after = framed(pieces)
         self._is_strict = is_strict
         self._closings = {start: end for start, end in _partners(self._pieces).items() if start < end}
-        self.text, self.mime_type = self._told()
+        self.text, self.mime_type = self._text_and_type()
 
     @property
     def has_words(self) -> bool:
@@ -67,7 +67,7 @@ class InlineText:
         found = [next(ordered) if piece.kind is Kind.ORDERED else piece for piece in self._found(translation)]
         return [*self._before, *found, *self._after]
 
-    def _told(self) -> tuple[str, MimeType]:
+    def _text_and_type(self) -> tuple[str, MimeType]:
         if all(piece.kind is Kind.TEXT for piece in self._pieces):
             return "".join(piece.text for piece in self._pieces), MimeType.TEXT
         output: list[str] = []
@@ -88,7 +88,7 @@ class InlineText:
         return "".join(output), MimeType.HTML
 
     def _found(self, translation: str) -> Iterator[Piece]:
-        seen: set[int] = set()
+        used: set[int] = set()
         path: list[int | None] = []
         done = 0
         is_kept = False  # within an element whose text is the source's
@@ -105,11 +105,11 @@ class InlineText:
                     yield self._pieces[self._closings[number]]
                 continue
             number = self._number(name, tag[3])
-            is_new = number is not None and (number not in seen or (name == "span" and not self._is_strict))
+            is_new = number is not None and (number not in used or (name == "span" and not self._is_strict))
             if name == "span":
                 path.append(number if is_new else None)
             if number is not None and is_new:
-                seen.add(number)
+                used.add(number)
                 yield self._pieces[number]
         if done < len(translation) and not is_kept:
             yield Piece(Kind.TEXT, text=html.unescape(translation[done:]))
@@ -117,7 +117,7 @@ class InlineText:
             if number is not None:
                 yield self._pieces[self._closings[number]]
         for number, piece in enumerate(self._pieces):
-            if number in seen or piece.kind in (Kind.TEXT, Kind.CLOSE):
+            if number in used or piece.kind in (Kind.TEXT, Kind.CLOSE):
                 continue
             if piece.kind is not Kind.OPEN:
                 yield piece

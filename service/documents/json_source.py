@@ -103,7 +103,7 @@ class _Reader:
                 expected = _Expected.VALUE
             elif kind == "comma" and expected is _Expected.COMMA_OR_END:
                 expected = _Expected.KEY if inner.is_object else _Expected.VALUE
-            elif kind == "close" and inner.is_object is (match["close"] == "}") and path and _may_end(expected):
+            elif kind == "close" and inner.is_object is (match["close"] == "}") and path and _can_end(expected):
                 path.pop()
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
             elif kind in ("string", "open", "other") and expected in (_Expected.VALUE, _Expected.VALUE_OR_END):
@@ -166,7 +166,7 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     return Spliced(source, slots, encode, notes, edits)
 
 
-def _may_end(expected: _Expected) -> bool:
+def _can_end(expected: _Expected) -> bool:
     return expected in (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_END)
 
 

@@ -48,5 +48,5 @@ def _slots(source: str) -> Iterator[Slot]:
         text = line.text.strip()
         if has_words(text):
             start = line.start + len(line.text) - len(line.text.lstrip())
-            told = DocumentText(text, MimeType.TEXT, f"line {line.number}")
-            yield Slot(start, start + len(text), told, on_one_line)
+            source_text = DocumentText(text, MimeType.TEXT, f"line {line.number}")
+            yield Slot(start, start + len(text), source_text, on_one_line)

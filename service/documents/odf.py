@@ -44,7 +44,7 @@ class _Part:
         left: tuple[str, ...] = ()
         for element in self._source.elements(self._wanted):
             if element.name == self._name("style", "style"):
-                self._learn(element)
+                self._note_invisible_style(element)
                 continue
             left = left or (self._name("text", "tracked-changes"), self._name("office", "annotation"))
             if any(each.name in left for each in element.ancestors):
@@ -62,7 +62,7 @@ class _Part:
     def _name(self, prefix: str, name: str) -> str:
         return self._prefixes[prefix] + name
 
-    def _learn(self, style: Element) -> None:
+    def _note_invisible_style(self, style: Element) -> None:
         """Note a style of spans that changes nothing one sees: word processors write them for every revision."""
         found = {self._name("style", each): each for each in ("family", "parent-style-name")}
         known = {found[key]: value for key, value in style.attributes.items() if key in found}
@@ -88,9 +88,9 @@ class _Part:
         if not inline.has_words:
             yield from inner
             return
-        told = DocumentText(inline.text, inline.mime_type, self._source.place(paragraph.start))
+        source_text = DocumentText(inline.text, inline.mime_type, self._source.place(paragraph.start))
         write = functools.partial(_written, inline)
-        yield from around(self._source.raw, inner, paragraph.inner, paragraph.outer, told, write)
+        yield from around(self._source.raw, inner, paragraph.inner, paragraph.outer, source_text, write)
 
     def _inline(self, element: Element, inner: list[Slot], depth: int) -> Iterator[Piece]:
         """Yield the pieces of a paragraph or of what is in it; `inner` gets the slots of paragraphs in it."""

@@ -111,8 +111,8 @@ def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
         elif name == "br":
             items.append(_Item(Kind.BREAK, child))
         elif name == "fld":
-            shown = "".join(each.text() for each in child.elements if each.name == f"{a}t")
-            items.append(_Item(Kind.KEPT, child, shown))
+            text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
+            items.append(_Item(Kind.KEPT, child, text))
         else:
             items.append(_Item(Kind.MARK, child))
     return items
@@ -143,8 +143,8 @@ def _slot(source: XmlSource, items: Sequence[_Item], a: str) -> Iterator[Slot]:
     inline = InlineText(in_formatting((_formatted_piece(source, item, base) for item in items), base))
     if inline.has_words:
         start, end = items[0].element.start, items[-1].element.end
-        told = DocumentText(inline.text, inline.mime_type, source.place(start))
-        yield Slot(start, end, told, functools.partial(_written, inline, base, a))
+        source_text = DocumentText(inline.text, inline.mime_type, source.place(start))
+        yield Slot(start, end, source_text, functools.partial(_written, inline, base, a))
 
 
 def _formatted_piece(source: XmlSource, item: _Item, base: str) -> tuple[str, Piece]:

@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from service.documents.accelerators import put_in, taken_out
+from service.documents.accelerators import with_accelerator, without_accelerator
 from service.documents.arguments import ArgumentFormat, in_order
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.layout import laid_out
@@ -42,7 +42,7 @@ class ProgramString:
         self._write = write
         self._arguments: list[Piece] = []
         parts = with_raised([part for piece in pieces for part in self._parts(piece)], write)
-        every, self._accelerator = taken_out(parts)
+        every, self._accelerator = without_accelerator(parts)
         self._places = {id(piece): place for place, piece in enumerate(self._arguments)}
         self.inline = InlineText(laid_out(every, write), is_strict=True)
         texts = [piece.text for piece in every if piece.kind is Kind.TEXT]
@@ -53,7 +53,7 @@ class ProgramString:
         """Return what a file has for a translation."""
         pieces = self.inline.pieces(translation)
         if self._accelerator is not None:
-            pieces = put_in(pieces, self._accelerator)
+            pieces = with_accelerator(pieces, self._accelerator)
         arguments = iter(self._ordered(pieces) or [])
         places = self._places
         output = []

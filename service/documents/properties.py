@@ -64,12 +64,12 @@ def _slots(source: str, style: EscapeStyle) -> Iterator[Slot]:
 
 
 def _value(written: str, place: str) -> str:
-    def said(match: re.Match[str]) -> str:
+    def unescape(match: re.Match[str]) -> str:
         if match[2] == "u":
             raise DocumentError(r"an escape \u has no four hexadecimal digits.", place)
         return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2] or "", match[2] or "")
 
-    return joined(_ESCAPE.sub(said, written)) if "\\" in written else written
+    return joined(_ESCAPE.sub(unescape, written)) if "\\" in written else written
 
 
 def _written(style: Callable[[str], str], signs: frozenset[str], is_message: bool, text: str) -> str:

@@ -73,13 +73,13 @@ def _document(
     is_vtt: bool,
 ) -> Document:
     cues, others = _cues(every, is_vtt=is_vtt)
-    said = [part for cue in cues for part in parts(cue, tag, read)]
+    spoken = [part for cue in cues for part in parts(cue, tag, read)]
     notes = []
     if others:
         more = " and others" if len(others) > _MAX_PLACES else ""
         places = ", ".join(str(group[0].number) for group in others[:_MAX_PLACES])
         notes = [f"what is no cue is as it was, such as a cue without times, at line {places}{more}."]
-    return Spliced(source, slots(source, said, write), encode, notes)
+    return Spliced(source, slots(source, spoken, write), encode, notes)
 
 
 def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:
@@ -91,13 +91,13 @@ def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_G
     if is_vtt:
         others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
     for index, end in zip(times, [*heads[1:], len(every)], strict=False):
-        said = ""
+        spoken = ""
         for group in _groups(every[index + 1 : end]):
             is_next = group[0].number == every[index].number + 1
-            is_credit = end == len(every) and has_ended(said)
-            if is_next or not (is_vtt or is_credit or _is_odd(group, is_first=not said)):
+            is_credit = end == len(every) and has_ended(spoken)
+            if is_next or not (is_vtt or is_credit or _is_malformed(group, is_first=not spoken)):
                 cues.append(group)
-                said = group[-1].text
+                spoken = group[-1].text
             elif not (is_vtt and _VTT_BLOCK.match(group[0].text)):
                 others.append(group)
     return cues, others
@@ -111,7 +111,7 @@ def _head(every: Sequence[Line], index: int) -> int:
     return index
 
 
-def _is_odd(group: _Group, *, is_first: bool) -> bool:
+def _is_malformed(group: _Group, *, is_first: bool) -> bool:
     """Return whether lines after an empty one are a cue with strange times or none, and not more of the one before."""
     return any("-->" in line.text for line in group) or (not is_first and group[0].text.strip().isdigit())
 

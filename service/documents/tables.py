@@ -36,9 +36,9 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
         DocumentError: a quotation mark is missing or misplaced, or a column does not exist.
     """
     source, encode = decoded(data)
-    told = _SEP_LINE.match(source)
-    start = told.end() if told else 0
-    delimiter = told[1] if told else _delimiter(source, options)
+    sep_line = _SEP_LINE.match(source)
+    start = sep_line.end() if sep_line else 0
+    delimiter = sep_line[1] if sep_line else _delimiter(source, options)
     records = read_records(source, start, delimiter, is_strict=True)
     return _document(source, encode, records, options, functools.partial(_csv_written, delimiter))
 
@@ -95,9 +95,9 @@ def _slots(
         for index in indices:
             if index < len(record.cells) and has_words(text := record.cells[index].text(source)):
                 cell = record.cells[index]
-                place = f"line {record.line}, column {_shown(names[index])}"
-                told = DocumentText(text, MimeType.TEXT, place)
-                yield Slot(cell.start, cell.end, told, functools.partial(write, text, cell.is_quoted))
+                place = f"line {record.line}, column {_repr(names[index])}"
+                sep_line = DocumentText(text, MimeType.TEXT, place)
+                yield Slot(cell.start, cell.end, sep_line, functools.partial(write, text, cell.is_quoted))
 
 
 def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], bool]:
@@ -114,7 +114,7 @@ def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], b
         else:
             problem = f"there are {len(places)} columns" if places else "there is no column"
             advice = "; give its number" if places else ""
-            raise DocumentError(f"{problem} {_shown(column)}; the columns are {_listed(names)}{advice}.", "line 1")
+            raise DocumentError(f"{problem} {_repr(column)}; the columns are {_listed(names)}{advice}.", "line 1")
     return sorted(found), has_name
 
 
@@ -131,10 +131,10 @@ def _looks_like_header(source: str, sample: Sequence[Record]) -> bool:
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return (", ".join(map(_shown, names[:_MAX_NAMES])) or "none") + more
+    return (", ".join(map(_repr, names[:_MAX_NAMES])) or "none") + more
 
 
-def _shown(name: str) -> str:
+def _repr(name: str) -> str:
     return repr(name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}...")
 
 

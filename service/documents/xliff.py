@@ -124,16 +124,16 @@ class _Reader:
         if not string.inline.has_words:
             return
         self._name_language(source)
-        told = DocumentText(string.inline.text, string.inline.mime_type, self._source.place(source.start))
+        source_text = DocumentText(string.inline.text, string.inline.mime_type, self._source.place(source.start))
         closing = f"</{target.name if target else f'{self._prefix}target'}>"
         mark = functools.partial(self._mark, string, source, target, segment, others)
         if target is not None and target.inner < target.end:
             write = functools.partial(_written, string, "")
-            yield Slot(target.inner, target.outer, told, write, is_target=True, mark=mark)
+            yield Slot(target.inner, target.outer, source_text, write, is_target=True, mark=mark)
         else:
             end = (target or source).end
             write = functools.partial(_written, string, closing)
-            yield Slot(end, end, told, write, is_target=True, mark=mark)
+            yield Slot(end, end, source_text, write, is_target=True, mark=mark)
 
     def _mark(
         self,
@@ -171,9 +171,9 @@ class _Reader:
         if element.start not in self._is_ours:
             keys = ("source-language", "target-language") if self._is_first else ("srcLang", "trgLang")
             wanted = (self._options.source, self._options.target)
-            said = ("and the texts are said to be in", "and the translations are in")
+            clauses = ("and the texts are said to be in", "and the translations are in")
             self._is_ours[element.start] = True
-            for key, language, words in zip(keys, wanted, said, strict=True):
+            for key, language, words in zip(keys, wanted, clauses, strict=True):
                 found = element.attributes.get(key, "")
                 if found and language and _primary(canonical(found)) != _primary(language):
                     self._is_ours[element.start] = False

@@ -98,8 +98,8 @@ def _is_line_break(code: Element) -> bool:
         return True
     if code.attributes.get("id", "").startswith("LINE_BREAK"):
         return True
-    shown = (attributes.get("equiv-text"), attributes.get("disp"), code.text())
-    return any(each and _BR.fullmatch(each) for each in shown)
+    texts = (attributes.get("equiv-text"), attributes.get("disp"), code.text())
+    return any(each and _BR.fullmatch(each) for each in texts)
 
 
 def _sides(code: Element) -> Kind | None:

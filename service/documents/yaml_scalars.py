@@ -63,11 +63,6 @@ def double_quoted(content: str, place: str) -> str:
     return _ESCAPE.sub(value, folded(content, has_escapes=True))
 
 
-def block(lines: list[str], *, is_folded: bool) -> str:
-    """Return the text of a block scalar's lines, which begins and ends with a line that is not empty."""
-    return folded("\n".join(lines)) if is_folded else "\n".join(lines)
-
-
 def write_block(indent: str, ending: str, is_folded: bool, text: str) -> str:
     """Return the lines of a block scalar, but for the indentation of the first."""
     if is_folded:

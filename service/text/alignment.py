@@ -75,10 +75,10 @@ def _kept(in_source: Sequence[str], in_target: Sequence[str]) -> list[tuple[int,
     return [
         (at_target, in_source.index(word))
         for at_target, word in enumerate(in_target)
-        if _is_taken_over(word) and source_counts[word] == target_counts[word] == 1
+        if _is_copied(word) and source_counts[word] == target_counts[word] == 1
     ]
 
 
-def _is_taken_over(word: str) -> bool:
+def _is_copied(word: str) -> bool:
     """Return whether a word that also occurs in the translation must be the same: a number, name or reserved symbol."""
     return is_word(word) and not (word.isalpha() and word.islower())

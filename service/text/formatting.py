@@ -29,17 +29,17 @@ def preserve_formatting(
     evidence of how a sentence begins, so it counts only if such a part precedes the first letter of both or of neither.
     """
     source = masked(source, sorted(kept_source), _KEPT)
-    shown = masked(translated, sorted(kept), _KEPT)
-    if not any(map(str.isalpha, source)) or not shown.strip():
+    text_only = masked(translated, sorted(kept), _KEPT)
+    if not any(map(str.isalpha, source)) or not text_only.strip():
         return translated
-    text, closing = _apart(shown)
+    text, closing = _apart(text_only)
     source_text, _ = _apart(source)
     final, source_final = _FINAL.search(text), _FINAL.search(source_text)
     end = len(text)
     if _meaning(final) != _meaning(source_final):
         end = len(text[: final.start()].rstrip()) if final else end
         closing = (source_final[0] if source_final else "") + closing
-    return _first_letter(source, shown[:end], translated[:end]) + closing
+    return _first_letter(source, text_only[:end], translated[:end]) + closing
 
 
 def _meaning(final: re.Match[str] | None) -> str:
@@ -53,15 +53,15 @@ def _apart(text: str) -> tuple[str, str]:
     return (core, text[len(core) :]) if _FINAL.search(core) else (stripped, text[len(stripped) :])
 
 
-def _first_letter(source: str, shown: str, translated: str) -> str:
+def _first_letter(source: str, text_only: str, translated: str) -> str:
     wanted = next(position for position, character in enumerate(source) if character.isalpha())
-    position = next((position for position, character in enumerate(shown) if character.isalnum()), None)
-    if position is None or (_KEPT in source[:wanted]) != (_KEPT in shown[:position]):
+    position = next((position for position, character in enumerate(text_only) if character.isalnum()), None)
+    if position is None or (_KEPT in source[:wanted]) != (_KEPT in text_only[:position]):
         return translated
     first, rest = translated[:position], translated[position:]
     if source[wanted].isupper():
         return first + capitalized(rest)
-    following = shown[position + 1 : position + 2]
+    following = text_only[position + 1 : position + 2]
     is_word_in_capitals = following.isupper() or not following.isalpha()
     if source[wanted].islower() and not is_word_in_capitals and len(rest[0].lower()) == 1:
         return first + rest[0].lower() + rest[1:]

@@ -19,7 +19,7 @@ from service.text.terms import TermIndex
 _CODE = "[A-Za-z]{2,8}(?:_[A-Za-z0-9]{1,8})*"
 _FILE_NAME = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\.({_CODE})-({_CODE})\.(tsv|csv)")
 MAX_TERM_LENGTH = 200
-_MAX_SHOWN = 20
+_MAX_LISTED = 20
 
 
 class GlossaryError(ValueError):
@@ -96,16 +96,16 @@ class _Problems:
     def add(self, line: int, problem: object) -> None:
         self._number += 1
         self._first.append((line, f"line {line} {problem}"))
-        if len(self._first) > 2 * _MAX_SHOWN:
-            self._first = sorted(self._first)[:_MAX_SHOWN]
+        if len(self._first) > 2 * _MAX_LISTED:
+            self._first = sorted(self._first)[:_MAX_LISTED]
 
     def __bool__(self) -> bool:
         return self._number > 0
 
     def __str__(self) -> str:
-        shown = [problem for _, problem in sorted(self._first)[:_MAX_SHOWN]]
-        more = f"; and {self._number - len(shown)} more" if self._number > len(shown) else ""
-        return "; ".join(shown) + more
+        listed_problems = [problem for _, problem in sorted(self._first)[:_MAX_LISTED]]
+        more = f"; and {self._number - len(listed_problems)} more" if self._number > len(listed_problems) else ""
+        return "; ".join(listed_problems) + more
 
 
 class _Reading:

@@ -119,7 +119,7 @@ class GlossaryFolder:
         self._stamps[path] = stamp
         try:
             glossary = read_glossary(path)
-            _check_alone(path, glossary, self._files.items())
+            _check_unique(path, glossary, self._files.items())
         except GlossaryError as error:
             kept = " Its previous contents stay in use." if path in self._files else ""
             _log.warning("Glossary left out: %s%s", error, kept)
@@ -127,7 +127,7 @@ class GlossaryFolder:
             self._files[path] = glossary
 
 
-def _check_alone(path: Path, glossary: Glossary, others: Iterable[tuple[Path, Glossary]]) -> None:
+def _check_unique(path: Path, glossary: Glossary, others: Iterable[tuple[Path, Glossary]]) -> None:
     for other_path, other in others:
         if other_path != path and _key(other) == _key(glossary):
             raise GlossaryError(f"{path} has the same name and languages as {other_path.name}; rename one of them.")

@@ -43,8 +43,8 @@ class StoredGlossary:
 
     def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary | None:
         """Return the dictionary of exactly these languages."""
-        asked = folded(source_language_code), folded(target_language_code)
-        return next((each for each in self.dictionaries if _languages(each) == asked), None)
+        requested = folded(source_language_code), folded(target_language_code)
+        return next((each for each in self.dictionaries if _languages(each) == requested), None)
 
 
 class GlossaryStore:
@@ -82,9 +82,9 @@ class GlossaryStore:
             NotFound: there is none that the caller may use.
         """
         self._glossaries.refresh()
-        asked = glossary_id.lower()
+        requested = glossary_id.lower()
         for name in dict.fromkeys(each.name for each in self._glossaries.of(key_name)):
-            if id_of(name) == asked:
+            if id_of(name) == requested:
                 return name
         raise NotFound("there is no glossary {id}", "glossary", glossary_id, id=glossary_id)
 

@@ -114,7 +114,7 @@ def names_month(number: int, text: str, language: str) -> bool:
     return pattern is not None and pattern.search(text) is not None
 
 
-def tells_hour(hour: int, text: str, language: str) -> bool:
+def names_hour(hour: int, text: str, language: str) -> bool:
     """Return whether a text of a language may tell a time of this hour in words: half past it, or half of the next."""
     words = _HOURS.get(language)
     if words is None or _beginnings(words, language).search(text) is None:

@@ -36,7 +36,7 @@ class Protected:
         return self.flag is Flag.UNKNOWN or self.target.isspace()
 
 
-def beside_protected(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
+def with_unknown(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
     """Return `spans`, and the parts of `unknown` outside of them, to be kept unchanged; all sorted, each disjoint."""
     found = list(spans)
     following = 0
@@ -141,7 +141,7 @@ def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Prote
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
 
 
-def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+def has_letters_outside(text: str, spans: Sequence[Protected]) -> bool:
     """Return whether a text has anything to translate: a letter outside the spans."""
     done = 0
     for span in spans:

@@ -113,8 +113,8 @@ def replace_aligned(
             flags.add(flag)
     guesses = PositionGuesses(text, translated, alignment, places.values())
     for index, span in enumerate(spans):
-        is_alone = span.flag is Flag.UNKNOWN
-        if index not in places and (aligned := guesses.aligned(span.start, span.end, is_alone=is_alone)):
+        is_exclusive = span.flag is Flag.UNKNOWN
+        if index not in places and (aligned := guesses.aligned(span.start, span.end, is_exclusive=is_exclusive)):
             places[index] = aligned
     for index, span in enumerate(spans):
         if index not in places:

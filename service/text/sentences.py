@@ -137,7 +137,7 @@ def _block_ends(text: str, mode: SplitSentences) -> Iterator[int]:
         is_joined = mode is SplitSentences.NO_NEWLINES
         for line, following in pairwise(_lines(text)):
             end += len(line)
-            if not (is_joined and _goes_on(line, following)):
+            if not (is_joined and _continues_paragraph(line, following)):
                 yield end
     yield len(text)
 
@@ -152,7 +152,7 @@ def _lines(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def _goes_on(line: str, following: str) -> bool:
+def _continues_paragraph(line: str, following: str) -> bool:
     """Return whether the following line belongs to the same paragraph."""
     is_apart = not line.strip() or not following.strip() or line.endswith(_PARAGRAPH_ENDS)
     return not is_apart and _BULLET.match(following) is None

@@ -18,10 +18,10 @@ class PositionGuesses:
         self._alignment = sorted(alignment, key=lambda part: (part.source_start, part.source_end, part.target_start))
         self._taken = sorted(span for span in taken if span.start < span.end)
 
-    def aligned(self, source_start: int, source_end: int, *, is_alone: bool = False) -> Span | None:
+    def aligned(self, source_start: int, source_end: int, *, is_exclusive: bool = False) -> Span | None:
         """Return the whole words aligned to a part of the source: the longest run of them that is free.
 
-        If the part `is_alone`, words that are also aligned to another part are excluded.
+        If the part `is_exclusive`, words that are also aligned to another part are excluded.
         """
         parts = sorted(
             Span(part.target_start, part.target_end)
@@ -41,7 +41,7 @@ class PositionGuesses:
             while not is_word_boundary(self._translated, end):
                 end += 1
             is_free = not any(start < taken.end and taken.start < end for taken in self._taken)
-            if is_alone and any(
+            if is_exclusive and any(
                 part.target_start < end
                 and start < part.target_end
                 and not source_start <= part.source_start <= part.source_end <= source_end

@@ -73,7 +73,7 @@ class TranslationCall:
             model.aligner,
             pair,
             preserves_formatting=request.preserve_formatting,
-            tells_scores=self.options.return_scores,
+            returns_scores=self.options.return_scores,
             size=AnswerSize(limits.max_answer_characters),
         )
 
@@ -136,9 +136,6 @@ class TranslationCall:
         if not segment.source_ids:
             return []
         attends = self.wants_attention(number)
-        if self._options_of_all is not None:
-            options = self._options_of_all
-            return [self._sequence(segment, options, wants_progress=wants_progress, wants_attention=attends)]
         return [
             self._sequence(segment, options, wants_progress=wants_progress and sample == 0, wants_attention=attends)
             for sample, options in enumerate(self._options_of_samples())
@@ -196,6 +193,9 @@ class TranslationCall:
 
     def _options_of_samples(self) -> Iterator[DecodingOptions]:
         options = self.options
+        if self._options_of_all is not None:
+            yield self._options_of_all
+            return
         seed = secrets.randbits(64) if options.seed is None else options.seed
         for sample in range(options.num_hypotheses):
             yield replace(options, num_hypotheses=1, seed=stream_seed(seed, sample))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from service.domain.call import Call, Origin, Phase, current_call
+from service.domain.call import Call, Phase, current_call
 from service.domain.checkpoint import done_within
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
@@ -76,11 +76,13 @@ class Computations:
     async def run(self, work: Callable[[], T], size: int, deadline_seconds: float | None = None) -> T:
         """Return the result of `work`, computed on another thread; shorter work, by `size`, goes first.
 
+        Threads are shared among callers: keys or hosts, regardless of their connections.
+
         Raises:
             ServiceError: raised by `work`; or its caller has too much work waiting, the deadline passed, or the server
                 is stopping.
         """
-        return await self._pool.run(work, size, deadline_seconds, _caller())
+        return await self._pool.run(work, size, deadline_seconds, current_call().origin[:1])
 
     def note(self, phase: Phase, model: LoadedModel, began_seconds: float, call: Call) -> None:
         """Record a phase of a call that has just ended, in the call, the metrics and the statistics."""
@@ -88,8 +90,3 @@ class Computations:
         call.took(phase, began_seconds, ended_seconds)
         self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
         model.statistics.took(phase, ended_seconds - began_seconds)
-
-
-def _caller() -> Origin:
-    """Return the caller for the sharing of threads: a key or a host, regardless of its connections."""
-    return current_call().origin[:1]

@@ -41,9 +41,9 @@ def correct(
     found = differences(segment, text, places, languages)
     if found == Comparison():
         return Corrected(text, places, alignment, is_right=True)
-    shown = masked(text, sorted(places), MASK)
+    own_text = masked(text, sorted(places), MASK)
     parts = (
-        (place, in_place_of(number, text[slice(*place)], languages)) for number, place in substitutes(found, shown)
+        (place, in_place_of(number, text[slice(*place)], languages)) for number, place in substitutes(found, own_text)
     )
     corrected, edits = replaced(text, parts)
     moved = Offsets(edits)

@@ -11,7 +11,7 @@ from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
 from service.text.no_break import with_no_breaks
-from service.text.protected import bounds, has_letters_beside
+from service.text.protected import bounds, has_letters_outside
 from service.text.protection import replace_aligned
 from service.text.spans import Span, replaced
 from service.text.token_spans import TokenSpan
@@ -34,7 +34,7 @@ class Restorer:
     aligner: Aligner | None
     pair: LanguagePair
     preserves_formatting: bool
-    tells_scores: bool
+    returns_scores: bool
     size: AnswerSize
 
     def restore(
@@ -129,9 +129,9 @@ class Restorer:
         self.size.add(len(text), len(alignment))
         if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
             flags = (Flag.PLACEHOLDER, *flags)
-        if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
+        if _is_empty(text, places) and has_letters_outside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)
-        score = decoded.score if self.tells_scores else None
+        score = decoded.score if self.returns_scores else None
         return Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags, alignment)
 
     def _unread(self, segment: PlannedSegment) -> Hypothesis:

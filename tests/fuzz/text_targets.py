@@ -262,7 +262,7 @@ def documents(data: bytes) -> None:
         None,
         pair,
         preserves_formatting=bool(len(text) % 2),
-        tells_scores=False,
+        returns_scores=False,
         size=AnswerSize(_MAX_ANSWER),
     )
     segments = list(planned.segments)

@@ -57,7 +57,7 @@ def _balanced(pieces: Iterable[Piece]) -> list[Piece]:
     path: list[tuple[int, str]] = []  # pairs that are open: their index, and their name if they are tags
     num_open: dict[str, int] = {}
 
-    def leave_alone(index: int, name: str) -> None:
+    def unpair(index: int, name: str) -> None:
         every[index] = every[index]._replace(kind=Kind.ORDERED)
         num_open[name] -= 1
 
@@ -71,13 +71,13 @@ def _balanced(pieces: Iterable[Piece]) -> list[Piece]:
                 every[index] = piece._replace(kind=Kind.ORDERED)
                 continue
             while path and path[-1][1] not in ("", name):
-                leave_alone(*path.pop())
+                unpair(*path.pop())
             if path and path[-1][1] == name:
                 num_open[path.pop()[1]] -= 1
             else:  # it was opened before emphasis, and this is in it
                 every[index] = piece._replace(kind=Kind.ORDERED)
     for index, name in path:
-        leave_alone(index, name)
+        unpair(index, name)
     return every
 
 

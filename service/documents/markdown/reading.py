@@ -171,9 +171,9 @@ class Reader:
 
 
 def _inner_slot(text: Inner, place: tuple[int, int], line: int, frame: Frame) -> Slot:
-    told = DocumentText(_unescaped(text.text), MimeType.TEXT, f"line {line + 1}")
+    source_text = DocumentText(_unescaped(text.text), MimeType.TEXT, f"line {line + 1}")
     write = functools.partial(_inner_written, replace(frame, quote=text.quote), text.suffix)
-    return Slot(*place, told, write)
+    return Slot(*place, source_text, write)
 
 
 def _inner_written(frame: Frame, suffix: str, translation: str) -> str:

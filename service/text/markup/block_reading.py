@@ -41,15 +41,12 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
             case Role.TEXT:
                 text = decoded(raw)
                 stripped = text.strip("\t\n\f\r ")
-                if not stripped:
-                    after += text
-                elif length == 0:
-                    before.append(after)
+                if stripped:
+                    if length == 0:
+                        before += (after, text[: text.index(stripped)])
                     after = text[len(text.rstrip("\t\n\f\r ")) :]
                 else:
-                    after = text[len(text.rstrip("\t\n\f\r ")) :]
-                if length == 0 and stripped:
-                    before.append(text[: len(text) - len(text.lstrip("\t\n\f\r "))])
+                    after += text
                 text = _SPACES.sub(" ", text)
                 if text.startswith(" ") and (length == 0 or texts[-1].endswith(" ")):
                     text = text[1:]

@@ -97,7 +97,7 @@ def candidates(
 ) -> list[Any]:
     """Return the output for each segment of a model that writes `write(what it reads)`."""
     restorer = Restorer(
-        tokenizer, None, PAIR, preserves_formatting=formatting, tells_scores=True, size=AnswerSize(10_000_000)
+        tokenizer, None, PAIR, preserves_formatting=formatting, returns_scores=True, size=AnswerSize(10_000_000)
     )
     segments = list(planned.segments)
     decoded = [
