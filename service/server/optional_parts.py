@@ -11,7 +11,7 @@ from service.config.server_config import ServerConfig
 from service.domain.errors import InvalidRequest
 from service.domain.translation import OwnPlaceholder
 from service.observe.metrics import Metrics
-from service.text.glossary import NoGlossaries
+from service.text.glossary import Glossaries
 from service.text.glossary_folder import GlossaryFolder
 from service.text.placeholders import own_placeholders
 
@@ -56,14 +56,14 @@ def gate_of(config: ServerConfig, metrics: Metrics) -> Gate | None:
     return None if config.api_keys is None else Gate(config.api_keys, metrics)
 
 
-def glossaries_of(config: ServerConfig) -> GlossaryFolder | NoGlossaries:
+def glossaries_of(config: ServerConfig) -> Glossaries:
     """Return the glossaries of the folder, if there is one.
 
     Raises:
         GlossaryError: it does not exist.
     """
     if config.glossaries is None:
-        return NoGlossaries()
+        return Glossaries()
     return GlossaryFolder(config.glossaries, is_changed_by_callers=config.caller_glossaries)
 
 

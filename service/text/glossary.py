@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -182,60 +181,42 @@ def _parse(fields: Sequence[str]) -> Term:
     return Term(source, target or None, is_case_sensitive=case == "case")
 
 
-class Glossaries(Protocol):
-    """The glossaries of a server."""
+class Glossaries:
+    """The glossaries of a server; this one has none."""
 
     def of(self, key_name: str) -> Sequence[Glossary]:
         """Return those that a caller may use (`Glossary.is_for`), by name and languages."""
+        return ()
 
     def find(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary | None:
         """Return the one with this name for a pair of languages, among those that a caller may use."""
+        return None
+
+    def get(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary:
+        """Return the glossary that a call of this caller names, for its languages.
+
+        Raises:
+            NotFound: there is none that it may use; lists those that there are.
+        """
+        found = self.find(name, source_language_code, target_language_code, key_name)
+        if found is not None:
+            return found
+        usable = self.of(key_name)
+        there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in usable)
+        raise NotFound(
+            "there is no glossary {glossary} from {source} into {target}; there are {there}",
+            "glossary",
+            name,
+            glossary=name,
+            source=Public(source_language_code),
+            target=Public(target_language_code),
+            there=Public(listed(there)),
+        )
 
     def may_have_changed(self) -> bool:
         """Return whether callers may have changed the files since `refresh`, in this or another process."""
-
-    def refresh(self) -> bool:
-        """Check for changes; return whether the terms served have changed."""
-
-
-def find_glossary(
-    glossaries: Glossaries, name: str, source_language_code: str, target_language_code: str, key_name: str
-) -> Glossary:
-    """Return the glossary that a call of this caller names, for its languages.
-
-    Raises:
-        NotFound: there is none that it may use; lists those that there are.
-    """
-    found = glossaries.find(name, source_language_code, target_language_code, key_name)
-    if found is not None:
-        return found
-    held = glossaries.of(key_name)
-    there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
-    raise NotFound(
-        "there is no glossary {glossary} from {source} into {target}; there are {there}",
-        "glossary",
-        name,
-        glossary=name,
-        source=Public(source_language_code),
-        target=Public(target_language_code),
-        there=Public(listed(there)),
-    )
-
-
-class NoGlossaries:
-    """The glossaries of a server that has none."""
-
-    def of(self, key_name: str) -> tuple[Glossary, ...]:
-        """Return nothing."""
-        return ()
-
-    def find(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> None:
-        """Return `None`."""
-
-    def may_have_changed(self) -> bool:
-        """Return `False`."""
         return False
 
     def refresh(self) -> bool:
-        """Return `False`: nothing changes."""
+        """Check for changes; return whether the terms served have changed."""
         return False

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.text.glossary import Glossary, GlossaryError, read_glossary
+from service.text.glossary import Glossaries, Glossary, GlossaryError, read_glossary
 from service.text.languages import folded, language_of
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class CallersFile:
     num_bytes: int
 
 
-class GlossaryFolder:
+class GlossaryFolder(Glossaries):
     """The glossaries of a folder's files, kept up to date. Safe to read while another thread refreshes it."""
 
     def __init__(self, path: Path, *, is_changed_by_callers: bool = False) -> None:

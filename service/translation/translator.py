@@ -27,7 +27,7 @@ from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
-from service.text.glossary import Glossaries, find_glossary
+from service.text.glossary import Glossaries
 from service.text.languages import canonical
 from service.text.terms import TermIndex
 from service.translation.assembling import Candidates
@@ -309,10 +309,6 @@ class Translator:
         sources = self._catalogue.sources(*requested, request.target_language_code)
         return self._catalogue.resolve(*requested, sources[0], request.target_language_code)[0]
 
-    async def _terms(self, glossary: str, pair: LanguagePair, key_name: str) -> TermIndex:
-        codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
-        return find_glossary(await self.latest_glossaries(), glossary, *codes, key_name).index
-
     async def _planned(self, part: Part, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
         request = part.request
         current = current_call()
@@ -320,7 +316,10 @@ class Translator:
         # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps:
             _check_queue(model, request, current)
-        terms = [await self._terms(request.glossary, pair, current.key_name)] if request.glossary else []
+        terms: list[TermIndex] = []
+        if request.glossary:
+            codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
+            terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
         call = TranslationCall(request, model, pair, terms, self.limits, part.documents)
         await self._computations.plan(call)
         if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
