@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from service.documents.arguments import format_of
-from service.documents.charsets import codec_of
 from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
-from service.documents.encodings import decoded
+from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
 from service.documents.po_entries import Entry, entries, in_quotes

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
-from service.documents.charsets import codec_of
-from service.documents.encodings import decoded
+from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.places import Lines
 

@@ -1,17 +1,22 @@
-"""Glossaries: files of terms."""
+"""Glossaries: files of terms.
+
+Callers' files are told from the operator's by their first line. It is a comment that begins with `MARK` and says, in
+JSON, what the caller called the glossary, when it was created and with which API key.
+"""
 
 import csv
+import json
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
 from service.domain.errors import NotFound, Public, listed
 from service.domain.translation import Term
-from service.text.glossary_head import COMMENT, Head, head_of
 from service.text.term_list import TermList
 from service.text.terms import TermIndex
 
@@ -19,6 +24,37 @@ _CODE = "[A-Za-z]{2,8}(?:_[A-Za-z0-9]{1,8})*"
 _FILE_NAME = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\.({_CODE})-({_CODE})\.(tsv|csv)")
 MAX_TERM_LENGTH = 200
 _MAX_LISTED = 20
+COMMENT = "#"  # begins a line without a term
+MARK = f"{COMMENT} dragoman-glossary "
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line of a caller's file; `key_name` is that of the caller's API key, empty if none was required."""
+
+    title: str
+    created: datetime
+    key_name: str
+
+    def line(self) -> str:
+        """Return it as it is in the file."""
+        about = {"title": self.title, "created": self.created.isoformat(), "key": self.key_name}
+        return f"{MARK}{json.dumps(about)}\n"
+
+
+def head_of(line: str) -> Head | None:
+    """Return what the first line of a file says; `None` if the file is the operator's.
+
+    Raises:
+        ValueError: it begins as a caller's, and does not go on so.
+    """
+    if not line.startswith(MARK):
+        return None
+    try:
+        about = json.loads(line.removeprefix(MARK))
+        return Head(str(about["title"]), datetime.fromisoformat(about["created"]), str(about["key"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"begins with {MARK!r} and does not say whose it is; remove the line") from error
 
 
 class GlossaryError(ValueError):

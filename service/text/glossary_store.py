@@ -19,10 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from service.domain.errors import NotFound, NotPossible, Public
-from service.text.glossary import Glossaries, Glossary
+from service.text.glossary import Glossaries, Glossary, Head
 from service.text.glossary_files import Dictionary, check_share, contents_of, path_of, write
 from service.text.glossary_folder import GlossaryFolder
-from service.text.glossary_head import Head
 from service.text.languages import folded
 
 _NAMESPACE = uuid.UUID("a6f54bbf-0d4b-5a51-9f62-1f0f1d1f7c7e")  # of the ids, which follow from it and from names

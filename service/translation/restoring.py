@@ -9,8 +9,7 @@ from service.domain.translation import AlignedSpan, Flag, Hypothesis
 from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
-from service.text.formatting import preserve_formatting
-from service.text.no_break import with_no_breaks
+from service.text.formatting import preserve_formatting, with_no_breaks
 from service.text.protected import bounds, has_letters_outside
 from service.text.protection import replace_aligned
 from service.text.spans import Span, replaced
