@@ -102,7 +102,6 @@ def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str
 def _pieces(
     line: Line, tag: re.Pattern[str], read: Callable[[str], str], *, has_dash: bool
 ) -> Iterator[tuple[Piece, int, int]]:
-    """Yield the pieces of a line with their start and end."""
     text, done = line.text, 0
     for match in [*tag.finditer(text), None]:
         start = match.start() if match else len(text)

@@ -133,7 +133,6 @@ def slots(html: str, start: int = 0, first_line: int = 1, *, has_attributes: boo
 
 
 def _texts(html: str, found: Sequence[Part]) -> Iterator[tuple[int, int]]:
-    """Yield where each text starts and ends."""
     run: list[Part] = []
     for part in (*found, None):
         if part is not None and part.role is not Role.BOUNDARY:
@@ -195,7 +194,6 @@ def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: in
 
 
 def _sign(html: str) -> str:
-    """Return a text that `html` does not have."""
     number = 0
     while (sign := f"dragoman-{number}-") in html:
         number += 1

@@ -67,8 +67,6 @@ def around(
 
 
 class _Part:
-    """The paragraphs of one file."""
-
     def __init__(self, source: XmlSource) -> None:
         self._source = source
         self._prefixes: dict[str, str] = {}  # with their colons
@@ -76,7 +74,6 @@ class _Part:
         self.has_comments = False
 
     def slots(self) -> Iterator[Slot]:
-        """Yield the texts in order."""
         left: tuple[str, ...] = ()
         for element in self._source.elements(self._wanted):
             if element.name == self._name("style", "style"):

@@ -5,7 +5,6 @@ class Lines:
     """The lines of a source, whose positions are asked for in about their order."""
 
     def __init__(self, source: str, part: str = "") -> None:
-        """Take the source, and its name if it is a part of a file."""
         self._source = source
         self._part = part
         self._counted = 0, 1  # a position, and its line

@@ -67,7 +67,6 @@ def read(data: bytes, _: DocumentOptions) -> Document:
 
 
 def _types(archive: Archive) -> dict[str, str]:
-    """Map the names of the files to their types."""
     types: dict[str, str] = {}
     for element in XmlSource(archive.read(_TYPES), _TYPES).elements(lambda _: ("Override",)):
         name = element.attributes.get("PartName", "").removeprefix("/")

@@ -38,7 +38,6 @@ class ProgramString:
     """A string to translate, of which `write` makes what a file has for a text."""
 
     def __init__(self, pieces: Iterable[Piece], kind: ArgumentFormat, write: Callable[[str], str] = str) -> None:
-        """Take its text, with the markup of its file."""
         self._kind = kind
         self._write = write
         self._arguments: list[Piece] = []

@@ -20,7 +20,6 @@ class Report:
     """What calls said of the translations of a document's texts."""
 
     def __init__(self, left_out: Sequence[str] = ()) -> None:
-        """Take the notes of a document on what is not among its texts."""
         self._left_out = tuple(left_out)
         self._num_texts = 0
         self._flags: Counter[str] = Counter()

@@ -47,7 +47,7 @@ def read_srt(data: bytes, _: DocumentOptions) -> Document:
             "any.",
             f"line {first.number}",
         )
-    return _document(source, encode, every, _SRT_TAG, str, _srt_written, is_vtt=False)
+    return _document(source, encode, every, _SRT_TAG, str, lambda text: text.replace("-->", "->"), is_vtt=False)
 
 
 def read_vtt(data: bytes, _: DocumentOptions) -> Document:
@@ -59,7 +59,10 @@ def read_vtt(data: bytes, _: DocumentOptions) -> Document:
     source, encode = decoded(data)
     if not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", source):
         raise DocumentError("a WebVTT file starts with WEBVTT.", "line 1")
-    return _document(source, encode, list(lines(source)), _VTT_TAG, html.unescape, _vtt_written, is_vtt=True)
+    every = list(lines(source))
+    return _document(
+        source, encode, every, _VTT_TAG, html.unescape, lambda text: text.translate(_VTT_ESCAPES), is_vtt=True
+    )
 
 
 def _document(
@@ -120,11 +123,3 @@ def _groups(every: Sequence[Line]) -> Iterator[_Group]:
     for has_text, group in groupby(every, key=lambda line: bool(line.text.strip())):
         if has_text:
             yield list(group)
-
-
-def _srt_written(text: str) -> str:
-    return text.replace("-->", "->")
-
-
-def _vtt_written(text: str) -> str:
-    return text.translate(_VTT_ESCAPES)

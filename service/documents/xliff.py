@@ -53,9 +53,8 @@ class _Reader:
         self.edits: list[Edit] = []
 
     def slots(self) -> Iterator[Slot]:
-        """Yield the texts in order."""
         for unit in self._source.elements(self._units):
-            if _is_translated(unit) and self._is_of_languages(unit):
+            if unit.inherited("translate") in ("", "yes") and self._is_of_languages(unit):
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
     def notes(self, slots: list[Slot]) -> list[str]:
@@ -198,11 +197,6 @@ class _Reader:
         if not self._is_first:
             return ancestors[-1]
         return next((each for each in ancestors if each.name == f"{self._prefix}file"), None)
-
-
-def _is_translated(unit: Element) -> bool:
-    values = (each.attributes.get("translate") for each in unit.ancestors)
-    return next((value for value in values if value), "yes") == "yes"
 
 
 def _states_of_first(doubt: Doubt | None) -> str:

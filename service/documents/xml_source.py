@@ -53,6 +53,10 @@ class Element:
             yield element
             element = element.parent
 
+    def inherited(self, name: str) -> str:
+        """Return the value of an attribute, of the innermost element that has it; empty if none has."""
+        return next((value for each in self.ancestors if (value := each.attributes.get(name))), "")
+
     def first(self, name: str) -> "Element | None":
         """Return the first child of this name."""
         return next((child for child in self.elements if child.name == name), None)
@@ -66,7 +70,6 @@ class XmlSource:
     """A document in UTF-8; `raw` is it with a character for each byte, so positions are those of bytes."""
 
     def __init__(self, data: bytes, part: str = "") -> None:
-        """Take the document, and the name for its place in errors if it is a part of a file."""
         self.raw = data.decode("latin-1")
         self.place = Lines(self.raw, part).place
         self._data = data
@@ -163,7 +166,6 @@ class _Parser:
         self.expat.CharacterDataHandler = self._text
 
     def take(self) -> Iterator[Element]:
-        """Yield the wanted elements that have ended."""
         yield from self._done
         self._done.clear()
 

@@ -41,8 +41,6 @@ class _Level:
 
 
 class _Reader(ValueReader):
-    """The slots of one document, by lines."""
-
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self._path = [_Level(-1, None)]

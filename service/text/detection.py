@@ -63,13 +63,9 @@ class LanguageDetector:
         fitting = _written_in(letters, _known() if self._scripts is None else self._scripts)
         shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, fitting)
         detected = [DetectedLanguage(code, share) for code, share in shares.items() if share >= _LEAST_CONFIDENCE]
-        detected.sort(key=_rank)
+        # Ties go to English: most texts too short to tell, such as "OK", are in English.
+        detected.sort(key=lambda each: (-each.confidence, language_of(each.language_code) != "en", each.language_code))
         return tuple(detected) or (DetectedLanguage(UNDETERMINED, 0.0),)
-
-
-def _rank(language: DetectedLanguage) -> tuple[float, bool, str]:
-    """Return a sort key. Ties go to English: most texts too short to tell, such as "OK", are in English."""
-    return -language.confidence, language_of(language.language_code) != "en", language.language_code
 
 
 def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:

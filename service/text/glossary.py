@@ -17,6 +17,7 @@ import numpy as np
 
 from service.domain.errors import NotFound, Public, listed
 from service.domain.translation import Term
+from service.text.languages import folded
 from service.text.term_list import TermList
 from service.text.terms import TermIndex
 
@@ -76,6 +77,16 @@ class Glossary:
         if not isinstance(self.terms, TermList):
             object.__setattr__(self, "terms", TermList(self.terms))
         object.__setattr__(self, "index", TermIndex(self.terms))
+
+    @property
+    def codes(self) -> tuple[str, str]:
+        """Return the codes of both languages."""
+        return self.source_language_code, self.target_language_code
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return what no other glossary that is served may have."""
+        return self.name, folded(self.source_language_code), folded(self.target_language_code)
 
     def is_for(self, key_name: str) -> bool:
         """Return whether a caller may use it: the operator's are for all, those of callers for their key only.

@@ -29,6 +29,11 @@ class Dictionary:
     target_language_code: str
     terms: Sequence[Term]
 
+    @property
+    def codes(self) -> tuple[str, str]:
+        """Return the codes of both languages."""
+        return self.source_language_code, self.target_language_code
+
 
 def path_of(folder: Path, name: str, source: str, target: str) -> Path:
     """Return where the file of a dictionary is, from the code `source` to `target`."""

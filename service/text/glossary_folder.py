@@ -69,7 +69,9 @@ class GlossaryFolder(Glossaries):
         if exact is not None and exact.is_for(key_name):
             return exact
         languages = language_of(source_language_code), language_of(target_language_code)
-        alike = (each for each in self.of(key_name) if each.name == name and _languages(each) == languages)
+        alike = (
+            each for each in self.of(key_name) if each.name == name and tuple(map(language_of, each.codes)) == languages
+        )
         return next(alike, None)
 
     def may_have_changed(self) -> bool:
@@ -99,7 +101,7 @@ class GlossaryFolder(Glossaries):
             self._files.pop(path, None)
         for path in paths:
             self._read(path)
-        self._served = dict(sorted(((_key(each), each) for each in self._files.values()), key=lambda pair: pair[0]))
+        self._served = dict(sorted(((each.key, each) for each in self._files.values()), key=lambda pair: pair[0]))
         return self._files != before
 
     def _changed_ns(self) -> int:
@@ -129,13 +131,5 @@ class GlossaryFolder(Glossaries):
 
 def _check_unique(path: Path, glossary: Glossary, others: Iterable[tuple[Path, Glossary]]) -> None:
     for other_path, other in others:
-        if other_path != path and _key(other) == _key(glossary):
+        if other_path != path and other.key == glossary.key:
             raise GlossaryError(f"{path} has the same name and languages as {other_path.name}; rename one of them.")
-
-
-def _languages(glossary: Glossary) -> tuple[str, str]:
-    return language_of(glossary.source_language_code), language_of(glossary.target_language_code)
-
-
-def _key(glossary: Glossary) -> tuple[str, str, str]:
-    return glossary.name, folded(glossary.source_language_code), folded(glossary.target_language_code)

@@ -43,7 +43,7 @@ class StoredGlossary:
     def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary | None:
         """Return the dictionary of exactly these languages."""
         requested = folded(source_language_code), folded(target_language_code)
-        return next((each for each in self.dictionaries if _languages(each) == requested), None)
+        return next((each for each in self.dictionaries if each.key[1:] == requested), None)
 
 
 class GlossaryStore:
@@ -108,7 +108,7 @@ class GlossaryStore:
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
-            dictionaries = [Dictionary(*_codes(each), each.terms) for each in glossary.dictionaries]
+            dictionaries = [Dictionary(*each.codes, each.terms) for each in glossary.dictionaries]
             self._write(folder, glossary.name, Head(title, glossary.created, key_name), dictionaries)
 
     def put(self, glossary_id: str, dictionary: Dictionary, key_name: str, *, merges: bool = False) -> None:
@@ -140,7 +140,7 @@ class GlossaryStore:
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             for each in glossary.dictionaries:
-                path_of(folder.path, glossary.name, *_codes(each)).unlink(missing_ok=True)
+                path_of(folder.path, glossary.name, *each.codes).unlink(missing_ok=True)
             folder.refresh()
 
     def remove_dictionary(self, glossary_id: str, source: str, target: str, key_name: str) -> None:
@@ -153,12 +153,12 @@ class GlossaryStore:
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             found = found_dictionary(glossary, source, target)
-            path_of(folder.path, glossary.name, *_codes(found)).unlink(missing_ok=True)
+            path_of(folder.path, glossary.name, *found.codes).unlink(missing_ok=True)
             folder.refresh()
 
     def _write(self, folder: GlossaryFolder, name: str, head: Head, dictionaries: Sequence[Dictionary]) -> None:
         """Write all files of these dictionaries, or none."""
-        files = [(path_of(folder.path, name, *_codes(each)), contents_of(head, each)) for each in dictionaries]
+        files = [(path_of(folder.path, name, *each.codes), contents_of(head, each)) for each in dictionaries]
         check_share(folder.callers_files, files, head.key_name)
         there = {path for path, _ in files if path.exists()}
         try:
@@ -224,7 +224,7 @@ class GlossaryStore:
 def _seconds(folder: Path, dictionaries: Iterable[Glossary]) -> Iterator[float]:
     """Yield when the operator's files were changed."""
     for each in dictionaries:
-        path = path_of(folder, each.name, *_codes(each))
+        path = path_of(folder, each.name, *each.codes)
         with suppress(OSError):
             yield (path if path.exists() else path.with_suffix(".csv")).stat().st_mtime
 
@@ -261,11 +261,3 @@ def found_dictionary(glossary: StoredGlossary, source: str, target: str) -> Glos
             target=target,
         )
     return found
-
-
-def _codes(glossary: Glossary | Dictionary) -> tuple[str, str]:
-    return glossary.source_language_code, glossary.target_language_code
-
-
-def _languages(glossary: Glossary) -> tuple[str, str]:
-    return folded(glossary.source_language_code), folded(glossary.target_language_code)

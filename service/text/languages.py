@@ -225,15 +225,10 @@ def _likely(tag: _Tag) -> tuple[str, str]:
     for language in _languages(tag):
         for subtag in filter(None, (tag.region, tag.script)):
             if (known := LIKELY_SUBTAGS.get(f"{language}-{subtag}")) is not None:
-                return _script_and_region(known)
-        if language in LIKELY_SUBTAGS:
-            return _script_and_region(LIKELY_SUBTAGS[language])
+                return known.split("-")[1], known.split("-")[2]
+        if (known := LIKELY_SUBTAGS.get(language)) is not None:
+            return known.split("-")[1], known.split("-")[2]
     return "", ""
-
-
-def _script_and_region(tag: str) -> tuple[str, str]:
-    _, script, region = tag.split("-")
-    return script, region
 
 
 def _script(tag: _Tag) -> str:

@@ -90,7 +90,6 @@ def _segments(
     whole: Sequence[tuple[int, int]],
     apart: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each segment."""
     is_inside = inside(whole)
     separators = _separators(text, is_inside, apart)
     starts = [start for start, _ in separators]

@@ -196,7 +196,6 @@ class _Writer:
         return Span(target_start, target_end)
 
     def finish(self) -> str:
-        """Copy the rest, and return the new text."""
         self._copy(len(self._old))
         return "".join(self._parts)
 

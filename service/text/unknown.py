@@ -31,7 +31,6 @@ class UnknownCharacters:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Take the model's `tokenizer`."""
         self._tokenizer = tokenizer
         self._is_ready = False
         self._drops = False

@@ -77,7 +77,6 @@ def _whole(planned: PlannedText, chosen: Hypothesis, size: AnswerSize, *, with_a
 
 
 def _draft(planned: PlannedText, candidates: Sequence[Candidates], rank: int) -> tuple[str, list[_Part]]:
-    """Return the text of a rank, and its passages."""
     remaining = iter(candidates)
     parts = [_passage(passage, remaining, rank) for passage in paced(planned.passages)]
     if planned.html is None:

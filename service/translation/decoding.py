@@ -137,7 +137,6 @@ class SegmentDecoder:
             self._pending.close(call)
 
     def _known(self, call: TranslationCall, numbers: Iterable[int]) -> dict[int, Decoded]:
-        """Return the cached hypotheses by segment."""
         if not self._cache.max_bytes or call.is_chance:
             return {}
         numbers = [number for number in numbers if call.segments[number].source_ids]

@@ -70,7 +70,7 @@ class PendingCall:
         """Handle one sequence's terminal update."""
         self._updates[update.sequence] = update
         if update.error is None:  # else keep its progress, which may still be unread
-            self._notify(update)
+            self.notify(update)
         if self._done.done():  # failed or cancelled already
             return
         if update.error is not None:
@@ -80,11 +80,8 @@ class PendingCall:
         elif len(self._updates) == len(self.sequences):
             self._done.set_result(None)
 
-    def accept_progress(self, progress: SequenceProgress) -> None:
-        """Handle one sequence's progress."""
-        self._notify(progress)
-
-    def _notify(self, news: SequenceProgress | SequenceUpdate) -> None:
+    def notify(self, news: SequenceProgress | SequenceUpdate) -> None:
+        """Keep news of a sequence for the reader of `news`, if there is one."""
         if self._wants_news:
             self._news[news.sequence] = news
             self._has_news.set()
@@ -116,7 +113,7 @@ class PendingCalls:
         for each in progress:
             call = self._calls.get(each.sequence)
             if call is not None:
-                call.accept_progress(each)
+                call.notify(each)
         for update in updates:
             call = self._calls.pop(update.sequence, None)
             if call is not None:

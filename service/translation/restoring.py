@@ -59,7 +59,7 @@ class Restorer:
                 self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()))
                 for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts[number], strict=True))
             )
-            or (self._unread(segment),)
+            or (self._of_spans(segment),)
             for number, (segment, hypotheses) in paced(enumerate(zip(segments, decoded, strict=True)), every=8)
         ]
 
@@ -122,7 +122,7 @@ class Restorer:
                 flags = (*flags, Flag.NUMBERS)
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
-            alignment = _clipped(alignment, len(text))
+            alignment = tuple(link for link in alignment if link.target_end <= len(text))
         if "\u00a0" in segment.text or "\u202f" in segment.text:
             text = with_no_breaks(segment.text, text)
         self.size.add(len(text), len(alignment))
@@ -133,9 +133,13 @@ class Restorer:
         score = decoded.score if self.returns_scores else None
         return Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags, alignment)
 
-    def _unread(self, segment: PlannedSegment) -> Hypothesis:
+    def _of_spans(self, segment: PlannedSegment) -> Hypothesis:
+        """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
         self.size.add(0, len(segment.spans))  # planning has already counted their targets
-        return _unread(segment)
+        parts = (((span.start, span.end), span.target) for span in paced(segment.spans))
+        text, edits = replaced(segment.text, parts)
+        links = (AlignedSpan(each.old_start, each.old_end, each.new_start, each.new_end) for each in paced(edits))
+        return Hypothesis(text, alignment=tuple(links))
 
 
 def _is_unclear(segment: PlannedSegment, text: str) -> bool:
@@ -162,16 +166,3 @@ def _is_empty(text: str, places: Sequence[Span]) -> bool:
             return False
         done = end
     return True
-
-
-def _unread(segment: PlannedSegment) -> Hypothesis:
-    """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
-    parts = (((span.start, span.end), span.target) for span in paced(segment.spans))
-    text, edits = replaced(segment.text, parts)
-    links = (AlignedSpan(each.old_start, each.old_end, each.new_start, each.new_end) for each in paced(edits))
-    return Hypothesis(text, alignment=tuple(links))
-
-
-def _clipped(alignment: Alignment, length: int) -> Alignment:
-    """Return the alignment without links beyond the end."""
-    return tuple(span for span in alignment if span.target_end <= length)
