@@ -10,7 +10,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from service.documents.document import MimeType, has_words
 
@@ -37,6 +37,16 @@ class Piece(NamedTuple):
     text: str = ""
 
 
+class AnyPiece(Protocol):
+    """What is needed of a piece to know its place among others."""
+
+    @property
+    def kind(self) -> Kind | None: ...  # noqa: D102
+
+    @property
+    def text(self) -> str: ...  # noqa: D102
+
+
 class InlineText:
     """A sentence with markup.
 
@@ -47,7 +57,7 @@ class InlineText:
     def __init__(self, pieces: Iterable[Piece], *, is_strict: bool = False) -> None:
         self._before, self._pieces, self._after = framed(pieces)
         self._is_strict = is_strict
-        self._closings = {start: end for start, end in _partners(self._pieces).items() if start < end}
+        self._closings = {start: end for start, end in partners_of(self._pieces).items() if start < end}
         self.text, self.mime_type = self._text_and_type()
 
     @property
@@ -137,7 +147,7 @@ class InlineText:
 def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
     """Return the pieces before, of and after the text: markup and white space around a text never move."""
     pieces = list(_paired(every))
-    partners = _partners(pieces)
+    partners = partners_of(pieces)
     fixed = (Kind.MARK, Kind.ORDERED, Kind.BREAK)
     start, end = 0, len(pieces)
     while start < end:
@@ -189,7 +199,7 @@ def most_frequent(texts: Iterable[tuple[str, str]]) -> str:
     return lengths.most_common(1)[0][0]
 
 
-def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
+def partners_of(pieces: Sequence[AnyPiece]) -> dict[int, int]:
     """Map each opening piece to its closing one, and back."""
     path: list[int] = []
     partners: dict[int, int] = {}
@@ -205,7 +215,7 @@ def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
 def _paired(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the pieces, with neighbouring texts joined, and tags without a partner as marks."""
     every = list(pieces)
-    partners = _partners(every)
+    partners = partners_of(every)
     text: list[str] = []
     for index, piece in enumerate(every):
         if piece.kind is Kind.TEXT:
