@@ -50,10 +50,6 @@ def _of_braces(argument: str) -> int:
     return 1 if re.match(r"\{[:!}]", argument) else 0
 
 
-def _of_names(_: str) -> int:
-    return 0
-
-
 def _one(argument: str) -> int:
     return int(argument not in ("~~", "~%", "~&", "~\n", "%%"))
 
@@ -63,7 +59,7 @@ def _printf(pattern: str) -> ArgumentFormat:
 
 
 _BRACES = r"\{\{|\}\}|\{[^{}]{0,200}(?:\{[^{}]{0,100}\}[^{}]{0,100}){0,5}\}"
-_QT = ArgumentFormat(re.compile(r"%L?(?:\d{1,2}|n\b)"), _of_names)
+_QT = ArgumentFormat(re.compile(r"%L?(?:\d{1,2}|n\b)"), lambda _: 0)
 _LISP = ArgumentFormat(
     re.compile(r"~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}[^\s\w']|~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}\w"), _one
 )
@@ -92,13 +88,13 @@ _BY_FLAG = {
         "%",
     ),
     **dict.fromkeys(("python-brace", "c++", "rust"), _C_PLUS_PLUS),
-    "csharp": ArgumentFormat(re.compile(_BRACES), _of_names, None, "{}"),
-    "java": ArgumentFormat(re.compile(_BRACES), _of_names, None, "'"),
-    "perl-brace": ArgumentFormat(re.compile(r"\{\w{1,60}\}"), _of_names),
-    "sh": ArgumentFormat(re.compile(r"\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\})"), _of_names),
+    "csharp": ArgumentFormat(re.compile(_BRACES), lambda _: 0, None, "{}"),
+    "java": ArgumentFormat(re.compile(_BRACES), lambda _: 0, None, "'"),
+    "perl-brace": ArgumentFormat(re.compile(r"\{\w{1,60}\}"), lambda _: 0),
+    "sh": ArgumentFormat(re.compile(r"\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\})"), lambda _: 0),
     **dict.fromkeys(("scheme", "lisp"), _LISP),
-    "smalltalk": ArgumentFormat(re.compile(r"%\d|%<[^|<>]{0,100}\|[^|<>]{0,100}>%\d"), _of_names),
-    "ycp": ArgumentFormat(re.compile(r"%[1-9%]"), _of_names),
+    "smalltalk": ArgumentFormat(re.compile(r"%\d|%<[^|<>]{0,100}\|[^|<>]{0,100}>%\d"), lambda _: 0),
+    "ycp": ArgumentFormat(re.compile(r"%[1-9%]"), lambda _: 0),
     **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit"), _QT),
 }
 # Of strings whose programs nobody tells. What may as well be a percentage is left to whoever translates.

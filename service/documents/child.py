@@ -90,22 +90,15 @@ class Refusal(TypedDict):
     num_characters: int
 
 
-class _Refused(Exception):
-    def __init__(self, problem: str, num_characters: int = 0) -> None:
-        super().__init__(problem)
-        self.refusal = Refusal(problem=problem, num_characters=num_characters)
-
-
 def main(opener: Opener = open_document) -> None:
     """Serve one document from standard input to standard output; end early if the other side has gone."""
     _limit()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):
         order: Order = json.loads(_frame(source))
-        try:
-            document = _opened(opener, order, _frame(source))
-        except _Refused as error:
-            _send(sink, _json(error.refusal))
+        document = _opened(opener, order, _frame(source))
+        if isinstance(document, dict):
+            _send(sink, _json(document))
             return
         found = list(chunks(document.texts, order["max_chunk_texts"], order["max_chunk_characters"]))
         if order["is_written"]:
@@ -142,25 +135,22 @@ def chunks(texts: Sequence[DocumentText], max_texts: int, max_characters: int) -
         yield chunk
 
 
-def _opened(opener: Opener, order: Order, data: bytes) -> Document:
-    """Return the document.
-
-    Raises:
-        _Refused: it can't be read, or has a text that is too long.
-    """
+def _opened(opener: Opener, order: Order, data: bytes) -> Document | Refusal:
+    """Return the document, unless it can't be read, or has a text that is too long."""
     lists = {name: tuple(value) for name, value in order["options"].items() if isinstance(value, list)}
     options = DocumentOptions(**{**order["options"], **lists})
     try:
         document = opener(order["name"], data, options)
     except DocumentError as error:
-        raise _Refused(str(error)) from None
+        return Refusal(problem=str(error), num_characters=0)
     except MemoryError:
-        raise _Refused(f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it.") from None
+        problem = f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it."
+        return Refusal(problem=problem, num_characters=0)
     except RecursionError:
-        raise _Refused("it is nested too deeply.") from None
+        return Refusal(problem="it is nested too deeply.", num_characters=0)
     for text in document.texts:
         if len(text.text) > order["max_characters"]:
-            raise _Refused(text.place, len(text.text))
+            return Refusal(problem=text.place, num_characters=len(text.text))
     return document
 
 

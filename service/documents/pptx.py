@@ -17,10 +17,7 @@ from service.documents.inline import InlineText, Kind, Piece, in_formatting, mos
 from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
-_NAMESPACES = (
-    "http://schemas.openxmlformats.org/drawingml/2006/main",
-    "http://purl.oclc.org/ooxml/drawingml/main",
-)
+_NAMESPACES = ("http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main")
 _TYPES = "[Content_Types].xml"
 _MAIN = re.compile(r"application/vnd\..*(?:presentation|slideshow|template)\.(?:main|macroEnabled\.main)\+xml")
 # The kinds of files with texts, in the order in which they are read.

@@ -18,10 +18,7 @@ _LONGEST = 40  # characters of a word beside a space
 
 
 def preserve_formatting(
-    source: str,
-    translated: str,
-    kept_source: Sequence[tuple[int, int]] = (),
-    kept: Sequence[tuple[int, int]] = (),
+    source: str, translated: str, kept_source: Sequence[tuple[int, int]] = (), kept: Sequence[tuple[int, int]] = ()
 ) -> str:
     """Make a translation begin and end as its source does, like DeepL's option of this name.
 

@@ -8,6 +8,7 @@ import csv
 import json
 import re
 from array import array
+from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -141,17 +142,15 @@ class _Problems:
 
     def add(self, line: int, problem: object) -> None:
         self._number += 1
-        self._first.append((line, f"line {line} {problem}"))
-        if len(self._first) > 2 * _MAX_LISTED:
-            self._first = sorted(self._first)[:_MAX_LISTED]
+        insort(self._first, (line, f"line {line} {problem}"))
+        del self._first[_MAX_LISTED:]
 
     def __bool__(self) -> bool:
         return self._number > 0
 
     def __str__(self) -> str:
-        listed_problems = [problem for _, problem in sorted(self._first)[:_MAX_LISTED]]
-        more = f"; and {self._number - len(listed_problems)} more" if self._number > len(listed_problems) else ""
-        return "; ".join(listed_problems) + more
+        more = f"; and {self._number - len(self._first)} more" if self._number > len(self._first) else ""
+        return "; ".join(problem for _, problem in self._first) + more
 
 
 class _Reading:

@@ -2,14 +2,13 @@
 
 import functools
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 
 from service.domain.translation import AlignedSpan, Flag
 from service.text.placeholders import find_placeholders
 from service.text.protected import Protected
-from service.text.spans import Edit, Offsets, Span, replaced
-from service.text.target_positions import PositionGuesses
+from service.text.spans import Edit, Offsets, Span, inside, replaced
 from service.text.target_writing import Restored, alternation, write_targets
 from service.text.words import is_unspaced, is_word_boundary
 
@@ -18,6 +17,7 @@ _ARGUMENT = re.compile(
     r"(?<!%)%[-+#0,' ]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh?|ll?|[qjztL])?(?:@|[A-Za-mo-z])|\{(?:[:!][^{}]*)?\}"
 )
 _TAG = re.compile(r"<(/?)([\w:.-]+)[^<>]*>|([\[{])(/?)([a-z]+)(?:[ =][^\[\]{}]*)?[\]}]")
+_FINAL = ".!?…。！？।॥؟:;,，：；\"'”’»)]} "
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +184,75 @@ def _are_nested(spans: Sequence[Protected], tags: Sequence[int]) -> bool:
         elif is_end and (not opened or opened.pop() != name):
             return False
     return True
+
+
+class PositionGuesses:
+    """Estimate the positions in a translation of targets that it lacks."""
+
+    def __init__(self, text: str, translated: str, alignment: Sequence[AlignedSpan], taken: Iterable[Span]) -> None:
+        self._text = text
+        self._translated = translated
+        self._alignment = sorted(alignment, key=lambda part: (part.source_start, part.source_end, part.target_start))
+        self._taken = sorted(span for span in taken if span.start < span.end)
+
+    def aligned(self, source_start: int, source_end: int, *, is_exclusive: bool = False) -> Span | None:
+        """Return the whole words aligned to a part of the source: the longest run of them that is free.
+
+        If the part `is_exclusive`, words that are also aligned to another part are excluded.
+        """
+        parts = sorted(
+            Span(part.target_start, part.target_end)
+            for part in self._alignment
+            if part.source_start < source_end and source_start < part.source_end and part.target_start < part.target_end
+        )
+        runs: list[Span] = []
+        for part in parts:
+            if runs and not self._translated[runs[-1].end : part.start].strip():
+                runs[-1] = Span(runs[-1].start, max(runs[-1].end, part.end))
+            else:
+                runs.append(part)
+        for run in sorted(runs, key=lambda run: (run.start - run.end, run.start)):
+            start, end = run
+            while not is_word_boundary(self._translated, start):
+                start -= 1
+            while not is_word_boundary(self._translated, end):
+                end += 1
+            is_free = not any(start < taken.end and taken.start < end for taken in self._taken)
+            if is_exclusive and any(
+                part.target_start < end
+                and start < part.target_end
+                and not source_start <= part.source_start <= part.source_end <= source_end
+                for part in self._alignment
+            ):
+                continue
+            if is_free and any(map(str.isalnum, self._translated[start:end])):
+                self._taken = sorted([*self._taken, Span(start, end)])
+                return Span(start, end)
+        return None
+
+    def place(self, source_start: int, source_end: int) -> Span:
+        """Return an empty span between two words."""
+        position = self._near(source_start, source_end)
+        is_taken = inside(self._taken)
+        length = len(self._translated)
+        outward = (at for distance in range(length + 1) for at in (position - distance, position + distance))
+        return next(
+            Span(at, at) for at in outward if 0 <= at <= length and not is_taken(at) and self._is_between_words(at)
+        )
+
+    def _near(self, source_start: int, source_end: int) -> int:
+        if not any(map(str.isalnum, self._text[:source_start])):
+            return 0
+        if not any(map(str.isalnum, self._text[source_end:])):
+            return len(self._translated.rstrip(_FINAL))
+        before = [part for part in self._alignment if part.source_start < source_end]
+        if before:
+            last = max(before, key=lambda part: (part.source_end, part.target_end))
+            return last.target_start if last.source_end > source_start else last.target_end
+        return round(len(self._translated) * source_start / len(self._text))
+
+    def _is_between_words(self, position: int) -> bool:
+        if not 0 < position < len(self._translated):
+            return True
+        before, after = self._translated[position - 1], self._translated[position]
+        return before.isspace() or after.isspace() or is_word_boundary(self._translated, position)

@@ -44,8 +44,6 @@ class Offsets:
 
     def span(self, start: int, end: int) -> Span:
         """Return the position in the new text of a part of the old one; partly replaced edits count as a whole."""
-        if not self.edits:
-            return Span(start, end)
         edit = self._before(bisect_right(self._starts, start))
         new_start = edit.new_start if start < edit.old_end else start + edit.new_end - edit.old_end
         edit = self._before(bisect_left(self._starts, end))

@@ -36,11 +36,7 @@ def languages_of(pair: LanguagePair) -> Languages:
 
 
 def correct(
-    segment: PlannedSegment,
-    text: str,
-    places: Sequence[Span],
-    alignment: tuple[AlignedSpan, ...],
-    languages: Languages,
+    segment: PlannedSegment, text: str, places: Sequence[Span], alignment: tuple[AlignedSpan, ...], languages: Languages
 ) -> Corrected:
     """Write the source's numbers in place of what obviously stands for them; `places` are those of protected parts."""
     found = differences(segment, text, places, languages)

@@ -46,14 +46,8 @@ _FENCES = (
     (r"\\{1,2}\[", r"\\\]"),
     (r":{3,}[ \t]*(?:mermaid|math|code|plantuml)", r":{3,}"),
     (r"\\begin\{(?P<name>\w{1,40}\*?)\}(?!.*\\end).*", r"\\end\{NAME\}"),
-    (
-        r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*",
-        r"\{%-?\s*endNAME\b.*",
-    ),
-    (
-        r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*",
-        r"\{\{[<%]\s*/\s*NAME\b.*",
-    ),
+    (r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*", r"\{%-?\s*endNAME\b.*"),
+    (r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*", r"\{\{[<%]\s*/\s*NAME\b.*"),
     (r"\{::(?P<name>comment|nomarkdown)\b.*\}", r"\{:/(?:NAME)?\}"),
     (r"\{%(?!.*%\}).*", r"%\}"),
     (r"\{\{[<%](?!.*\}\}).*", r"[>%]\}\}"),
