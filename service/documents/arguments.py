@@ -15,7 +15,7 @@ from dataclasses import dataclass
 class ArgumentFormat:
     """How a kind of program writes arguments.
 
-    `takes` tells how many values an argument takes in the order of writing: none if it is numbered or named. `numbered`
+    `takes` is how many values an argument takes in the order of writing: none if it is numbered or named. `numbered`
     writes it with the number of its first value, from 0; it is `None` if the format has no numbers. `escaped` are signs
     that are doubled in text.
     """
@@ -97,7 +97,7 @@ _BY_FLAG = {
     "ycp": ArgumentFormat(re.compile(r"%[1-9%]"), lambda _: 0),
     **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit"), _QT),
 }
-# Of strings whose programs nobody tells. What may as well be a percentage is left to whoever translates.
+# Of strings whose program is unknown. What may as well be a percentage is left to the translator.
 _UNKNOWN = ArgumentFormat(
     re.compile(
         rf"{_STRINGS_DICT}|"

@@ -28,7 +28,7 @@ class Report:
         self._texts: list[tuple[int, dict[str, Any]]] = []
 
     def add(self, number: int, place: str, doubt: Doubt | None) -> None:
-        """Take the text at `place`, and the doubt about it, if there is one; higher numbers are told later."""
+        """Take the text at `place`, and the doubt about it, if there is one; the report sorts texts by number."""
         self._num_texts += 1
         if doubt is None:
             return

@@ -75,7 +75,7 @@ class GlossaryFolder(Glossaries):
         return next(alike, None)
 
     def may_have_changed(self) -> bool:
-        """See `Glossaries.may_have_changed`. This takes microseconds: it looks at the folder only."""
+        """See `Glossaries.may_have_changed`. This is quick: it looks at the folder only."""
         return self._is_changed_by_callers and (self._folder_ns is None or self._folder_ns != self._changed_ns())
 
     def refresh(self) -> bool:

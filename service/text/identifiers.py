@@ -88,7 +88,7 @@ _HUMP = re.compile(r"[a-z][A-Z]")
 
 
 def may_have_exact(text: str) -> bool:
-    """Return whether a text may have digits or an identifier: a check of a microsecond."""
+    """Return whether a text may have digits or an identifier: a quick check."""
     return (
         _SIGN.search(text) is not None
         or "::" in text

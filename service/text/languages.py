@@ -88,7 +88,7 @@ def script_of(code: str) -> str:
 def display_name(code: str, in_language: str) -> str:
     """Return the name of a language in `in_language`: `display_name("de-AT", "en")` is "German (Austria)".
 
-    Names that are not known in that language are in English. The first call takes 0.1 s and 20 MB.
+    Names that are not known in that language are in English. The first call loads them, which is slow.
     """
     from langcodes import Language  # loads the names of language_data, so only callers that need them pay
 

@@ -60,7 +60,7 @@ class _Spelling:
 
     @functools.cached_property
     def has_halves_of_day(self) -> bool:
-        """Whether it tells hours from 1 to 12."""
+        """Whether its hours may be those from 1 to 12."""
         return _HALF_OF_DAY.search(self._text) is not None
 
     @functools.cached_property

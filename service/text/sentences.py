@@ -31,8 +31,8 @@ _BULLET = re.compile(
 )
 
 # What is surely one sentence with nothing to protect: words of letters and digits, with what may be between them
-# without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Eight of ten
-# sentences match; the others must be cut, and searched for placeholders, at some ten times the cost.
+# without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Most sentences are.
+# The others must be cut, and searched for placeholders, which takes several times as long.
 _SIMPLE = re.compile(r"\w(?:[\w ,'’-]*[\w.!?])?")
 
 

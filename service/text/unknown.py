@@ -38,7 +38,7 @@ class UnknownCharacters:
         self._plain: dict[int, str] = {}
 
     def are_in(self, text: str, token_ids: Sequence[int]) -> bool:
-        """Return whether a text with these ids may contain any: a check of a microsecond; `find` decides."""
+        """Return whether a text with these ids may contain any: a quick check; `find` decides."""
         if self._tokenizer.unk_id in token_ids:
             return True
         if not self._is_ready:

@@ -27,13 +27,13 @@ from service.translation.restoring import Restorer
 from service.translation.streaming import TextStream
 
 _SMALL_CHARACTERS = 4_096
-_TERMS_FACTOR = 16  # measured slowdown per character if a term matches, or nearly matches, at each
+_TERMS_FACTOR = 16  # how much longer a character takes if a term matches, or nearly matches, at each
 
 
 class TranslationCall:
     """A request in progress. Its computations may run on any thread, one at a time: `plan` first.
 
-    Planning and assembling a call that `is_small` takes about half a millisecond at most.
+    Planning and assembling a call that `is_small` takes less time than handing it to another thread.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
 @functools.cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of a table, compiled when a document needs it: all of them would take 20 ms."""
+    """Return a pattern of a table, compiled when a document needs it: all of them would delay a small one."""
     return re.compile(pattern, re.DOTALL | re.VERBOSE)
 
 
