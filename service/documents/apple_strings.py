@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, joined
-from service.documents.places import Lines
-from service.documents.values import value_slot
+from service.documents.lines import Lines
+from service.documents.values import EscapeStyle, joined, value_slot
 
 _SPACE = re.compile(r"(?:\s++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
 _STRING = r'"(?:[^"\\]++|\\.)*+"'

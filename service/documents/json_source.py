@@ -18,9 +18,8 @@ from typing import NamedTuple
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle
-from service.documents.places import Lines
-from service.documents.values import value_slot
+from service.documents.lines import Lines
+from service.documents.values import EscapeStyle, value_slot
 from service.text.languages import canonical
 
 MAX_DEPTH = 200

@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
-from service.documents.places import Lines
+from service.documents.lines import Lines
 
 MAX_DEPTH = 200
 _BLOCK = 65_536  # bytes parsed at once

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, has_half, joined
 from service.documents.inline import InlineText, Kind, Piece
-from service.documents.values import value_slot
+from service.documents.values import EscapeStyle, has_half, joined, value_slot
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, as_escape
+from service.documents.values import EscapeStyle, as_escape
 
 # Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
 _NO_STRING = re.compile(

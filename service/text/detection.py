@@ -72,7 +72,11 @@ def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
         counts[unicodedata.name(letter, "").split(" ")[0]] += count
-    known = {script: _num_written(letters, counts, script) for script in scripts.values() if script in _LETTERS}
+    known = {
+        script: sum(counts[name] for name in _LETTERS[script]) - _num_of_other_set(letters, script)
+        for script in scripts.values()
+        if script in _LETTERS
+    }
     best = max(known.values(), default=0)
     # An unknown script may be the one that fits best, or account for all letters that fit no other candidate.
     unknown = max(best, letters.total() - best)
@@ -81,14 +85,10 @@ def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:
     return [code for code, number in num_written.items() if number == most > 0]
 
 
-def _num_written(letters: Counter[str], counts: Counter[str], script: str) -> int:
-    """Return how many letters are of this script; `counts` has them by the first words of their Unicode names."""
-    num_others = _num_of_other_set(letters, script) if script in _CHARACTER_SETS else 0
-    return sum(counts[name] for name in _LETTERS[script]) - num_others
-
-
 def _num_of_other_set(letters: Counter[str], script: str) -> int:
     """Return how many of the letters are Chinese characters that the other script has and this one lacks."""
+    if script not in _CHARACTER_SETS:
+        return 0
     (other,) = _CHARACTER_SETS.keys() - {script}
     return sum(
         count

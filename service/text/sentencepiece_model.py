@@ -71,11 +71,6 @@ class SentencePieceTokenizer:
         self._model = SentencePieceModel(file)
         self.unk_id = self._model.unk_id  # which a model with byte fallback never produces
 
-    @property
-    def vocabulary_size(self) -> int:
-        """Return the number of pieces; ids are below it."""
-        return self._model.size
-
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
         return self._model.ids(text)
