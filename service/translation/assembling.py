@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
 from service.text.markup import BlockTranslation
-from service.text.spans import Span
 from service.translation.checks import AnswerSize
-from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
+from service.translation.planned import PlannedPassage, PlannedText
 from service.translation.restoring import Alignment
 
 Candidates = tuple[Hypothesis, ...]
@@ -39,10 +38,11 @@ def assemble(
     if len(candidates) == 1 and len(candidates[0]) == 1 and _is_whole(planned):
         return _whole(planned, candidates[0][0], size, with_alignment=with_alignment)
     num_ranks = max(map(len, candidates), default=1)
-    for rank in range(num_ranks):
-        size.add(sum(len(_of_rank(each, rank).text) for each in paced(candidates)))
-    size.add(0, len(candidates) + with_alignment * sum(len(_of_rank(each, 0).alignment) for each in candidates))
-    drafts = [_draft(planned, candidates, rank) for rank in range(num_ranks)]
+    ranks = range(num_ranks)
+    num_links = sum([len(each[0].alignment) for each in candidates]) if with_alignment else 0
+    num_characters = sum([len(_of_rank(each, rank).text) for each in paced(candidates) for rank in ranks])
+    size.add(num_characters, len(candidates) + num_links)
+    drafts = [_draft(planned, candidates, rank) for rank in ranks]
     best_text, best_parts = drafts[0]
     segments, alignment = _joined(planned, best_parts)
     hypotheses = tuple(_hypothesis(text, candidates, rank) for rank, (text, _) in enumerate(drafts))
@@ -50,7 +50,7 @@ def assemble(
         text=best_text,
         hypotheses=hypotheses,
         finish_reason=hypotheses[0].finish_reason,
-        num_source_tokens=sum(len(segment.source_ids) for segment in planned.segments),
+        num_source_tokens=sum([len(each.source_ids) for passage in planned.passages for each in passage.segments]),
         segments=segments,
         alignment=alignment if with_alignment else (),
     )
@@ -95,7 +95,9 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
         start = length + planned.start - done
         length = start + len(chosen.text)
         done = planned.end
-        segments.append(_segment(passage.as_written(planned.start, planned.end), planned, chosen, start, length))
+        source, num_tokens = passage.as_written(planned.start, planned.end), len(planned.source_ids)
+        reason, flags = chosen.finish_reason, chosen.flags
+        segments.append(Segment(*source, start, length, reason, num_tokens, chosen.num_tokens, flags))
         alignment += _moved(chosen.alignment, planned.start, start)
     texts.append(passage.text[done:])
     if passage.offsets is not None:
@@ -104,19 +106,6 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
             for link in paced(alignment)
         ]
     return _Part("".join(texts), tuple(segments), tuple(alignment))
-
-
-def _segment(source: Span, planned: PlannedSegment, chosen: Hypothesis, start: int, end: int) -> Segment:
-    return Segment(
-        source_start=source.start,
-        source_end=source.end,
-        target_start=start,
-        target_end=end,
-        finish_reason=chosen.finish_reason,
-        num_source_tokens=len(planned.source_ids),
-        num_output_tokens=chosen.num_tokens,
-        flags=chosen.flags,
-    )
 
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:
