@@ -52,6 +52,9 @@ class _Expected(enum.Enum):
     END = "the end of the file"
 
 
+_BEFORE_END = (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_END)
+
+
 class _String(NamedTuple):
     """A value: its position, with quotes, its key, and how deep it is; `root_key` is that of the root it is under."""
 
@@ -102,7 +105,7 @@ class _Reader:
                 expected = _Expected.VALUE
             elif kind == "comma" and expected is _Expected.COMMA_OR_END:
                 expected = _Expected.KEY if inner.is_object else _Expected.VALUE
-            elif kind == "close" and inner.is_object is (match["close"] == "}") and path and _can_end(expected):
+            elif kind == "close" and inner.is_object is (match["close"] == "}") and path and expected in _BEFORE_END:
                 path.pop()
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
             elif kind in ("string", "open", "other") and expected in (_Expected.VALUE, _Expected.VALUE_OR_END):
@@ -163,10 +166,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             slots.append(slot)
     notes = [f"{num_left} descriptions of texts for translators were left as they are."] if num_left else []
     return Spliced(source, slots, encode, notes, edits)
-
-
-def _can_end(expected: _Expected) -> bool:
-    return expected in (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_END)
 
 
 def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str] | None:

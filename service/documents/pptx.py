@@ -53,7 +53,8 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     if not any(_MAIN.fullmatch(each) for each in types.values()):
         raise DocumentError("it names no presentation.", _TYPES)
     names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
-    names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), _natural(name)))
+    # slide2 comes before slide10
+    names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), [part.zfill(9) for part in re.split(r"(\d+)", name)]))
     parts = [xml_part(archive, name, _slots) for name in names]
     notes = []
     if _TEXT_TYPES[-1] in types.values():
@@ -70,11 +71,6 @@ def _types(archive: Archive) -> dict[str, str]:
         if name in archive.names:
             types[name] = element.attributes.get("ContentType", "")
     return types
-
-
-def _natural(name: str) -> list[str]:
-    """Return a key by which slide2 comes before slide10."""
-    return [part.zfill(9) for part in re.split(r"(\d+)", name)]
 
 
 def _slots(source: XmlSource) -> Iterator[Slot]:

@@ -72,14 +72,11 @@ def _end_of_words(text: str, emitted: int) -> int:
         end -= 1
     if _UNSPACED_CHARACTER.search(text, end) or len(text) - end > _LONGEST_WORD:
         for place in range(len(text) - 1, end, -1):
-            if _is_word_border(text, place) or (place - end >= _LONGEST_WORD and _may_split(text, place)):
+            # One word ends and another begins without a space; or the word is too long.
+            is_border = _UNSPACED_CHARACTER.search(text, place - 1, place + 1) or place - end >= _LONGEST_WORD
+            if is_border and _may_split(text, place):
                 return place
     return end
-
-
-def _is_word_border(text: str, place: int) -> bool:
-    """Return whether one word ends and another one begins between two characters without a space."""
-    return _UNSPACED_CHARACTER.search(text, place - 1, place + 1) is not None and _may_split(text, place)
 
 
 def _may_split(text: str, place: int) -> bool:

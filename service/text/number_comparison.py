@@ -103,12 +103,17 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
             missing.append(number)
             last = None
             continue
-        has_lost_minus = number.is_negative and not _has_minus(translation, runs[at])
-        if has_lost_minus or _are_mixed(number, runs[at]):
-            wrong.append((number, Span(runs[at].start, runs[at].end)))
-        elif last is not None and _are_swapped(last, (number, runs[at]), source, translation):
-            wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, runs[at]))]
-        last = number, runs[at]
+        run = runs[at]
+        has_lost_minus = (
+            number.is_negative
+            and not run.is_negative
+            and _MINUS.search(translation, max(0, run.start - _BEFORE), run.start) is None
+        )
+        if has_lost_minus or _are_mixed(number, run):
+            wrong.append((number, Span(run.start, run.end)))
+        elif last is not None and _are_swapped(last, (number, run), source, translation):
+            wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, run))]
+        last = number, run
     if not missing and not wrong and not any(is_free):
         return Comparison()
     free = (run for run, is_left in zip(runs, is_free, strict=True) if is_left)
@@ -153,10 +158,6 @@ def _further_forms(number: Number, source: str, languages: Languages, spelling: 
         forms |= {(form, *rest) for each in hours for form in (str(each), f"{each:02}")}
         forms |= {form[:1] for form in forms if form[1:] == ("00",)}
     return forms
-
-
-def _has_minus(text: str, number: Number) -> bool:
-    return number.is_negative or _MINUS.search(text, max(0, number.start - _BEFORE), number.start) is not None
 
 
 def _are_mixed(number: Number, run: Number) -> bool:

@@ -184,12 +184,8 @@ class Reader:
 
 def _inner_slot(text: Inner, place: tuple[int, int], line: int, frame: Frame) -> Slot:
     source_text = DocumentText(_unescaped(text.text), MimeType.TEXT, f"line {line + 1}")
-    write = functools.partial(_inner_written, replace(frame, quote=text.quote), text.suffix)
-    return Slot(*place, source_text, write)
-
-
-def _inner_written(frame: Frame, suffix: str, translation: str) -> str:
-    return plain(frame, translation) + suffix
+    own_frame = replace(frame, quote=text.quote)
+    return Slot(*place, source_text, lambda translation: plain(own_frame, translation) + text.suffix)
 
 
 def _unescaped(raw: str) -> str:
