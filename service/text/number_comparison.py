@@ -112,7 +112,7 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
         if has_lost_minus or _are_mixed(number, run):
             wrong.append((number, Span(run.start, run.end)))
         elif last is not None and _are_swapped(last, (number, run), source, translation):
-            wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, run))]
+            wrong += [(each, Span(other.start, other.end)) for each, other in (last, (number, run))]
         last = number, run
     if not missing and not wrong and not any(is_free):
         return Comparison()

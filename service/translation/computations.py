@@ -76,13 +76,12 @@ class Computations:
     async def run(self, work: Callable[[], T], size: int, deadline_seconds: float | None = None) -> T:
         """Return the result of `work`, computed on another thread; shorter work, by `size`, goes first.
 
-        Threads are shared among callers: keys or hosts, regardless of their connections.
-
         Raises:
             ServiceError: raised by `work`; or its caller has too much work waiting, the deadline passed, or the server
                 is stopping.
         """
-        return await self._pool.run(work, size, deadline_seconds, current_call().origin[:1])
+        caller = current_call().origin[:1]  # a key or a host, regardless of its connections
+        return await self._pool.run(work, size, deadline_seconds, caller)
 
     def note(self, phase: Phase, model: LoadedModel, began_seconds: float, call: Call) -> None:
         """Record a phase of a call that has just ended, in the call, the metrics and the statistics."""

@@ -81,7 +81,7 @@ class PendingCall:
             self._done.set_result(None)
 
     def notify(self, news: SequenceProgress | SequenceUpdate) -> None:
-        """Keep news of a sequence for the reader of `news`, if there is one."""
+        """Handle one sequence's progress, or its end."""
         if self._wants_news:
             self._news[news.sequence] = news
             self._has_news.set()

@@ -122,7 +122,7 @@ class Restorer:
                 flags = (*flags, Flag.NUMBERS)
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
-            alignment = tuple(link for link in alignment if link.target_end <= len(text))
+            alignment = tuple(span for span in alignment if span.target_end <= len(text))
         if "\u00a0" in segment.text or "\u202f" in segment.text:
             text = with_no_breaks(segment.text, text)
         self.size.add(len(text), len(alignment))
