@@ -29,14 +29,13 @@ class IncrementalDecoder:
 
     Parts end at the ends of words, before the space that follows, so a word is emitted with the space before it as soon
     as the next one begins. In scripts without spaces, a word is one character with its marks. A word longer than
-    `_LONGEST_WORD` characters is emitted in parts. All parts together are the result of `Tokenizer.decode` for all ids.
+    `_LONGEST_WORD` characters is emitted in parts. All parts together begin the text of all ids.
     """
 
     def __init__(self, tokenizer: PieceDecoder) -> None:
         self._tokenizer = tokenizer
         self._start = 0  # the first token of the window: ids before it are not decoded again
         self._emitted = 0  # characters of the window's text that were emitted
-        self._num_emitted = 0  # characters that were emitted in total
 
     def feed(self, token_ids: Sequence[int]) -> str:
         """Return the new text of a growing sequence; `token_ids` are all of its ids so far."""
@@ -45,14 +44,9 @@ class IncrementalDecoder:
         end = _end_of_words(text, self._emitted)
         part = text[self._emitted : end]
         self._emitted = end
-        self._num_emitted += len(part)
         if len(window) > _MAX_WINDOW:
             self._move(token_ids, text)
         return part
-
-    def finish(self, token_ids: Sequence[int]) -> str:
-        """Return the rest of the text; `token_ids` are final."""
-        return self._tokenizer.decode(token_ids)[self._num_emitted :]
 
     def _move(self, token_ids: Sequence[int], text: str) -> None:
         """Advance the window, unless the ids dropped affect how the text of the remaining ones ends."""
