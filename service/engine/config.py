@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-FIRST_SLOTS = (
-    16  # of a worker, until the best number is measured: enough to test a bundle, and the fewest worth a worker
-)
+# Of a worker, until the best number is measured: enough to test a bundle, and the fewest worth a worker.
+FIRST_SLOTS = 16
 
 
 @dataclass(frozen=True, slots=True)

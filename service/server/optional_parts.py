@@ -9,7 +9,7 @@ import service
 from service.config.server_config import ServerConfig
 from service.domain.errors import InvalidRequest
 from service.domain.translation import OwnPlaceholder
-from service.text.glossary import NoGlossaries
+from service.text.glossary import Glossaries
 from service.text.glossary_folder import GlossaryFolder
 from service.text.placeholders import own_placeholders
 
@@ -45,14 +45,14 @@ def tracing_of(config: ServerConfig) -> "Tracing | None":
     return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
 
 
-def glossaries_of(config: ServerConfig) -> GlossaryFolder | NoGlossaries:
+def glossaries_of(config: ServerConfig) -> Glossaries:
     """Return the glossaries of the folder, if there is one.
 
     Raises:
         GlossaryError: it does not exist.
     """
     if config.glossaries is None:
-        return NoGlossaries()
+        return Glossaries()
     return GlossaryFolder(config.glossaries, is_changed_by_callers=config.caller_glossaries)
 
 

@@ -9,8 +9,7 @@ from service.faces.grpc.tls import ServerTls
 from service.models.fleet import Fleet
 from service.models.reload_plan import ReloadOutcome
 from service.observe.metrics import Metrics
-from service.text.glossary import NoGlossaries
-from service.text.glossary_folder import GlossaryFolder
+from service.text.glossary import Glossaries
 
 if TYPE_CHECKING:
     from service.calls.gate import Gate
@@ -23,9 +22,7 @@ _LOOK_AT_FILES_SECONDS = 0.5  # how often files of TLS and API keys are checked
 class Reloader:
     """Reloads models and glossaries, one reload at a time."""
 
-    def __init__(
-        self, fleet: Fleet, glossaries: GlossaryFolder | NoGlossaries, metrics: Metrics, *, is_explicit: bool
-    ) -> None:
+    def __init__(self, fleet: Fleet, glossaries: Glossaries, metrics: Metrics, *, is_explicit: bool) -> None:
         """Take `is_explicit`: whether models are loaded by call only."""
         self._fleet = fleet
         self._glossaries = glossaries

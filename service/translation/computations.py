@@ -14,8 +14,8 @@ from service.translation.cache import Decoded
 from service.translation.call import TranslationCall
 from service.translation.compute_pool import ComputePool
 
-# Up to these limits, and for small calls, the event loop computes itself: about half a millisecond, less than a switch
-# to another thread costs under load. Short work that takes longer goes on on another thread.
+# Up to these limits, and for small calls, the event loop computes itself: a switch to another thread takes longer under
+# load. Short work that takes longer after all continues on another thread.
 _MAX_INLINE_SECONDS = 0.002
 MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
 _MAX_INLINE_TOKENS = 2 * MAX_INLINE_ENTRIES

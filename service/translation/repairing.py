@@ -65,7 +65,7 @@ class Repairer:
         )
         if not numbers:
             return candidates
-        same = {  # by a model without reserved symbols, which can only be told where the numbers belong
+        same = {  # for a model without reserved symbols: its input is the same, only the places are new
             at: decoded[number]
             for at, number in enumerate(numbers)
             if again.segments[at].fed == call.segments[number].fed

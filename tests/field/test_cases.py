@@ -35,7 +35,7 @@ from click.testing import CliRunner
 from service.cli.main import dragoman
 from service.config.server_config import ServerConfig
 from service.domain.translation import SplitSentences
-from service.text.sentences import cut
+from service.text.sentences import pieces
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, LoopThread, in_process
 from tests.tools import tool
@@ -94,7 +94,7 @@ class Tried:
         return "same" if found.count(sign) == case["input"].count(sign) else f"different: {found!r}"
 
     def cut(self, case: dict[str, Any], language: str) -> str:
-        return str(sum(piece.is_segment for piece in cut(case["input"], language, SplitSentences.ON)))
+        return str(sum(piece.is_segment for piece in pieces(case["input"], language, SplitSentences.ON)))
 
     def file(
         self,

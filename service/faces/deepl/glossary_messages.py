@@ -17,9 +17,8 @@ from service.domain.errors import InvalidRequest, Path, Public, Quoted
 from service.domain.translation import Term
 from service.faces.http.bounded import MAX_NAME_LENGTH, AtMost, Checked, Name
 from service.faces.http.languages import ListedLanguage
-from service.text.glossary import MAX_TERM_LENGTH, Glossary
+from service.text.glossary import COMMENT, MAX_TERM_LENGTH, Glossary
 from service.text.glossary_files import Dictionary
-from service.text.glossary_head import COMMENT
 from service.text.glossary_store import StoredGlossary
 from service.text.languages import canonical, folded, is_well_formed, language_of
 

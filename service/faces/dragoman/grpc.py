@@ -21,7 +21,7 @@ from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
 from service.faces.grpc.context import deadline_of
 from service.faces.grpc.counts import check_counts
-from service.faces.grpc.parsing import parse
+from service.faces.grpc.intake import parse
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.translation.translator import Translator
