@@ -87,13 +87,15 @@ def damage(state: State, rng: random.Random, values: np.random.Generator) -> Non
         return
     for _ in range(rng.choice((1, 1, 2, 5))):
         # An access beyond the last row is one beyond the array, which sanitizers see.
-        row, place = rng.choice((state.num_slots - 1, rng.randrange(state.num_slots))), rng.randrange(CAPACITY)
+        row, place = rng.choice((state.num_slots - 1, rng.randrange(state.num_slots))), rng.randrange(state.capacity)
         kind = rng.randrange(8)
         if kind == 0:
             name = rng.choice(("num_rows", "eos_id", "decoder_start_id"))
             state.control[name] = rng.choice(EDGES)
         elif kind == 1:
-            state.output_ids[row, place % 6] = rng.choice((-(2**20), -1, NUM_TOKENS, NUM_READABLE, 2**40))
+            state.output_ids[row, place % 6] = rng.choice(
+                (-(2**40), -1, NUM_TOKENS, NUM_READABLE, 90, 2**40, 2**63 - 1)
+            )
         elif kind == 2:
             state.history[row, place] = rng.choice(EDGES)
         elif kind == 3:
