@@ -383,20 +383,20 @@ def test_stopping_an_idle_or_unstarted_engine() -> None:
 
 def test_all_updates_of_a_turn_come_in_one_call_and_stats_add_up() -> None:
     rig = Rig()
-    one, other, prefixed = (
-        new_sequence((number, 1), max_output_tokens=4, arrived_seconds=90.0, target_prefix_ids=prefix)
-        for number, prefix in ((2, ()), (3, ()), (4, (9, 9)))
+    one, beam, prefixed = (
+        new_sequence((number, 1), max_output_tokens=4, arrived_seconds=90.0, target_prefix_ids=prefix, beam_size=width)
+        for number, prefix, width in ((2, (), 1), (3, (), 2), (4, (9, 9), 1))
     )
     with rig:
-        rig.engine.submit([one, other, prefixed])
+        rig.engine.submit([one, beam, prefixed])
         rig.recorder.wait(3)
     assert [len(call) for call in rig.recorder.calls] == [2, 1]
     turns = rig.recorder.turns
     assert (turns[0].num_encoded, turns[0].encoded_tokens, turns[0].padded_tokens) == (3, 6, 6)
     assert turns[0].queue_seconds == [10.0, 10.0, 10.0]
     assert [turn.first_token_seconds for turn in turns[:3]] == [[10.0, 10.0], [], [10.0]]
-    assert [turn.num_generated for turn in turns] == [2, 2, 3, 3, 1, 1]
-    assert [turn.batch_size for turn in turns] == [3, 3, 3, 3, 1, 1]
+    assert [turn.num_generated for turn in turns] == [2, 2, 3, 3, 1, 1], "a beam generates one token in a step"
+    assert [turn.batch_size for turn in turns] == [4, 4, 4, 4, 1, 1]
     assert (one.admitted_seconds, one.first_token_seconds, one.status) == (100.0, 100.0, SequenceStatus.FINISHED)
 
 
