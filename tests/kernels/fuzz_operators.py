@@ -48,7 +48,7 @@ def fuzz_graphs(library: Path, folder: Path, first: int, stride: int) -> None:
 
 def fuzz_changed_graphs(library: Path, folder: Path, num_cases: int, seed: int) -> Counter[str]:
     """Check graphs with random changes, and load those that pass; return what came of them."""
-    rng, told = random.Random(seed), Counter[str]()
+    rng, outcomes = random.Random(seed), Counter[str]()
     paths = {
         fused_io.ENCODE: encode_graph(HOSTILE_SHAPE).save(folder / "encode.onnx"),
         fused_io.DECODE: decode_graph(HOSTILE_SHAPE).save(folder / "decode.onnx"),
@@ -60,8 +60,8 @@ def fuzz_changed_graphs(library: Path, folder: Path, num_cases: int, seed: int) 
         print("changed", operator, number, flush=True)
         path = folder / "changed.onnx"
         path.write_bytes(mutate(graphs[operator], rng))
-        told[_outcome_of(library, path, operator, operators)] += 1
-    return told
+        outcomes[_outcome_of(library, path, operator, operators)] += 1
+    return outcomes
 
 
 def _outcome_of(library: Path, path: Path, operator: str, right: Operators) -> str:
@@ -96,17 +96,17 @@ def fuzz_inputs(library: Path, folder: Path, num_cases: int, seed: int) -> Count
                                records=True)  # fmt: skip
     sequences = mixed_sequences(SHAPE, [(5, 6, 7, 2), (9, 2)] * 4)
     answers = decode(operators, sequences)
-    told: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for number in range(num_cases):
         print("inputs", number, flush=True)
         is_rejected = (_damaged_encode(encoder, rng, values) if number % 4 == 0
                        else _damaged_decode(operators, decoder, rng, values))  # fmt: skip
-        told["rejected" if is_rejected else "run"] += 1
+        outcomes["rejected" if is_rejected else "run"] += 1
     operators.state.rows[:] = np.zeros((), fused_io.ROW)
     operators.state.rows["status"] = fused_io.STOPPED
     operators.state.control["interrupt"] = 0
     assert decode(operators, mixed_sequences(SHAPE, [(5, 6, 7, 2), (9, 2)] * 4)) == answers
-    return told
+    return outcomes
 
 
 def _damaged_encode(encoder: GraphSession, rng: random.Random, values: np.random.Generator) -> bool:

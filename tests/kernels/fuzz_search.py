@@ -29,17 +29,17 @@ def fuzz(library: Path, num_cases: int, seed: int) -> Counter[str]:
     """Return how many damaged states were rejected, and how many searched."""
     rng = random.Random(seed)
     random_values = np.random.default_rng(seed)
-    told: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(num_cases):
         state = valid_state(rng)
         run(library, state, rng.randint(0, 6), random_values)
         damage(state, rng, random_values)
         try:
             run(library, state, rng.choice((4, 2 * CAPACITY)), random_values)
-            told["searched"] += 1
+            outcomes["searched"] += 1
         except ValueError:
-            told["rejected"] += 1
-    return told
+            outcomes["rejected"] += 1
+    return outcomes
 
 
 def valid_state(rng: random.Random) -> State:

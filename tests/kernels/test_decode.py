@@ -125,7 +125,7 @@ def test_a_run_returns_once_enough_rows_have_ended(
     limits = (3, 9, 3, 5)
     sequences = [new_sequence(source, max_output_tokens=n) for source, n in zip(sources, limits, strict=False)]
     ends = [len(ids) for *_, ids, _ in decode(operators, sequences)]  # type: ignore[arg-type]
-    seen, told = [], []
+    seen, numbers_ended = [], []
 
     def run(operators: Operators) -> None:
         while (operators.state.rows["status"] == RUNNING).any():
@@ -134,7 +134,7 @@ def test_a_run_returns_once_enough_rows_have_ended(
             seen.append(int(operators.state.rows["length"][:4].max()))
             row_steps = int((operators.state.rows["length"][:4] - lengths).sum())
             assert operators.state.control["num_row_steps"] == row_steps
-            told.append(int(operators.state.control["num_ended"]))
+            numbers_ended.append(int(operators.state.control["num_ended"]))
 
     decode(operators, sequences, run=run)
     expected, waiting = [], sorted(ends)
@@ -142,8 +142,8 @@ def test_a_run_returns_once_enough_rows_have_ended(
         expected.append(waiting[min(returns_after, len(waiting)) - 1])
         waiting = [end for end in waiting if end > expected[-1]]
     assert seen == expected
-    assert sum(told) == len(sequences)
-    assert all(number >= returns_after for number in told[:-1])
+    assert sum(numbers_ended) == len(sequences)
+    assert all(number >= returns_after for number in numbers_ended[:-1])
 
 
 def test_no_step_without_rows_or_with_a_limit_of_none(operators: Operators, sources: list[Ids]) -> None:

@@ -86,7 +86,7 @@ def test_many_short_sources_share_a_run(kernels_library: Path, tmp_path: Path) -
     np.testing.assert_array_equal(operators.cross_cache[0], operators.cross_cache[1])
 
 
-def test_a_source_that_becomes_infinite_is_told(kernels_library: Path, tmp_path: Path) -> None:
+def test_a_source_that_becomes_infinite_is_reported(kernels_library: Path, tmp_path: Path) -> None:
     shape = SHAPES["post-norm"]
     encoder = encode_graph(shape)
     encoder.constants[0][7] = 3e38  # the scale of token 7

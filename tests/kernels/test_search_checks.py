@@ -107,8 +107,8 @@ def test_rows_that_have_ended_may_hold_anything(search_library: Path) -> None:
 
 
 def test_garbage_is_rejected_or_searched(search_library: Path) -> None:
-    told = fuzz(search_library, 400, seed=1)
-    assert min(told["rejected"], told["searched"]) > 50, told
+    outcomes = fuzz(search_library, 400, seed=1)
+    assert min(outcomes["rejected"], outcomes["searched"]) > 50, outcomes
 
 
 def test_garbage_under_sanitizers(tmp_path: Path) -> None:

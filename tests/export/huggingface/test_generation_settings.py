@@ -202,14 +202,14 @@ def test_settings_without_effect_have_none(converted: Converted, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"cache_implementation": "wax"}, "can't load it: ValueError: Invalid `cache_implementation` (wax)"),
         ({"validate": 3}, "can't load it: TypeError"),
     ],
 )
 def test_what_transformers_refuses_is_one_line(
-    converted: Converted, tmp_path: Path, settings: dict[str, Any], told: str
+    converted: Converted, tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
     source, _, _ = converted
     folder = variant(source, tmp_path / "checkpoint", {}, {**IDS, "max_length": 24, **settings})
@@ -217,7 +217,7 @@ def test_what_transformers_refuses_is_one_line(
     assert checkpoint.open_reference is not None
     with pytest.raises(CheckpointError) as error, checkpoint.open_reference():
         pass
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 

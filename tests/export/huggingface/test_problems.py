@@ -52,7 +52,7 @@ def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
         normalize_embedding=True,
     )
     edit(folder / "generation_config.json", encoder_no_repeat_ngram_size=3, early_stopping="never", num_beams=12)
-    told = problems_of(folder)
+    message = problems_of(folder)
     for part in (
         "rope_theta is '10000.0'",
         "relative_attention_num_buckets is '32'",
@@ -63,7 +63,7 @@ def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
         "early_stopping is 'never'",
         "num_beams is 12; supported is 1 to 8",
     ):
-        assert part in told
+        assert part in message
 
 
 @pytest.mark.parametrize("value", [[], {}, ["marian"], 7])
@@ -76,8 +76,8 @@ def test_names_that_are_no_text_are_refused(folder: Path, value: Any) -> None:
 
 def test_a_message_is_not_as_long_as_what_it_quotes(folder: Path) -> None:
     edit(folder / "config.json", encoder_layers=500, **{f"rope_{number}": "x" * 10_000 for number in range(500)})
-    assert len(told := problems_of(folder)) < 12_000
-    assert told.endswith(" more.")
+    assert len(message := problems_of(folder)) < 12_000
+    assert message.endswith(" more.")
 
 
 def saved(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
@@ -201,11 +201,11 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 }
 
 
-@pytest.mark.parametrize(("damage", "told"), DAMAGES.values(), ids=DAMAGES)
-def test_damages_get_a_clear_error(folder: Path, damage: Damage, told: str) -> None:
+@pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES)
+def test_damages_get_a_clear_error(folder: Path, damage: Damage, message: str) -> None:
     import_checkpoint(folder)
     damage(folder)
-    assert re.search(told, problems_of(folder))
+    assert re.search(message, problems_of(folder))
     assert not (folder / "pwned").exists()
 
 

@@ -40,9 +40,9 @@ def save_tables(folder: Path, tables: dict[str, Tensor]) -> None:
 
 def read_by_transformers(folder: Path) -> list[Tensor] | None:
     """Return what encoder, decoder and projection read; `None` if one of them is initialized randomly."""
-    model, told = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    model, loading = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
     read = {ENCODER: model.model.encoder.embed_tokens, DECODER: model.model.decoder.embed_tokens, HEAD: model.lm_head}
-    return None if told["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
+    return None if loading["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
 
 
 def read_by_us(folder: Path) -> list[Tensor] | None:

@@ -127,7 +127,7 @@ def test_a_forced_first_token_is_a_languages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"eos_token_id": [0, 1]}, "eos_token_id is [0, 1]; expected one token id"),
         ({"eos_token_id": None}, "eos_token_id is missing"),
@@ -152,6 +152,6 @@ def test_a_forced_first_token_is_a_languages() -> None:
         ({"max_length": 2}, "max_length is 2; expected 3 or more"),
     ],
 )
-def test_what_is_not_supported_is_told(settings: dict[str, Any], told: str) -> None:
+def test_what_is_not_supported_is_named(settings: dict[str, Any], message: str) -> None:
     problems = problems_with(settings)
-    assert [problem for problem in problems if told in problem], problems
+    assert [problem for problem in problems if message in problem], problems

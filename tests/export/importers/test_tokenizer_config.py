@@ -76,7 +76,7 @@ def test_what_is_not_done_is_refused(settings: Any, problem: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("tokenizer_config", "config", "told"),
+    ("tokenizer_config", "config", "message"),
     [
         ({}, {}, ""),
         ({"tokenizer_class": "M2M100Tokenizer"}, {"tokenizer_class": "Other"}, ""),
@@ -94,12 +94,12 @@ def test_what_is_not_done_is_refused(settings: Any, problem: str, tmp_path: Path
     ],
 )
 def test_the_class_is_the_one_that_reads_such_files(
-    tokenizer_config: dict[str, Any], config: dict[str, Any], told: str, tmp_path: Path
+    tokenizer_config: dict[str, Any], config: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     problems: list[str] = []
     check_class(write(tmp_path, config=config), tokenizer_config, "M2M100Tokenizer", problems)
-    assert len(problems) == bool(told)
-    assert told in "".join(problems)
+    assert len(problems) == bool(message)
+    assert message in "".join(problems)
 
 
 def test_all_problems_are_listed(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_an_engine_that_only_fails_dies_and_says_so() -> None:
     assert kinds == [EngineFailure] * 5 + [Unavailable] * 15
 
 
-def test_when_the_loop_dies_everyone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_loop_dies_everyone_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(FakeRunner(max_slots=2, eos_weight=-30.0))
     waiting = [endless(number + 10) for number in range(3)]
 

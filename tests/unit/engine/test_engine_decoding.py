@@ -34,7 +34,7 @@ def decode(
         progress = recorder.progress.get(update.sequence, [])
         check_progress(update, progress)
         if runners[0].steps_per_run == 1:
-            check_every_token_was_told(update, progress)
+            check_every_token_was_reported(update, progress)
     return updates
 
 
@@ -47,7 +47,7 @@ def check_progress(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> N
         assert answer[: len(token_ids)] == token_ids
 
 
-def check_every_token_was_told(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> None:
+def check_every_token_was_reported(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> None:
     """Check that without a beam each token is reported as certain, the last one with the end."""
     sequence, answer = update.sequence, update.hypotheses[0].token_ids
     if sequence.wants_progress and sequence.num_slots == 1 and not sequence.options.max_repeats:

@@ -110,7 +110,7 @@ def test_a_caller_with_a_thousand_calls_delays_another_by_one() -> None:
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.lists(st.tuples(ORIGINS, st.integers(1, 6)), max_size=12), ORIGINS, st.integers(1, 8), st.integers(0, 9))
-def test_nobody_has_more_ahead_than_it_was_told(
+def test_nobody_has_more_ahead_than_estimated(
     calls: list[tuple[Origin, int]], caller: Origin, count: int, num_served: int
 ) -> None:
     queue = WaitingQueue(1000)
