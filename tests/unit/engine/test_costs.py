@@ -37,22 +37,6 @@ def test_an_average_is_of_all_at_first_and_of_the_latest_later() -> None:
     assert average.mean == pytest.approx(4.0, rel=0.01)
 
 
-def test_a_moment_in_which_the_machine_stood_still_hardly_counts() -> None:
-    average = Average()
-    for _ in range(100):
-        average.add(0.001, 1)
-    average.add(5.0, 1)
-    assert average.mean < 0.0012
-
-
-def test_nothing_is_known_at_first() -> None:
-    costs = Costs(2, 8)
-    assert costs.seconds_per_row == costs.full_turn_seconds == costs.turn_seconds(3) == costs.step_seconds(3) == 0.0
-    assert costs.source_seconds == costs.token_seconds == 0.0
-    assert costs.typical_tokens == 1.0
-    assert costs.expected_tokens(new_sequence(source(10))) == 10
-
-
 def test_what_was_measured_before_the_first_turn_holds_until_turns_say_otherwise() -> None:
     costs = Costs(2, 8, {1: 0.1, 8: 0.8})
     assert costs.seconds_per_row == pytest.approx(0.05)
