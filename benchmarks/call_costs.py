@@ -34,7 +34,7 @@ REST = "other Python"
 PARTS = (
     (r"^service/faces/grpc/pb/|google/protobuf", "messages"),
     (r"^service/text/|sentencepiece", "tokenizing"),
-    (r"^service/translation/engine_bridge|^service/engine/", "handing over to the engine and back"),
+    (r"^service/translation/pending|^service/engine/", "handing over to the engine and back"),
     (r"^service/observe/", "metrics and log"),
     (r"^service/translation/", "translation: options, sequences, results"),
     (r"^service/(calls|faces)/", "taking the call: limits, key, deadline, errors"),

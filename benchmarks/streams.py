@@ -31,7 +31,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.text.incremental import IncrementalDecoder
 from service.text.tokenizers import Tokenizer, load_tokenizer
-from service.translation.engine_bridge import EngineBridge
+from service.translation.pending import EngineBridge
 
 READERS = (1, 8)
 CALL_SECONDS = 60.0

@@ -1,6 +1,5 @@
 """A headless Chromium, driven by plain WebDriver over HTTP; it connects to loopback only."""
 
-import base64
 import contextlib
 import json
 import subprocess
@@ -54,14 +53,6 @@ class Browser:
         """Return the addresses requested since the last call."""
         events = [json.loads(entry["message"])["message"] for entry in self._post("/se/log", {"type": "performance"})]
         return {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
-
-    def screenshot(self) -> bytes:
-        """Return the whole page as PNG."""
-        height = self.run("return document.documentElement.scrollHeight")
-        width = self.run("return innerWidth")
-        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        shot = self.command("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        return base64.b64decode(shot["data"])
 
     def close(self) -> None:
         self._send("", None, "DELETE")

@@ -190,4 +190,4 @@ def _import(folder: Path) -> Transformer:
 def _has_bfloat16(device: str) -> bool:
     if device == "cuda":
         return bool(torch.cuda.is_bf16_supported())
-    return bool(torch.cpu._is_avx512_bf16_supported())
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))

@@ -78,6 +78,6 @@ def stale(models: Path, checkpoints: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    told = stale(Path(sys.argv[1]), Path(sys.argv[2]))
-    if told:
-        sys.exit("\n".join(told))
+    outdated = stale(Path(sys.argv[1]), Path(sys.argv[2]))
+    if outdated:
+        sys.exit("\n".join(outdated))

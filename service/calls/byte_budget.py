@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from service.domain.errors import MemoryFull, MessageTooSlow, ServiceError
 
 # Memory of a call that has begun: its record (17 KiB as measured), and the part of its message that may arrive before
-# it is read (`connections.UNREAD_BYTES`).
+# it is read (`faces.grpc.server.UNREAD_BYTES`).
 CALL_BYTES = 32 * 2**10
 
 # A message takes at most this fraction (1/n) of the bytes left: as memory runs short, large messages are rejected
 # first, and a flood of them leaves room for small ones. Of what is larger than a message, documents, a half.
 _PARTS = 16
-_PARTS_OF_LARGER = 2
-_SHARE = 2  # 1/n of all bytes is what the calls of one API key may hold
+_HALF = 2  # 1/n of all bytes is what the calls of one API key may hold
 PATIENCE_SECONDS = 5.0  # a message that has been arriving for longer makes room for others
-_PAUSE_SECONDS = 1.0  # it is unknown when calls in progress will end
 
 
 class ByteBudget:
@@ -43,20 +41,18 @@ class ByteBudget:
         Raises:
             MemoryFull: there is no room for them.
         """
-        if owner and self._of_owners[owner] + num_bytes > self.max_bytes // _SHARE:
+        if owner and self._of_owners[owner] + num_bytes > self.max_bytes // _HALF:
             raise MemoryFull(
                 "there is no room for {number} bytes beside the messages of your other calls",
-                _PAUSE_SECONDS,
                 number=num_bytes,
-                allowed=f"{self.max_bytes // _SHARE // 2**20} MiB for all calls with one API key",
+                allowed=f"{self.max_bytes // _HALF // 2**20} MiB for all calls with one API key",
                 advice="wait for one to end",
             )
-        room = max(_PARTS_OF_LARGER * num_bytes, self._parts * min(num_bytes, self._largest_bytes))
+        room = max(_HALF * num_bytes, self._parts * min(num_bytes, self._largest_bytes))
         while room > self.max_bytes - self.num_bytes:
             if not self._make_room():
                 raise MemoryFull(
                     "there is no room for {number} bytes beside the messages of other calls",
-                    _PAUSE_SECONDS,
                     number=num_bytes,
                     allowed=f"{self.max_bytes // 2**20} MiB for all calls together",
                     advice="try again later, or send smaller messages",
@@ -95,7 +91,6 @@ class ByteBudget:
         evict(
             MessageTooSlow(
                 "the message did not arrive in time while others needed the room",
-                _PAUSE_SECONDS,
                 advice="try again, or send it faster",
             )
         )

@@ -7,8 +7,8 @@ from service.calls.byte_budget import CALL_BYTES, ByteBudget, Hold
 from service.calls.open_calls import OpenCalls
 from service.calls.turns import Turns
 
-# Parsing and checking a larger message takes the event loop milliseconds, in which no other call is accepted.
-LARGE_BYTES = 64 * 2**10
+# What is read, checked or sent at a time: more takes the event loop milliseconds, in which no other call is accepted.
+PIECE_BYTES = 64 * 2**10
 _REST = 9  # limits large messages to a tenth of the event loop's time
 
 

@@ -13,9 +13,6 @@ from service.domain.errors import Public, QuotaExceeded, Unauthenticated
 from service.observe.metrics import Metrics
 
 _WHAT_TO_SEND = "send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'"
-_MIN_PAUSE_SECONDS = 0.05
-# It is unknown when one of the caller's own calls ends.
-_CONCURRENCY_PAUSE_SECONDS = 1.0
 
 
 class Gate:
@@ -135,7 +132,6 @@ def _check_concurrency(key: Key, number: int, what: str) -> None:
     if 0 < most <= number:
         raise QuotaExceeded(
             "key {key} has {number} {what} in progress, and at most {most} are allowed at the same time",
-            _CONCURRENCY_PAUSE_SECONDS,
             key=Public(key.name),
             number=number,
             what=Public(what),
@@ -149,7 +145,7 @@ def _check(usage: Usage, name: str, quota: int, unit: str) -> None:
     if pause > 0.0:
         raise QuotaExceeded(
             "key {key} has used up its {quota} {unit} per minute",
-            max(pause, _MIN_PAUSE_SECONDS),
+            pause,
             key=Public(name),
             quota=quota,
             unit=Public(unit),

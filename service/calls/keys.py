@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -19,10 +20,8 @@ from service.config.watched_files import FileProblem, read_file
 from service.domain.errors import listed, shown
 
 _PREFIX = "dgm_"  # so that people and scanners for leaked secrets recognize it
-_NUM_BYTES = 32
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_MAX_QUOTA = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class KeyRing:
     """
 
     def __init__(self, keys: Iterable[Key]) -> None:
-        self._secret = secrets.token_bytes(_NUM_BYTES)
+        self._secret = secrets.token_bytes()
         self._keys = {self._blinded(bytes.fromhex(key.sha256)): key for key in keys}
 
     @property
@@ -76,7 +75,7 @@ class KeyRing:
 
 def new_key() -> str:
     """Create a random key."""
-    return _PREFIX + secrets.token_urlsafe(_NUM_BYTES)
+    return _PREFIX + secrets.token_urlsafe()
 
 
 def key_lines(key: str, name: str, expires: datetime | None, quotas: Quotas) -> str:
@@ -140,7 +139,7 @@ def _key(name: str, table: Any) -> Key:
         raise ValueError(f"{name} has expires = {shown(expires)}; it must be a time with a zone: 2030-01-31T00:00:00Z.")
     for quota in _QUOTAS:
         number = table.get(quota, 0)
-        if type(number) is not int or not 0 <= number <= _MAX_QUOTA:
+        if type(number) is not int or not 0 <= number <= sys.maxsize:
             raise ValueError(f"{name} has {quota} = {shown(number)}; allowed are whole numbers from 0 (no limit).")
     quotas = Quotas(**{quota: table[quota] for quota in _QUOTAS if quota in table})
     return Key(name, sha256, expires, quotas)

@@ -2,10 +2,11 @@
 
 import math
 
+from service.engine.costs import Average
+
 _LATE_SHARE = 0.05  # of the accepted calls
 _STEP = 1 / 16  # of the typical time, at each call that ends
 _MOST = 3.0  # typical times; a larger bound can keep out all calls with short deadlines
-_KEEP = 0.98  # weight of the typical time so far, at each call in time
 _HALF_LIFE_SECONDS = 0.5
 
 
@@ -28,7 +29,7 @@ class LeastTime:
     def __init__(self) -> None:
         self._seconds = 0.0
         self._moved_seconds = 0.0  # the moment
-        self._typical_seconds = 0.0
+        self._typical = Average()  # of calls in time
 
     def seconds(self, now_seconds: float) -> float:
         """Return the least time; 0 if calls are in time."""
@@ -38,8 +39,7 @@ class LeastTime:
 
     def in_time(self, seconds: float, now_seconds: float) -> None:
         """Learn from a call that ended in time; it took `seconds` apart from waiting for the engine."""
-        typical = self._typical_seconds
-        self._typical_seconds = _KEEP * typical + (1.0 - _KEEP) * seconds if typical else seconds
+        self._typical.add(seconds, 1)
         if self._seconds:
             self._move(-_LATE_SHARE, now_seconds)
 
@@ -48,6 +48,6 @@ class LeastTime:
         self._move(1.0 - _LATE_SHARE, now_seconds)
 
     def _move(self, steps: float, now_seconds: float) -> None:
-        typical = self._typical_seconds
+        typical = self._typical.mean
         self._seconds = min(max(self.seconds(now_seconds) + steps * _STEP * typical, 0.0), _MOST * typical)
         self._moved_seconds = now_seconds

@@ -15,7 +15,6 @@ class Span(Protocol):
 
     def end(self, call: Call) -> None:
         """End the span with its call."""
-        ...
 
 
 class Tracer(Protocol):
@@ -23,7 +22,6 @@ class Tracer(Protocol):
 
     def begin(self, call: Call, metadata: Metadata) -> Span | None:
         """Begin the span of a call with this metadata; return `None` if the call is not traced."""
-        ...
 
 
 class CallObserver:

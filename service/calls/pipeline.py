@@ -24,10 +24,6 @@ _RETRY_SECONDS = 0.1
 T = TypeVar("T")
 
 
-def _never() -> bool:
-    return False
-
-
 class CallPipeline:
     """The pipeline of every call. All methods belong to the event loop's thread."""
 
@@ -118,7 +114,7 @@ class CallPipeline:
         call: Call,
         work: Callable[[], Awaitable[T]],
         metadata: Metadata = (),
-        is_late: Callable[[], bool] = _never,
+        is_late: Callable[[], bool] = lambda: False,
         *,
         is_background: bool = False,
     ) -> T:

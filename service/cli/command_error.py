@@ -2,7 +2,7 @@
 
 
 class CommandError(Exception):
-    """An error and its remedy, in one line; `exit_code` is one of `service.cli.exit_codes`."""
+    """An error and its remedy, in one line; `exit_code` is an `ExitCode`."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)

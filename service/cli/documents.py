@@ -8,8 +8,8 @@ from typing import BinaryIO
 import click
 
 from dragoman_client import Client, ClientError, MimeType, RequestFields, Translation
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
@@ -38,11 +38,11 @@ def read(stream: BinaryIO, path: Path | None, ending: str, options: DocumentOpti
     try:
         data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise CommandError(f"reading {name} failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+        raise CommandError(f"reading {name} failed: {error.strerror}.", ExitCode.IO_ERROR) from error
     try:
         return open_document(f"input{ending}", data, options)
     except DocumentError as error:
-        raise CommandError(f"{name}: {error}", exit_codes.DATA) from None
+        raise CommandError(f"{name}: {error}", ExitCode.DATA) from None
 
 
 def translate_document(
@@ -89,7 +89,7 @@ def translate_document(
         try:
             written = document.written(translations, doubts)
         except DocumentError as error:
-            raise CommandError(f"{input_file or 'the input'}: {error}", exit_codes.DATA) from None
+            raise CommandError(f"{input_file or 'the input'}: {error}", ExitCode.DATA) from None
         write_bytes(output, written)
     for note in report.notes:
         click.echo(f"note: {note}", err=True)

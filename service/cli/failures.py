@@ -2,8 +2,8 @@
 
 from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
 from service.bundle.errors import BundleError, one_line
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import OF_STATUS, ExitCode
 from service.cli.options import API_KEY
 from service.process.forked import Failure
 from service.process.memory import memory_shortage
@@ -30,17 +30,17 @@ def _code_and_message(error: Exception) -> tuple[int, str]:
         case CommandError():
             return error.exit_code, str(error)
         case NoServer():
-            return exit_codes.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server."
+            return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server."
         case NotSecure():
-            return exit_codes.NOT_SECURE, f"{error.problem}; {_TLS_ADVICE.get(error.advice, error.advice.value)}"
+            return ExitCode.NOT_SECURE, f"{error.problem}; {_TLS_ADVICE.get(error.advice, error.advice.value)}"
         case ClientError():
             hint = f" This command reads it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
-            return exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE), f"{error}{hint}"
+            return OF_STATUS.get(error.code, ExitCode.SOFTWARE), f"{error}{hint}"
         case BundleError():
-            return exit_codes.CONFIG, str(error)
+            return ExitCode.CONFIG, str(error)
         case PortError():
-            return exit_codes.PORT, str(error)
+            return ExitCode.PORT, str(error)
     shortage = memory_shortage(error)
     if shortage is None:
-        return exit_codes.OK, ""
-    return exit_codes.CONFIG, f"memory or threads ran out ({one_line(shortage)}); give the process more."
+        return ExitCode.OK, ""
+    return ExitCode.CONFIG, f"memory or threads ran out ({one_line(shortage)}); give the process more."

@@ -5,15 +5,15 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 from service.cli.lines import Line
+from service.domain.errors import listed
 
 # Numbers are kept as written: they may exceed the range of Python's.
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _BETWEEN_JSON_TOKENS = re.compile(r"[ \t\r\n:,]*")
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
-_MAX_FIELDS = 10  # listed in an error
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 _TSV_CELL = re.compile(rf"(?:^|\t)({_QUOTED.pattern}(?=\t|\Z)|[^\t]*)")
 _LINE_FEEDS = str.maketrans("\n", " ")
@@ -104,7 +104,7 @@ class TsvColumn:
         if len(cells) < self.column:
             raise CommandError(
                 f"line {line.number} has {len(cells)} columns, separated by tabs; --column is {self.column}.",
-                exit_codes.DATA,
+                ExitCode.DATA,
             )
         raw, following = cells[self.column - 1], cells[self.column :]
         is_quoted = _QUOTED.fullmatch(raw) is not None
@@ -138,27 +138,27 @@ class JsonField:
         try:
             document = _JSON.decode(source)
         except (ValueError, RecursionError) as error:
-            raise CommandError(f"line {line.number} is not JSON: {error}.", exit_codes.DATA) from None
+            raise CommandError(f"line {line.number} is not JSON: {error}.", ExitCode.DATA) from None
         if not isinstance(document, dict):
             raise CommandError(
-                f"line {line.number} is JSON, but not an object; give one in braces per line.", exit_codes.DATA
+                f"line {line.number} is JSON, but not an object; give one in braces per line.", ExitCode.DATA
             )
         spans = _spans_of_values(source)
         if self.field not in spans:
-            names = ", ".join(map(repr, list(spans)[:_MAX_FIELDS])) or "none"
+            names = listed(map(repr, spans))
             raise CommandError(
-                f"line {line.number} has no field {self.field!r}; its fields are {names}.", exit_codes.DATA
+                f"line {line.number} has no field {self.field!r}; its fields are {names}.", ExitCode.DATA
             )
         start, end = spans[self.field]
         raw, text = source[start:end], document[self.field]
         if not raw.startswith('"'):
             raise CommandError(
-                f"line {line.number} has {raw:.40} in field {self.field!r}; it must be a string.", exit_codes.DATA
+                f"line {line.number} has {raw:.40} in field {self.field!r}; it must be a string.", ExitCode.DATA
             )
         if _HALF_A_PAIR.search(text):
             raise CommandError(
                 f"line {line.number} has half a surrogate pair in field {self.field!r}; write both halves.",
-                exit_codes.DATA,
+                ExitCode.DATA,
             )
         if self.target_field in spans:
             start, end = spans[self.target_field]

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 
 MAX_LINE_BYTES = 2 * 1024 * 1024  # below the limit of one call
 
@@ -31,7 +31,7 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
         try:
             raw = stream.readline(MAX_LINE_BYTES + 1)
         except OSError as error:
-            raise CommandError(f"reading line {number} failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+            raise CommandError(f"reading line {number} failed: {error.strerror}.", ExitCode.IO_ERROR) from error
         if not raw:
             return
         text = _decoded(raw, f"line {number}")
@@ -48,23 +48,21 @@ def read_document(stream: BinaryIO) -> Iterator[Line]:
     try:
         raw = stream.read(MAX_LINE_BYTES + 1)
     except OSError as error:
-        raise CommandError(f"reading the document failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+        raise CommandError(f"reading the document failed: {error.strerror}.", ExitCode.IO_ERROR) from error
     if raw:
         yield Line(1, _decoded(raw, "the document"), "")
 
 
 def _decoded(raw: bytes, what: str) -> str:
     if len(raw) > MAX_LINE_BYTES:
-        raise CommandError(
-            f"{what} is longer than {MAX_LINE_BYTES} bytes; split it into smaller ones.", exit_codes.DATA
-        )
+        raise CommandError(f"{what} is longer than {MAX_LINE_BYTES} bytes; split it into smaller ones.", ExitCode.DATA)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CommandError(
             f"{what} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
             "convert the input, for example with iconv.",
-            exit_codes.DATA,
+            ExitCode.DATA,
         ) from None
 
 

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, suppress
 import click
 
 import service
-from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config
 from service.cli.detect import detect
+from service.cli.exit_codes import ExitCode
 from service.cli.failures import failure_of
 from service.cli.key import key
 from service.cli.models import models
@@ -54,15 +54,15 @@ def _run(arguments: Sequence[str] | None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         _show_notes(error.__cause__ or error)  # click raises its own from the original
-        return exit_codes.INTERRUPTED
+        return ExitCode.INTERRUPTED
     except OutputClosed:
-        return exit_codes.BROKEN_PIPE
+        return ExitCode.BROKEN_PIPE
     except Exception as error:
         failure = failure_of(error)
         if failure is None:
             raise
         return _fail(error, failure)
-    return exit_codes.OK
+    return ExitCode.OK
 
 
 def _fail(error: Exception, failure: Failure) -> int:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from dragoman_client import DEFAULT_SERVER, Client, Tls
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 
 # Not an option: every user of the machine can read the command lines of others.
 API_KEY = "DRAGOMAN_API_KEY"
@@ -39,7 +39,7 @@ class Connection:
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="'--server'") from error
         except OSError as error:
-            raise CommandError(f"can't read {error.filename}: {error.strerror}.", exit_codes.NO_INPUT) from error
+            raise CommandError(f"can't read {error.filename}: {error.strerror}.", ExitCode.NO_INPUT) from error
 
 
 _OPTIONS = (

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 from service.cli.lines import Line
 
 
@@ -32,13 +32,13 @@ def open_output(
         return
     exists = path.exists()
     if exists and input_path is not None and path.samefile(input_path):
-        raise CommandError(f"{path} is the input; write to another file.", exit_codes.USAGE)
+        raise CommandError(f"{path} is the input; write to another file.", ExitCode.USAGE)
     if lines_to_resume is None or not exists:
         with _opened(path, "wb") as stream:
             yield stream, 0
         return
     if not path.is_file():
-        raise CommandError(f"{path} is not a regular file, which --resume needs.", exit_codes.USAGE)
+        raise CommandError(f"{path} is not a regular file, which --resume needs.", ExitCode.USAGE)
     with _opened(path, "r+b") as stream:
         num_lines, end = _whole_lines(stream)
         num_taken = sum(1 for _ in islice(lines_to_resume, num_lines))
@@ -46,7 +46,7 @@ def open_output(
             raise CommandError(
                 f"{path} has {num_lines} lines and the input only {num_taken}, so it was not made from this input; "
                 "name another file, or leave out --resume to overwrite it.",
-                exit_codes.DATA,
+                ExitCode.DATA,
             )
         stream.seek(end)
         stream.truncate()
@@ -57,7 +57,7 @@ def _opened(path: Path, mode: str) -> BinaryIO:
     try:
         return cast(BinaryIO, path.open(mode))
     except OSError as error:
-        raise CommandError(f"can't write {path}: {error.strerror}.", exit_codes.CANT_CREATE) from error
+        raise CommandError(f"can't write {path}: {error.strerror}.", ExitCode.CANT_CREATE) from error
 
 
 def _whole_lines(stream: BinaryIO) -> tuple[int, int]:

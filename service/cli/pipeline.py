@@ -9,9 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-MAX_CHUNK_TEXTS = 32
-MAX_CHUNK_CHARACTERS = 65_536  # half of a server's default limit; a longer text is sent alone
-MAX_CALLS = 10  # of 64 slots, 6 calls kept 18 in use, 10 some 22, 12 no more; others would only wait in the queue
+from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
+
+# Of 64 slots, 6 calls kept 18 in use, 10 some 22, 12 no more (`benchmarks.cli_file`); others would wait in the queue.
+MAX_CALLS = 10
 
 
 class HasText(Protocol):

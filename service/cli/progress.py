@@ -20,10 +20,12 @@ def progress(
     """
     from tqdm import tqdm  # imported here: the other commands do not need it, and should start quickly
 
-    shown = stream is not None and sys.stderr.isatty() and not stream.isatty()
-    shown = shown and (output_file is not None or not sys.stdout.isatty())
+    is_visible = stream is not None and sys.stderr.isatty() and not stream.isatty()
+    is_visible = is_visible and (output_file is not None or not sys.stdout.isatty())
     if noun == "document":
         total = 1
-    elif total is None and shown and stream is not None and stream.seekable():
+    elif total is None and is_visible and stream is not None and stream.seekable():
         total = num_done + count_lines(stream)
-    return tqdm(total=total, initial=num_done, unit=f" {noun}s", disable=not shown, file=sys.stderr, mininterval=0.2)
+    return tqdm(
+        total=total, initial=num_done, unit=f" {noun}s", disable=not is_visible, file=sys.stderr, mininterval=0.2
+    )

@@ -91,14 +91,14 @@ def request_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_fields(*, term: tuple[Term, ...], placeholders: tuple[str, ...], **others: Any) -> Any:
-        asked = {name: _value(REQUEST_OPTIONS[name], others.pop(name)) for name in _REQUEST}
-        if asked["model_version"] and not asked["model"]:
+        chosen = {name: _value(REQUEST_OPTIONS[name], others.pop(name)) for name in _REQUEST}
+        if chosen["model_version"] and not chosen["model"]:
             raise click.UsageError("--model-version needs --model.")
         decoding = {option: others.pop(option) for option in _DECODING}
         is_ranked = decoding["num_hypotheses"] is not None
         options = Options(**decoding, return_scores=is_ranked or None)
         own = tuple(map(Placeholder, placeholders))
-        request_fields = cast(RequestFields, {**asked, "options": options, "terms": term, "placeholders": own})
+        request_fields = cast(RequestFields, {**chosen, "options": options, "terms": term, "placeholders": own})
         return command(request_fields=request_fields, **others)
 
     for option in reversed((*_REQUEST.values(), _TERM, _PLACEHOLDER, *_DECODING.values())):

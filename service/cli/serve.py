@@ -9,16 +9,16 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
 from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest_parts import LanguagePair
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 from service.cli.failures import failure_of
 from service.cli.settings import SettingsCommand
 from service.config.watched_files import FileProblem
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
 # How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of small
-# texts made 60 % more calls beside hostile texts, and no fewer without them.
+# texts made 60 % more calls beside hostile texts, and no fewer without them (`tests/faults/test_attacks.py`).
 _SWITCH_SECONDS = 0.001
 _LOST = "an engine failed and could not be restarted; see the log."
 
@@ -53,7 +53,7 @@ def serve(settings: "Settings") -> None:
     effect, and why.
     """
     # A container's first process ignores signals without a handler; the server installs its own later.
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(exit_codes.OK))  # an exception might be caught by an import
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(ExitCode.OK))  # an exception might be caught by an import
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start quickly.
     from service.observe.logs import set_up
     from service.server.shares import num_workers
@@ -65,7 +65,7 @@ def serve(settings: "Settings") -> None:
     set_up(config)
     click.echo("", nl=False)  # fail before anything is loaded if standard output can't be written
     server = _run(config, _announce)
-    code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
+    code = ExitCode.SOFTWARE if server.has_failed else ExitCode.OK
     if server.has_threads_left:
         if server.has_failed:
             click.echo(f"dragoman: {_LOST}", err=True)
@@ -95,7 +95,7 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
     try:
         return event_loop.run(serve())
     except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable, WrongPlaceholder) as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from error
+        raise CommandError(str(error), ExitCode.CONFIG) from error
 
 
 def _supervise(config: "ServerConfig", count: int) -> int:
@@ -108,12 +108,10 @@ def _supervise(config: "ServerConfig", count: int) -> int:
 
     def run_server(share: "ServerConfig", whole: "ServerConfig", worker: "Worker") -> None:
         async def announce(server: "Server") -> None:
-            ports = whole.port, whole.http_port, whole.metrics_port, whole.admin_port
-            shown = Shown(whole, *ports, server.models)
-            worker.parent.is_ready(ready_line(shown))
+            worker.parent.is_ready(ready_line(whole, server.models))
 
         if _run(share, announce, worker).has_failed:
-            raise CommandError(_LOST, exit_codes.SOFTWARE)
+            raise CommandError(_LOST, ExitCode.SOFTWARE)
 
     def guarded(name: str, parent: "Parent", work: "Callable[[], None]") -> int:
         set_up(config, name)
@@ -125,14 +123,14 @@ def _supervise(config: "ServerConfig", count: int) -> int:
                 raise
             parent.has_failed(failure)
             return failure.code
-        return exit_codes.OK
+        return ExitCode.OK
 
     set_up(config, "supervisor", has_threads=False)
     click.echo("", nl=False)
     try:
         return run_workers(config, count, run_server, guarded, _print_at_once)
     except FolderUnusable as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from error
+        raise CommandError(str(error), ExitCode.CONFIG) from error
     except ChildFailed as error:
         raise _with_notes(CommandError(error.failure.lines[0], error.failure.code), error.failure.lines[1:]) from error
 
@@ -154,7 +152,8 @@ async def _announce(server: "Server") -> None:
     """Print the ready line on a thread that nothing waits for: standard output may be a pipe that nobody reads."""
     printed: Future[None] = Future()
     printed.set_running_or_notify_cancel()  # the waiting task may be cancelled; the thread continues
-    line = ready_line(server)
+    ports = ("port", "http_port", "metrics_port", "admin_port")
+    line = ready_line(replace(server.config, **{name: getattr(server, name) for name in ports}), server.models)
 
     def print_line() -> None:
         try:
@@ -168,76 +167,29 @@ async def _announce(server: "Server") -> None:
     await asyncio.wrap_future(printed)
 
 
-class Ready(Protocol):
-    """A server that is ready."""
-
-    @property
-    def config(self) -> "ServerConfig":
-        """Return its settings."""
-        ...
-
-    @property
-    def port(self) -> int:
-        """Return the port of gRPC."""
-        ...
-
-    @property
-    def http_port(self) -> int:
-        """Return the port of calls over HTTP; -1 if there is none."""
-        ...
-
-    @property
-    def metrics_port(self) -> int:
-        """Return the port of metrics and probes."""
-        ...
-
-    @property
-    def admin_port(self) -> int:
-        """Return the port of the status page."""
-        ...
-
-    @property
-    def models(self) -> Sequence["LoadedModel"]:
-        """Return the served models."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A `Ready` of its own ports."""
-
-    config: "ServerConfig"
-    port: int
-    http_port: int
-    metrics_port: int
-    admin_port: int
-    models: Sequence["LoadedModel"]
-
-
-def ready_line(server: Ready) -> str:
-    """Return the line printed when the server is ready, with a command to copy if there is a model."""
-    config = server.config
-    grpc_address = join_address(config.host, server.port)
-    metrics_url = f"http://{join_address(config.metrics_host, server.metrics_port)}/metrics"
+def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"]) -> str:
+    """Return the line printed when the server is ready on these ports, with a command to copy if there is a model."""
+    grpc_address = join_address(config.host, config.port)
+    metrics_url = f"http://{join_address(config.metrics_host, config.metrics_port)}/metrics"
     ready = f"Dragoman is ready: gRPC on {grpc_address}"
     if config.http_port >= 0:
         scheme = "https" if config.tls_certificate else "http"
-        ready += f", HTTP API and translation page on {scheme}://{join_address(config.http_host, server.http_port)}/"
+        ready += f", HTTP API and translation page on {scheme}://{join_address(config.http_host, config.http_port)}/"
     ready += f", metrics on {metrics_url}"
     if config.admin_port >= 0:
-        ready += f", status page on http://{join_address(config.admin_host, server.admin_port)}/"
+        ready += f", status page on http://{join_address(config.admin_host, config.admin_port)}/"
     ready += "."
-    if not server.models:
+    if not models:
         return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"
-    reachable = join_address(_REACHABLE.get(config.host, config.host), server.port)
+    reachable = join_address(_REACHABLE.get(config.host, config.host), config.port)
     if reachable != DEFAULT_SERVER:
         command += f" --server {reachable}"
     if config.tls_certificate:
         command += " --tls"
-    model = server.models[0]
+    model = models[0]
     pair: LanguagePair = model.manifest.first_pair
-    sources = {p.source_language_code for m in server.models for p in m.manifest.pairs()}
+    sources = {p.source_language_code for m in models for p in m.manifest.pairs()}
     if len(sources) > 1:
         command += f" --from {pair.source_language_code}"
     command += f" --to {pair.target_language_code}"

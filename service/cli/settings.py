@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from service.config.server_config import Setting
@@ -40,7 +40,7 @@ def _resolved(flags: dict[str, Any], file: Path | None) -> "Settings":
     try:
         return resolve(flags, file)
     except SettingsError as error:
-        refusal = CommandError(error.problems[0], exit_codes.CONFIG if error.is_in_file else exit_codes.USAGE)
+        refusal = CommandError(error.problems[0], ExitCode.CONFIG if error.is_in_file else ExitCode.USAGE)
         for problem in error.problems[1:]:
             refusal.add_note(problem)
         raise refusal from None

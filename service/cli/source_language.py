@@ -1,10 +1,9 @@
 """The default source language."""
 
 from dragoman_client import Client, Model
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
-
-_MAX_DIRECTIONS = 20  # listed in an error
+from service.cli.exit_codes import ExitCode
+from service.domain.errors import listed
 
 
 def only_source(client: Client, target: str, model: str, version: str) -> str:
@@ -21,10 +20,8 @@ def only_source(client: Client, target: str, model: str, version: str) -> str:
     sources = {source for source, into in pairs if into in targets}
     if sources:
         return sources.pop() if len(sources) == 1 else ""
-    directions = sorted(f"{source} to {into}" for source, into in pairs)
-    more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
-    shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
-    raise CommandError(f"no model here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
+    directions = listed(sorted(f"{source} to {into}" for source, into in pairs))
+    raise CommandError(f"no model here translates into {target!r}; served: {directions}.", ExitCode.USAGE)
 
 
 def _candidates(client: Client, model: str, version: str) -> list[Model]:
@@ -34,12 +31,12 @@ def _candidates(client: Client, model: str, version: str) -> list[Model]:
         served.setdefault(each.name, {})[each.version] = each
     if model and model not in served:
         names = ", ".join(served)
-        raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", exit_codes.USAGE)
+        raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", ExitCode.USAGE)
     if version and version not in served[model]:
         versions = ", ".join(filter(None, served[model])) or "none"
         raise CommandError(
             f"version {version!r} of model {model!r} is not served at {client.server}; served: {versions}.",
-            exit_codes.USAGE,
+            ExitCode.USAGE,
         )
     if version:
         return [served[model][version]]

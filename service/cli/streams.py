@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, Protocol, TextIO
 
 from dragoman_client import ClientError
-from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
+from service.cli.exit_codes import ExitCode
 from service.cli.lines import Line
 from service.process.standard_streams import ERROR, OUTPUT, Descriptor
 
@@ -31,7 +31,7 @@ def open_input(path: Path | None) -> Iterator[BinaryIO]:
     try:
         stream = path.open("rb") if path else open(0, "rb", closefd=False)  # noqa: SIM115
     except OSError as error:
-        raise CommandError(f"can't read {path}: {error.strerror}.", exit_codes.NO_INPUT) from error
+        raise CommandError(f"can't read {path}: {error.strerror}.", ExitCode.NO_INPUT) from error
     yield stream  # not closed: the reading thread may still use it
 
 
@@ -41,7 +41,7 @@ def arguments(texts: tuple[str, ...]) -> Iterator[Line]:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise CommandError(f"text {number} is not UTF-8.", exit_codes.DATA) from None
+            raise CommandError(f"text {number} is not UTF-8.", ExitCode.DATA) from None
         yield Line(number, text, "\n")
 
 
@@ -69,7 +69,7 @@ def raise_failed(what: str, error: OSError) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         raise OutputClosed from None
     reason = "it is closed" if error.errno == errno.EBADF else error.strerror
-    raise CommandError(f"{what} failed: {reason}.", exit_codes.IO_ERROR) from error
+    raise CommandError(f"{what} failed: {reason}.", ExitCode.IO_ERROR) from error
 
 
 def use_descriptors() -> None:

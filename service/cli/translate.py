@@ -218,7 +218,7 @@ def translate(
                 _print_stream(client.stream([line.text], source, target, **request_fields), line)
             return
         output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
-        told = stack.enter_context(reporting(report))
+        reported = stack.enter_context(reporting(report))
         bar = stack.enter_context(progress(input_stream, output_file, num_done, noun))
         try:
             for chunk in map_chunks(map(form.record, lines), translate_chunk):
@@ -228,11 +228,11 @@ def translate(
                 ]
                 write(output, "".join(rendered))
                 for record, translation in chunk:
-                    told.add(record.number, f"{noun} {record.number}", translation)
+                    reported.add(record.number, f"{noun} {record.number}", translation)
                 num_done += len(chunk)
                 bar.update(len(chunk))
             if name == "html":
-                for note in told.notes:
+                for note in reported.notes:
                     click.echo(f"note: {note}", err=True)
         except BaseException as error:
             if can_resume and num_done:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from service.config.server_config import ENVIRONMENT_PREFIX, SETTINGS, Need, ServerConfig, unmet_needs, wrong_settings
-from service.domain.errors import quoted, shown
+from service.domain.errors import quoted, shortened, shown
 
 FILE_VARIABLE = ENVIRONMENT_PREFIX + "CONFIG"
-_MAX_SHOWN = 60  # characters of a wrong value
 
 
 class SettingsError(Exception):
@@ -129,9 +128,7 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def _wrong(given: Given, name: str) -> str:
-    text = toml_value(given.value)
-    shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
-    return f"{given.spelled} is {shown}; give {SETTINGS[name].allowed}."
+    return f"{given.spelled} is {shortened(toml_value(given.value))}; give {SETTINGS[name].allowed}."
 
 
 def _unmet(need: Need, given: Mapping[str, Given]) -> str:

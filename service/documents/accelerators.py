@@ -27,7 +27,7 @@ class Accelerator:
     letter: str
 
 
-def taken_out(pieces: Sequence[Piece]) -> tuple[list[Piece], Accelerator | None]:
+def without_accelerator(pieces: Sequence[Piece]) -> tuple[list[Piece], Accelerator | None]:
     """Return the pieces of a text without the sign of its accelerator; a text with several has none."""
     every = list(pieces)
     label = "".join(piece.text for piece in every if piece.kind is Kind.TEXT)
@@ -48,7 +48,7 @@ def taken_out(pieces: Sequence[Piece]) -> tuple[list[Piece], Accelerator | None]
     return every, Accelerator(text[place], text[place + 1])
 
 
-def put_in(pieces: Sequence[Piece], accelerator: Accelerator) -> list[Piece]:
+def with_accelerator(pieces: Sequence[Piece], accelerator: Accelerator) -> list[Piece]:
     """Return the pieces of a translation with the sign before one of its letters; after it where scripts have none."""
     every = list(pieces)
     index, place = _place(every, accelerator)

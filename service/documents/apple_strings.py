@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, joined
-from service.documents.places import Lines
-from service.documents.values import value_slot
+from service.documents.lines import Lines
+from service.documents.values import EscapeStyle, joined, value_slot
 
 _SPACE = re.compile(r"(?:\s++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -50,8 +49,8 @@ def _slots(source: str) -> Iterator[Slot]:
         value = _VALUE.match(source, position)
         if value is None or key is None:
             raise DocumentError('here is no string; an entry is "key" = "value";.', lines.place(position))
-        said = joined(_ESCAPE.sub(_said, value[0][1:-1]))
-        slot = value_slot(value.start(), value.end(), said, lines.place(position), write)
+        text = joined(_ESCAPE.sub(_unescape, value[0][1:-1]))
+        slot = value_slot(value.start(), value.end(), text, lines.place(position), write)
         if slot is not None:
             yield slot
         position = after(_space(source, value.end()), ";")
@@ -64,7 +63,7 @@ def _space(source: str, position: int) -> int:
     return found.end()
 
 
-def _said(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     if match[1] or match[2]:
         return chr(int(match[1], 16) if match[1] else int(match[2], 8))
     return _ESCAPED.get(match[3], match[3])

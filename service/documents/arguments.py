@@ -15,7 +15,7 @@ from dataclasses import dataclass
 class ArgumentFormat:
     """How a kind of program writes arguments.
 
-    `takes` tells how many values an argument takes in the order of writing: none if it is numbered or named. `numbered`
+    `takes` is how many values an argument takes in the order of writing: none if it is numbered or named. `numbered`
     writes it with the number of its first value, from 0; it is `None` if the format has no numbers. `escaped` are signs
     that are doubled in text.
     """
@@ -30,8 +30,6 @@ _LENGTH = r"(?:hh|ll|[hlqjztLw]){0,1}"
 _WIDTH = r"(?:\*(?:\d{1,3}\$)?|\d{1,6})?(?:\.(?:\*(?:\d{1,3}\$)?|\d{1,6})?)?"
 _CONVERSION = "(?:[tT][A-Za-z]|[diouxXeEfFgGaAcsCSpnmbBhH@%qQrRv])"
 _C = rf"%(?:\d{{1,3}}\$)?[-+ #0'I_,]{{0,8}}{_WIDTH}{_LENGTH}(?:{_CONVERSION}|<PRI\w{{1,16}}>)"
-
-
 _STRINGS_DICT = r"%(?:\d{1,2}\$)?#@\w{1,60}@"  # of Apple's .stringsdict
 
 
@@ -52,10 +50,6 @@ def _of_braces(argument: str) -> int:
     return 1 if re.match(r"\{[:!}]", argument) else 0
 
 
-def _of_names(_: str) -> int:
-    return 0
-
-
 def _one(argument: str) -> int:
     return int(argument not in ("~~", "~%", "~&", "~\n", "%%"))
 
@@ -65,27 +59,15 @@ def _printf(pattern: str) -> ArgumentFormat:
 
 
 _BRACES = r"\{\{|\}\}|\{[^{}]{0,200}(?:\{[^{}]{0,100}\}[^{}]{0,100}){0,5}\}"
-_QT = ArgumentFormat(re.compile(r"%L?(?:\d{1,2}|n\b)"), _of_names)
+_QT = ArgumentFormat(re.compile(r"%L?(?:\d{1,2}|n\b)"), lambda _: 0)
 _LISP = ArgumentFormat(
     re.compile(r"~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}[^\s\w']|~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}\w"), _one
 )
 _C_PLUS_PLUS = ArgumentFormat(re.compile(_BRACES), _of_braces, lambda each, first: f"{{{first}{each[1:]}", "{}")
+_LIKE_C = "awk c d elisp java-printf javascript librep modula2 perl sh-printf tcl"
 _BY_FLAG = {
     **dict.fromkeys(
-        (
-            "awk",
-            "c",
-            "d",
-            "elisp",
-            "java-printf",
-            "javascript",
-            "librep",
-            "modula2",
-            "objc",
-            "perl",
-            "sh-printf",
-            "tcl",
-        ),
+        ["awk", "c", "d", "elisp", "java-printf", "javascript", "librep", "modula2", "perl", "sh-printf", "tcl"],
         _printf(_C),
     ),
     "objc": _printf(rf"{_STRINGS_DICT}|{_C}"),
@@ -95,8 +77,7 @@ _BY_FLAG = {
     "ruby": _printf(rf"%<\w{{1,60}}>[-+ #0]{{0,4}}{_WIDTH}[A-Za-z]|%[-+ #0]{{0,4}}\d{{0,4}}\{{\w{{1,60}}\}}|{_C}"),
     "go": _printf(r"%[-+ #0]{0,4}(?:\[\d\])?" + _WIDTH + r"(?:\[\d\])?[A-Za-z%]"),
     "boost": _printf(rf"%\d{{1,2}}%|%\|[^|%]{{1,40}}\||{_C}"),
-    "lua": ArgumentFormat(re.compile(_C), _of_printf, None, "%"),
-    "ocaml": ArgumentFormat(re.compile(_C), _of_printf, None, "%"),
+    **dict.fromkeys(("lua", "ocaml"), ArgumentFormat(re.compile(_C), _of_printf, None, "%")),
     "python": ArgumentFormat(
         re.compile(rf"%(?:\([^()]{{0,100}}\))?[-+ #0]{{0,5}}{_WIDTH}{_LENGTH}[A-Za-z%]"), _of_printf, None, "%"
     ),
@@ -106,23 +87,17 @@ _BY_FLAG = {
         lambda each, first: each if "*" in each else f"%{first}:{each[1:]}",
         "%",
     ),
-    "python-brace": _C_PLUS_PLUS,
-    "c++": _C_PLUS_PLUS,
-    "rust": _C_PLUS_PLUS,
-    "csharp": ArgumentFormat(re.compile(_BRACES), _of_names, None, "{}"),
-    "java": ArgumentFormat(re.compile(_BRACES), _of_names, None, "'"),
-    "perl-brace": ArgumentFormat(re.compile(r"\{\w{1,60}\}"), _of_names),
-    "sh": ArgumentFormat(re.compile(r"\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\})"), _of_names),
-    "scheme": _LISP,
-    "lisp": _LISP,
-    "smalltalk": ArgumentFormat(re.compile(r"%\d|%<[^|<>]{0,100}\|[^|<>]{0,100}>%\d"), _of_names),
-    "ycp": ArgumentFormat(re.compile(r"%[1-9%]"), _of_names),
-    "qt": _QT,
-    "qt-plural": _QT,
-    "kde": _QT,
-    "kde-kuit": _QT,
+    **dict.fromkeys(("python-brace", "c++", "rust"), _C_PLUS_PLUS),
+    "csharp": ArgumentFormat(re.compile(_BRACES), lambda _: 0, None, "{}"),
+    "java": ArgumentFormat(re.compile(_BRACES), lambda _: 0, None, "'"),
+    "perl-brace": ArgumentFormat(re.compile(r"\{\w{1,60}\}"), lambda _: 0),
+    "sh": ArgumentFormat(re.compile(r"\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\})"), lambda _: 0),
+    **dict.fromkeys(("scheme", "lisp"), _LISP),
+    "smalltalk": ArgumentFormat(re.compile(r"%\d|%<[^|<>]{0,100}\|[^|<>]{0,100}>%\d"), lambda _: 0),
+    "ycp": ArgumentFormat(re.compile(r"%[1-9%]"), lambda _: 0),
+    **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit"), _QT),
 }
-# Of strings whose programs nobody tells. What may as well be a percentage is left to whoever translates.
+# Of strings whose program is unknown. What may as well be a percentage is left to the translator.
 _UNKNOWN = ArgumentFormat(
     re.compile(
         rf"{_STRINGS_DICT}|"

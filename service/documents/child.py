@@ -18,11 +18,10 @@ import os
 import resource
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, TypedDict
 
-from service.documents.chunks import ChunkLimits, chunks
-from service.documents.document import Document, DocumentOptions, Doubt
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt
 from service.documents.errors import DocumentError
 from service.documents.opening import open_document
 
@@ -38,7 +37,8 @@ Opener = Callable[[str, bytes, DocumentOptions], Document]
 
 
 class Order(TypedDict):
-    """What to do: the name of the document's file, its `DocumentOptions`, and the fields of `ChunkLimits`.
+    """What to do: the name of the document's file, its `DocumentOptions`, and the most texts of a chunk, and their
+    characters.
 
     With `is_written` the document is written, else read. A text has at most `max_characters`.
     """
@@ -90,24 +90,17 @@ class Refusal(TypedDict):
     num_characters: int
 
 
-class _Refused(Exception):
-    def __init__(self, problem: str, num_characters: int = 0) -> None:
-        super().__init__(problem)
-        self.refusal = Refusal(problem=problem, num_characters=num_characters)
-
-
 def main(opener: Opener = open_document) -> None:
     """Serve one document from standard input to standard output; end early if the other side has gone."""
     _limit()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):
         order: Order = json.loads(_frame(source))
-        try:
-            document = _opened(opener, order, _frame(source))
-        except _Refused as error:
-            _send(sink, _json(error.refusal))
+        document = _opened(opener, order, _frame(source))
+        if isinstance(document, dict):
+            _send(sink, _json(document))
             return
-        found = list(chunks(document.texts, ChunkLimits(order["max_chunk_texts"], order["max_chunk_characters"])))
+        found = list(chunks(document.texts, order["max_chunk_texts"], order["max_chunk_characters"]))
         if order["is_written"]:
             _send(sink, document.written(*_translations(source, found, len(document.texts))))
             return
@@ -123,25 +116,41 @@ def main(opener: Opener = open_document) -> None:
         sink.flush()
 
 
-def _opened(opener: Opener, order: Order, data: bytes) -> Document:
-    """Return the document.
+def chunks(texts: Sequence[DocumentText], max_texts: int, max_characters: int) -> Iterator[list[int]]:
+    """Yield the indices of texts in chunks of one type: what is translated by one call.
 
-    Raises:
-        _Refused: it can't be read, or has a text that is too long.
+    They have no more texts and characters than allowed, unless a text alone has more.
     """
+    for kind in {text.mime_type: None for text in texts}:
+        chunk: list[int] = []
+        num_characters = 0
+        for number, text in enumerate(texts):
+            if text.mime_type is not kind:
+                continue
+            if chunk and (len(chunk) == max_texts or num_characters + len(text.text) > max_characters):
+                yield chunk
+                chunk, num_characters = [], 0
+            chunk.append(number)
+            num_characters += len(text.text)
+        yield chunk
+
+
+def _opened(opener: Opener, order: Order, data: bytes) -> Document | Refusal:
+    """Return the document, unless it can't be read, or has a text that is too long."""
     lists = {name: tuple(value) for name, value in order["options"].items() if isinstance(value, list)}
     options = DocumentOptions(**{**order["options"], **lists})
     try:
         document = opener(order["name"], data, options)
     except DocumentError as error:
-        raise _Refused(str(error)) from None
+        return Refusal(problem=str(error), num_characters=0)
     except MemoryError:
-        raise _Refused(f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it.") from None
+        problem = f"it takes more than {MAX_MEMORY_BYTES >> 20} MiB of memory to read; split it."
+        return Refusal(problem=problem, num_characters=0)
     except RecursionError:
-        raise _Refused("it is nested too deeply.") from None
+        return Refusal(problem="it is nested too deeply.", num_characters=0)
     for text in document.texts:
         if len(text.text) > order["max_characters"]:
-            raise _Refused(text.place, len(text.text))
+            return Refusal(problem=text.place, num_characters=len(text.text))
     return document
 
 
@@ -165,10 +174,10 @@ def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> t
     translations = [""] * num_texts
     doubts: dict[int, Doubt] = {}
     for numbers in found:
-        told: Translations = json.loads(_frame(source))
-        for number, translation in zip(numbers, told["texts"], strict=True):
+        message: Translations = json.loads(_frame(source))
+        for number, translation in zip(numbers, message["texts"], strict=True):
             translations[number] = translation
-        for index, flags, finish_reason in told["doubts"]:
+        for index, flags, finish_reason in message["doubts"]:
             doubts[numbers[index]] = Doubt(tuple(flags), finish_reason)
     return translations, doubts
 

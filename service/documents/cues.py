@@ -42,7 +42,7 @@ class Part:
     num_lines: int = 1
     voice: str = ""
     is_reply: bool = False
-    is_said: bool = False  # there are words
+    has_letters: bool = False  # there are words
     pieces: list[Piece] = field(default_factory=list)
     before: list[Piece] = field(default_factory=list)
     inner: list[Piece] = field(default_factory=list)
@@ -80,19 +80,19 @@ def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str
             found[-1].num_lines += 1
         for piece, start, end in _pieces(line, tag, read, has_dash=is_reply):
             if _VOICE.match(piece.raw):
-                if found[-1].is_said:
+                if found[-1].has_letters:
                     if start == line.start:  # the line is not one of those before
                         found[-1].pieces.pop()
                         found[-1].num_lines -= 1
                     else:  # nor is the white space before it
-                        said = line.text[: start - line.start].rstrip()
+                        spoken_parts = line.text[: start - line.start].rstrip()
                         last = found[-1].pieces[-1]
                         found[-1].pieces[-1] = Piece(last.kind, last.raw, last.text.rstrip())
-                        found[-1].end = line.start + len(said)
+                        found[-1].end = line.start + len(spoken_parts)
                     found.append(Part(line.number, start, lines[0].ending or "\n"))
                 found[-1].voice = piece.raw
             found[-1].pieces.append(piece)
-            found[-1].is_said |= has_words(piece.text)
+            found[-1].has_letters |= has_words(piece.text)
             found[-1].end = end
     for part in found:
         part.before, part.inner, part.after = framed(part.pieces)
@@ -102,7 +102,6 @@ def parts(lines: Sequence[Line], tag: re.Pattern[str], read: Callable[[str], str
 def _pieces(
     line: Line, tag: re.Pattern[str], read: Callable[[str], str], *, has_dash: bool
 ) -> Iterator[tuple[Piece, int, int]]:
-    """Yield the pieces of a line with their start and end."""
     text, done = line.text, 0
     for match in [*tag.finditer(text), None]:
         start = match.start() if match else len(text)
@@ -131,20 +130,20 @@ def _kind(groups: dict[str, str | None]) -> Kind:
     return Kind.CLOSE if groups["close"] else Kind.OPEN
 
 
-def slots(source: str, said: Sequence[Part], write: Callable[[str], str]) -> Iterator[Slot]:
-    """Yield a slot for each text of `said`; `write` encodes text."""
-    texts = [part.text for part in said]
+def slots(source: str, spoken_parts: Sequence[Part], write: Callable[[str], str]) -> Iterator[Slot]:
+    """Yield a slot for each text of `spoken_parts`; `write` encodes text."""
+    texts = [part.text for part in spoken_parts]
     num_ended = sum(map(has_ended, texts))
     has_marks = num_ended >= _LEAST_ENDED * len(texts)
     is_punctuated = len(texts) >= _LONG_FILE and num_ended >= _MOSTLY_ENDED * len(texts)
     chain: list[Part] = []
-    for part in said:
+    for part in spoken_parts:
         if chain and not (
-            part.is_said and _is_continued(chain, part, has_marks=has_marks, is_punctuated=is_punctuated)
+            part.has_letters and _is_continued(chain, part, has_marks=has_marks, is_punctuated=is_punctuated)
         ):
             yield _slot(source, chain, write)
             chain = []
-        if part.is_said:
+        if part.has_letters:
             chain.append(part)
     if chain:
         yield _slot(source, chain, write)
@@ -173,8 +172,8 @@ def _slot(source: str, chain: Sequence[Part], write: Callable[[str], str]) -> Sl
     for part in chain[1:]:
         pieces += (Piece(Kind.TEXT, text=" "), *part.inner)
     inline = InlineText(pieces)
-    told = DocumentText(inline.text, inline.mime_type, f"line {chain[0].line}")
-    return Slot(chain[0].start, chain[-1].end, told, functools.partial(_written, source, chain, inline, write))
+    source_text = DocumentText(inline.text, inline.mime_type, f"line {chain[0].line}")
+    return Slot(chain[0].start, chain[-1].end, source_text, functools.partial(_written, source, chain, inline, write))
 
 
 def _written(

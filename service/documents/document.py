@@ -166,10 +166,6 @@ class Spliced:
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """See `Document.written`."""
-        return self._encode(self.replaced(translations, doubts))
-
-    def replaced(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> str:
-        """Return the source with the translations."""
         if len(translations) != len(self.texts):
             raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
         changes: list[tuple[int, int, str]] = []
@@ -192,4 +188,4 @@ class Spliced:
             output += (self._source[done:start], text)
             done = end
         output.append(self._source[done:])
-        return "".join(output)
+        return self._encode("".join(output))

@@ -9,11 +9,11 @@ translated, and notes tell what else is not, such as comments.
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from service.documents.archive import Archive
-from service.documents.document import NO_DOUBTS, Document, DocumentOptions, DocumentText, Doubt, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, DocumentText, Slot
 from service.documents.docx_items import Item, balanced, with_fields
 from service.documents.docx_parts import notes_on_pictures, text_parts
 from service.documents.docx_writing import (
@@ -29,6 +29,7 @@ from service.documents.docx_writing import (
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind
 from service.documents.layout import apart
+from service.documents.package import Part, package
 from service.documents.xml_source import Element, XmlSource, decoded_xml, from_raw
 
 _NAMESPACES = (
@@ -41,16 +42,15 @@ _RANGES = ("bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd
 _LEFT_OUT = ("proofErr", "lastRenderedPageBreak")  # what Word found out about the old text
 
 
-class _Part:
-    """One XML file of the archive."""
+class _Reader:
+    """The paragraphs of one XML file of the archive."""
 
     def __init__(self, name: str, data: bytes) -> None:
         data, encode = decoded_xml(data, name)
         self._source = XmlSource(data, name)
         self._w = ""  # the prefix of WordprocessingML, with its colon
-        slots = (slot for each in self._source.elements(self._paragraphs) for slot in self._of_paragraph(each))
-        self.document = Spliced(self._source.raw, slots, lambda raw: encode(from_raw(raw)))
-        self.raw = self._source.raw
+        slots = [slot for each in self._source.elements(self._paragraphs) for slot in self._of_paragraph(each)]
+        self.part = Part(name, self._source.raw, lambda raw: encode(from_raw(raw)), slots)
 
     def _paragraphs(self, root: Element) -> tuple[str, ...]:
         declared = {value: key for key, value in root.attributes.items() if key == "xmlns" or key.startswith("xmlns:")}
@@ -82,12 +82,12 @@ class _Part:
         text = sentence(apart(items, self._is_element, separate), self._w, before, after)
         if not text.inline.has_words:
             return
-        told = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
+        source_text = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
         anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
         borders = [start.start, *anchored, end.end]
         write = functools.partial(first_stretch, text)
         mark = functools.partial(other_stretches, text, borders) if len(borders) > 2 else None
-        yield Slot(borders[0], borders[1], told, write, mark=mark)
+        yield Slot(borders[0], borders[1], source_text, write, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
         """Return whether a pair is one that may be an item of a menu: a link or a control."""
@@ -113,7 +113,7 @@ class _Part:
             elif name in _RANGES:
                 yield Item(Kind.ORDERED, child.start, child.end, raw[child.start : child.end])
             elif name == "fldSimple":
-                yield Item(Kind.KEPT, child.start, child.end, raw[child.start : child.end], self._shown(child))
+                yield Item(Kind.KEPT, child.start, child.end, raw[child.start : child.end], self._visible_text(child))
             elif name in _LEFT_OUT:
                 yield Item(Kind.ORDERED, child.start, child.end)
             elif not name.endswith("Pr"):
@@ -202,31 +202,8 @@ class _Part:
     def _attribute(self, element: Element, name: str) -> str:
         return next((value for key, value in element.attributes.items() if key.rpartition(":")[2] == name), "")
 
-    def _shown(self, element: Element) -> str:
+    def _visible_text(self, element: Element) -> str:
         return "".join(each.text() for each in _outermost(element, f"{self._w}t"))
-
-
-class _WordDocument:
-    """The parts of a document as one."""
-
-    language = ""  # each run may have another, and many have a wrong one
-
-    def __init__(self, archive: Archive, parts: Mapping[str, Spliced], notes: Sequence[str]) -> None:
-        self._archive = archive
-        self.notes = notes
-        self._parts = parts
-        self.texts = [text for part in parts.values() for text in part.texts]
-
-    def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
-        """See `Document.written`; nothing in a Word document marks a translation as one to check."""
-        if len(translations) != len(self.texts):
-            raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
-        replaced = {}
-        done = 0
-        for name, part in self._parts.items():
-            replaced[name] = part.written(translations[done : done + len(part.texts)])
-            done += len(part.texts)
-        return self._archive.written(replaced)
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
@@ -237,9 +214,8 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     """
     archive = Archive(data)
     names, notes = text_parts(archive)
-    parts = {name: _Part(name, archive.read(name)) for name in names}
-    notes += notes_on_pictures(part.raw for part in parts.values())
-    return _WordDocument(archive, {name: part.document for name, part in parts.items()}, notes)
+    parts = [_Reader(name, archive.read(name)).part for name in names]
+    return package(archive, parts, [*notes, *notes_on_pictures(part.source for part in parts)])
 
 
 def _outermost(element: Element, name: str) -> Iterator[Element]:

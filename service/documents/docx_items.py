@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from service.documents.inline import Kind
+from service.documents.inline import Kind, partners_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +111,10 @@ def _separator(items: Sequence[Item], start: int, end: int) -> int:
 
 def balanced(items: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield the items between tags without a partner among them."""
-    path: list[int] = []
-    single: set[int] = set()
-    for index, item in enumerate(items):
-        if item.kind is Kind.OPEN:
-            path.append(index)
-        elif item.kind is Kind.CLOSE:
-            if path:
-                path.pop()
-            else:
-                single.add(index)
-    single.update(path)
+    partners = partners_of(items)
     part: list[Item] = []
     for index, item in enumerate(items):
-        if index in single:
+        if item.kind in (Kind.OPEN, Kind.CLOSE) and index not in partners:
             yield part
             part = []
         else:

@@ -1,10 +1,11 @@
-"""Bytes of text files to text, and back in the same encoding."""
+"""Bytes of text files to text, and back in the same encoding; the encodings that files may declare."""
 
 import codecs
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 
-from service.documents.document import NO_DOUBTS, Document, DocumentText, Doubt
+from service.documents.document import NO_DOUBTS, Document, Doubt
 from service.documents.errors import DocumentError
 
 _MARKS = (
@@ -17,6 +18,18 @@ _MARKS = (
 _SAMPLE_BYTES = 2_000  # from which UTF-16 without a mark is recognized
 _LEAST_SAMPLE_BYTES = 16
 _LEAST_ZEROS = 0.4  # of the upper bytes, in texts of which most characters are ASCII
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}")
+# Python's names of what gettext calls portable (https://www.gnu.org/software/gettext/manual/html_node/Header-Entry.html)
+# and Python has, and of what else XML files are declared to be. All hold ASCII's letters and signs, as ASCII does.
+_KNOWN = frozenset(
+    (
+        *("ascii", "utf-8", "utf-8-sig", "iso8859-1", "mac-roman", "mac-cyrillic", "koi8-r", "koi8-u", "koi8-t"),
+        *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16)),
+        *(f"cp{page}" for page in (437, 850, 852, 855, 866, 874, 932, 949, 950)),
+        *(f"cp{page}" for page in range(1250, 1259)),
+        *("gb2312", "gbk", "gb18030", "big5", "big5hkscs", "euc_jp", "euc_kr", "johab", "shift_jis", "tis-620"),
+    )
+)
 
 
 def decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
@@ -61,21 +74,7 @@ class Recoded:
     def __init__(self, document: Document, encoding: str) -> None:
         self._document = document
         self._encoding = encoding
-
-    @property
-    def texts(self) -> Sequence[DocumentText]:
-        """See `Document.texts`."""
-        return self._document.texts
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """See `Document.notes`."""
-        return self._document.notes
-
-    @property
-    def language(self) -> str:
-        """See `Document.language`."""
-        return self._document.language
+        self.texts, self.notes, self.language = document.texts, document.notes, document.language
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
         """See `Document.written`.
@@ -105,3 +104,14 @@ def _without_mark(data: bytes) -> str:
 
 def _encoded(mark: bytes, encoding: str, text: str) -> bytes:
     return mark + text.encode(encoding)
+
+
+def codec_of(name: str) -> str | None:
+    """Return Python's name of the codec that a declared encoding stands for; `None` if it is not of the list."""
+    if not _NAME.fullmatch(name):
+        return None
+    try:
+        found = codecs.lookup(name).name
+    except LookupError:
+        return None
+    return found if found in _KNOWN else None

@@ -10,7 +10,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from service.documents.document import MimeType, has_words
 
@@ -37,6 +37,16 @@ class Piece(NamedTuple):
     text: str = ""
 
 
+class AnyPiece(Protocol):
+    """What is needed of a piece to know its place among others."""
+
+    @property
+    def kind(self) -> Kind | None: ...  # noqa: D102
+
+    @property
+    def text(self) -> str: ...  # noqa: D102
+
+
 class InlineText:
     """A sentence with markup.
 
@@ -47,8 +57,8 @@ class InlineText:
     def __init__(self, pieces: Iterable[Piece], *, is_strict: bool = False) -> None:
         self._before, self._pieces, self._after = framed(pieces)
         self._is_strict = is_strict
-        self._closings = {start: end for start, end in _partners(self._pieces).items() if start < end}
-        self.text, self.mime_type = self._told()
+        self._closings = {start: end for start, end in partners_of(self._pieces).items() if start < end}
+        self.text, self.mime_type = self._text_and_type()
 
     @property
     def has_words(self) -> bool:
@@ -67,7 +77,7 @@ class InlineText:
         found = [next(ordered) if piece.kind is Kind.ORDERED else piece for piece in self._found(translation)]
         return [*self._before, *found, *self._after]
 
-    def _told(self) -> tuple[str, MimeType]:
+    def _text_and_type(self) -> tuple[str, MimeType]:
         if all(piece.kind is Kind.TEXT for piece in self._pieces):
             return "".join(piece.text for piece in self._pieces), MimeType.TEXT
         output: list[str] = []
@@ -88,7 +98,7 @@ class InlineText:
         return "".join(output), MimeType.HTML
 
     def _found(self, translation: str) -> Iterator[Piece]:
-        seen: set[int] = set()
+        used: set[int] = set()
         path: list[int | None] = []
         done = 0
         is_kept = False  # within an element whose text is the source's
@@ -105,11 +115,11 @@ class InlineText:
                     yield self._pieces[self._closings[number]]
                 continue
             number = self._number(name, tag[3])
-            is_new = number is not None and (number not in seen or (name == "span" and not self._is_strict))
+            is_new = number is not None and (number not in used or (name == "span" and not self._is_strict))
             if name == "span":
                 path.append(number if is_new else None)
             if number is not None and is_new:
-                seen.add(number)
+                used.add(number)
                 yield self._pieces[number]
         if done < len(translation) and not is_kept:
             yield Piece(Kind.TEXT, text=html.unescape(translation[done:]))
@@ -117,7 +127,7 @@ class InlineText:
             if number is not None:
                 yield self._pieces[self._closings[number]]
         for number, piece in enumerate(self._pieces):
-            if number in seen or piece.kind in (Kind.TEXT, Kind.CLOSE):
+            if number in used or piece.kind in (Kind.TEXT, Kind.CLOSE):
                 continue
             if piece.kind is not Kind.OPEN:
                 yield piece
@@ -137,7 +147,7 @@ class InlineText:
 def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
     """Return the pieces before, of and after the text: markup and white space around a text never move."""
     pieces = list(_paired(every))
-    partners = _partners(pieces)
+    partners = partners_of(pieces)
     fixed = (Kind.MARK, Kind.ORDERED, Kind.BREAK)
     start, end = 0, len(pieces)
     while start < end:
@@ -189,7 +199,7 @@ def most_frequent(texts: Iterable[tuple[str, str]]) -> str:
     return lengths.most_common(1)[0][0]
 
 
-def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
+def partners_of(pieces: Sequence[AnyPiece]) -> dict[int, int]:
     """Map each opening piece to its closing one, and back."""
     path: list[int] = []
     partners: dict[int, int] = {}
@@ -205,7 +215,7 @@ def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
 def _paired(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the pieces, with neighbouring texts joined, and tags without a partner as marks."""
     every = list(pieces)
-    partners = _partners(every)
+    partners = partners_of(every)
     text: list[str] = []
     for index, piece in enumerate(every):
         if piece.kind is Kind.TEXT:

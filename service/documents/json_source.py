@@ -18,9 +18,8 @@ from typing import NamedTuple
 from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle
-from service.documents.places import Lines
-from service.documents.values import value_slot
+from service.documents.lines import Lines
+from service.documents.values import EscapeStyle, value_slot
 from service.text.languages import canonical
 
 MAX_DEPTH = 200
@@ -51,6 +50,9 @@ class _Expected(enum.Enum):
     COLON = "a colon"
     COMMA_OR_END = "a comma or the end"
     END = "the end of the file"
+
+
+_BEFORE_END = (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_END)
 
 
 class _String(NamedTuple):
@@ -103,7 +105,7 @@ class _Reader:
                 expected = _Expected.VALUE
             elif kind == "comma" and expected is _Expected.COMMA_OR_END:
                 expected = _Expected.KEY if inner.is_object else _Expected.VALUE
-            elif kind == "close" and inner.is_object is (match["close"] == "}") and path and _may_end(expected):
+            elif kind == "close" and inner.is_object is (match["close"] == "}") and path and expected in _BEFORE_END:
                 path.pop()
                 expected = _Expected.COMMA_OR_END if path else _Expected.END
             elif kind in ("string", "open", "other") and expected in (_Expected.VALUE, _Expected.VALUE_OR_END):
@@ -164,10 +166,6 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             slots.append(slot)
     notes = [f"{num_left} descriptions of texts for translators were left as they are."] if num_left else []
     return Spliced(source, slots, encode, notes, edits)
-
-
-def _may_end(expected: _Expected) -> bool:
-    return expected in (_Expected.COMMA_OR_END, _Expected.KEY_OR_END, _Expected.VALUE_OR_END)
 
 
 def _texts_of_entries(entries: Mapping[str, set[str] | None]) -> Collection[str] | None:

@@ -3,10 +3,10 @@
 import enum
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from service.documents.document import has_words
-from service.documents.inline import Kind, Piece
+from service.documents.inline import AnyPiece, Kind, Piece
 
 # In HTML, as which texts with markup are translated, all white space is one space.
 _SPACES = re.compile(r"[ \t\r\n]{2,}+|[\t\n]")
@@ -16,15 +16,7 @@ _BRACKET = re.compile(r"[{}]")
 _ICU = re.compile(r"\{\s{0,20}[\w.]{1,60}\s{0,20},\s{0,20}(?:plural|select|selectordinal)\s{0,20},")
 
 
-class _AnyPiece(Protocol):
-    @property
-    def kind(self) -> Kind | None: ...
-
-    @property
-    def text(self) -> str: ...
-
-
-P = TypeVar("P", bound=_AnyPiece)
+P = TypeVar("P", bound=AnyPiece)
 
 
 def laid_out(pieces: Sequence[Piece], write: Callable[[str], str] = str) -> list[Piece]:

@@ -94,7 +94,6 @@ def shares(pieces: Sequence[Piece], lengths: Sequence[int]) -> list[list[Piece]]
 
 
 def _bounds(every: Sequence[Word], lengths: Sequence[int]) -> list[int]:
-    """Return where each run begins, and the end."""
     num_runs = min(len(lengths), len(every))
     ends = [0, *accumulate(_width(word) + 1 for word in every)]
     goals = [goal / sum(lengths) * ends[-1] for goal in accumulate(lengths)]

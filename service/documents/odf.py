@@ -5,15 +5,15 @@ links follow their words; fields stay as they are, notes and pictures keep their
 deleted text, cells that are computed or no text, names, and descriptions of pictures.
 """
 
+import bisect
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from service.documents.archive import Archive
 from service.documents.document import Document, DocumentOptions, DocumentText, Slot
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
-from service.documents.nested import Filled, around
 from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
@@ -28,11 +28,45 @@ _SPACE = " \t\r\n"
 _SPACES = re.compile(f"[{_SPACE}]+")
 # Properties of a span in which words that look the same may differ.
 _INVISIBLE = re.compile(r"officeooo:.*|(?:fo|style):(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?")
+Filled = Callable[[int, int], str]
+"""Returns a part of the source, by its start and end, with the translations of the texts in it."""
+
+
+def around(
+    source: str, inner: Sequence[Slot], start: int, end: int, text: DocumentText, write: Callable[[Filled, str], str]
+) -> Iterator[Slot]:
+    """Yield the slots for `text`, which is from `start` to before `end`, and for those `inner` ones, in order.
+
+    The inner ones come first, take no room and keep what they write; `write` then puts it where it belongs.
+    """
+    if not inner:
+        yield Slot(start, end, text, functools.partial(write, lambda first, last: source[first:last]))
+        return
+    written = [""] * len(inner)
+    starts = [slot.start for slot in inner]
+
+    def keep(index: int, translation: str) -> str:
+        slot = inner[index]
+        is_new = slot.is_target or translation != slot.text.text
+        written[index] = slot.write(translation) if is_new else source[slot.start : slot.end]
+        return ""
+
+    def filled(first: int, last: int) -> str:
+        output: list[str] = []
+        for index in range(bisect.bisect_left(starts, first), bisect.bisect_left(starts, last)):
+            output += (source[first : starts[index]], written[index])
+            first = inner[index].end
+        return "".join((*output, source[first:last]))
+
+    def own(translation: str) -> str:
+        return filled(start, end) if translation == text.text else write(filled, translation)
+
+    for index, slot in enumerate(inner):
+        yield Slot(start, start, slot.text, functools.partial(keep, index), is_target=True)
+    yield Slot(start, end, text, own, is_target=True)
 
 
 class _Part:
-    """The paragraphs of one file."""
-
     def __init__(self, source: XmlSource) -> None:
         self._source = source
         self._prefixes: dict[str, str] = {}  # with their colons
@@ -40,11 +74,10 @@ class _Part:
         self.has_comments = False
 
     def slots(self) -> Iterator[Slot]:
-        """Yield the texts in order."""
         left: tuple[str, ...] = ()
         for element in self._source.elements(self._wanted):
             if element.name == self._name("style", "style"):
-                self._learn(element)
+                self._note_invisible_style(element)
                 continue
             left = left or (self._name("text", "tracked-changes"), self._name("office", "annotation"))
             if any(each.name in left for each in element.ancestors):
@@ -62,7 +95,7 @@ class _Part:
     def _name(self, prefix: str, name: str) -> str:
         return self._prefixes[prefix] + name
 
-    def _learn(self, style: Element) -> None:
+    def _note_invisible_style(self, style: Element) -> None:
         """Note a style of spans that changes nothing one sees: word processors write them for every revision."""
         found = {self._name("style", each): each for each in ("family", "parent-style-name")}
         known = {found[key]: value for key, value in style.attributes.items() if key in found}
@@ -88,9 +121,9 @@ class _Part:
         if not inline.has_words:
             yield from inner
             return
-        told = DocumentText(inline.text, inline.mime_type, self._source.place(paragraph.start))
+        source_text = DocumentText(inline.text, inline.mime_type, self._source.place(paragraph.start))
         write = functools.partial(_written, inline)
-        yield from around(self._source.raw, inner, paragraph.inner, paragraph.outer, told, write)
+        yield from around(self._source.raw, inner, paragraph.inner, paragraph.outer, source_text, write)
 
     def _inline(self, element: Element, inner: list[Slot], depth: int) -> Iterator[Piece]:
         """Yield the pieces of a paragraph or of what is in it; `inner` gets the slots of paragraphs in it."""

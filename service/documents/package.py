@@ -1,10 +1,10 @@
 """Several files of an archive as one document, such as the slides of a presentation or the chapters of a book."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.documents.archive import Archive
-from service.documents.document import Document, Edit, Slot, Spliced
+from service.documents.document import Document, Doubt, Edit, Slot, Spliced
 from service.documents.errors import DocumentError
 from service.documents.xml_source import XmlSource, from_raw
 
@@ -37,7 +37,7 @@ def package(archive: Archive, parts: Iterable[Part], notes: Sequence[str] = ()) 
     edits: list[Edit] = []
     start = 0
     for part in parts:
-        slots += (replace(slot, start=start + slot.start, end=start + slot.end) for slot in part.slots)
+        slots += (_moved(slot, start) for slot in part.slots)
         edits += (replace(edit, start=start + edit.start, end=start + edit.end) for edit in part.edits)
         every.append(replace(part, slots=(), edits=()))
         start += len(part.source) + len(_BORDER)
@@ -47,6 +47,16 @@ def package(archive: Archive, parts: Iterable[Part], notes: Sequence[str] = ()) 
         return archive.written({part.name: part.encode(content) for part, content in contents})
 
     return Spliced(_BORDER.join(part.source for part in every), slots, encode, notes, edits)
+
+
+def _moved(slot: Slot, distance: int) -> Slot:
+    mark = slot.mark
+
+    def moved_mark(translation: str, doubt: Doubt | None) -> Iterator[Edit]:
+        for edit in mark(translation, doubt) if mark else ():
+            yield replace(edit, start=distance + edit.start, end=distance + edit.end)
+
+    return replace(slot, start=distance + slot.start, end=distance + slot.end, mark=mark and moved_mark)
 
 
 def xml_part(

@@ -17,10 +17,7 @@ from service.documents.inline import InlineText, Kind, Piece, in_formatting, mos
 from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
-_NAMESPACES = (
-    "http://schemas.openxmlformats.org/drawingml/2006/main",
-    "http://purl.oclc.org/ooxml/drawingml/main",
-)
+_NAMESPACES = ("http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main")
 _TYPES = "[Content_Types].xml"
 _MAIN = re.compile(r"application/vnd\..*(?:presentation|slideshow|template)\.(?:main|macroEnabled\.main)\+xml")
 # The kinds of files with texts, in the order in which they are read.
@@ -56,7 +53,8 @@ def read(data: bytes, _: DocumentOptions) -> Document:
     if not any(_MAIN.fullmatch(each) for each in types.values()):
         raise DocumentError("it names no presentation.", _TYPES)
     names = [name for name, kind in types.items() if kind in _TEXT_TYPES]
-    names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), _natural(name)))
+    # slide2 comes before slide10
+    names.sort(key=lambda name: (_TEXT_TYPES.index(types[name]), [part.zfill(9) for part in re.split(r"(\d+)", name)]))
     parts = [xml_part(archive, name, _slots) for name in names]
     notes = []
     if _TEXT_TYPES[-1] in types.values():
@@ -67,18 +65,12 @@ def read(data: bytes, _: DocumentOptions) -> Document:
 
 
 def _types(archive: Archive) -> dict[str, str]:
-    """Map the names of the files to their types."""
     types: dict[str, str] = {}
     for element in XmlSource(archive.read(_TYPES), _TYPES).elements(lambda _: ("Override",)):
         name = element.attributes.get("PartName", "").removeprefix("/")
         if name in archive.names:
             types[name] = element.attributes.get("ContentType", "")
     return types
-
-
-def _natural(name: str) -> list[str]:
-    """Return a key by which slide2 comes before slide10."""
-    return [part.zfill(9) for part in re.split(r"(\d+)", name)]
 
 
 def _slots(source: XmlSource) -> Iterator[Slot]:
@@ -111,8 +103,8 @@ def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
         elif name == "br":
             items.append(_Item(Kind.BREAK, child))
         elif name == "fld":
-            shown = "".join(each.text() for each in child.elements if each.name == f"{a}t")
-            items.append(_Item(Kind.KEPT, child, shown))
+            text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
+            items.append(_Item(Kind.KEPT, child, text))
         else:
             items.append(_Item(Kind.MARK, child))
     return items
@@ -143,8 +135,8 @@ def _slot(source: XmlSource, items: Sequence[_Item], a: str) -> Iterator[Slot]:
     inline = InlineText(in_formatting((_formatted_piece(source, item, base) for item in items), base))
     if inline.has_words:
         start, end = items[0].element.start, items[-1].element.end
-        told = DocumentText(inline.text, inline.mime_type, source.place(start))
-        yield Slot(start, end, told, functools.partial(_written, inline, base, a))
+        source_text = DocumentText(inline.text, inline.mime_type, source.place(start))
+        yield Slot(start, end, source_text, functools.partial(_written, inline, base, a))
 
 
 def _formatted_piece(source: XmlSource, item: _Item, base: str) -> tuple[str, Piece]:

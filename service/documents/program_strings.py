@@ -4,11 +4,11 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from service.documents.accelerators import put_in, taken_out
+from service.documents.accelerators import with_accelerator, without_accelerator
 from service.documents.arguments import ArgumentFormat, in_order
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.layout import laid_out
-from service.documents.raised_pieces import with_raised
+from service.documents.raised import merged
 
 # Markup in strings: tags, also of Pango, KUIT and BBCode, roles and literals of reStructuredText, links of Markdown,
 # and options of command lines.
@@ -31,18 +31,18 @@ _SHORTCUT = rf"(?P<shortcut>(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|
 _ELLIPSIS = r"(?P<ellipsis>(?:\.\.\.|…)\s{0,20}(?:\Z|(?<=\t)))"
 _VOID = re.compile(r"<(?:img|wbr|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
 _BLOCK = re.compile(r"</?(?:br|hr|nl|p|para|div|[uod]l|li|d[dt]|h[1-6]|t[rdh]|table|title|item|list)\b", re.IGNORECASE)
+_RAISED = re.compile(r"(?:^|[\"':_-])(?:su[bp](?:erscript|script)?)\b|(?:<|&lt;)su[bp]\b", re.IGNORECASE)
 
 
 class ProgramString:
     """A string to translate, of which `write` makes what a file has for a text."""
 
     def __init__(self, pieces: Iterable[Piece], kind: ArgumentFormat, write: Callable[[str], str] = str) -> None:
-        """Take its text, with the markup of its file."""
         self._kind = kind
         self._write = write
         self._arguments: list[Piece] = []
         parts = with_raised([part for piece in pieces for part in self._parts(piece)], write)
-        every, self._accelerator = taken_out(parts)
+        every, self._accelerator = without_accelerator(parts)
         self._places = {id(piece): place for place, piece in enumerate(self._arguments)}
         self.inline = InlineText(laid_out(every, write), is_strict=True)
         texts = [piece.text for piece in every if piece.kind is Kind.TEXT]
@@ -53,7 +53,7 @@ class ProgramString:
         """Return what a file has for a translation."""
         pieces = self.inline.pieces(translation)
         if self._accelerator is not None:
-            pieces = put_in(pieces, self._accelerator)
+            pieces = with_accelerator(pieces, self._accelerator)
         arguments = iter(self._ordered(pieces) or [])
         places = self._places
         output = []
@@ -133,3 +133,39 @@ def _kind_of(tag: str) -> Kind:
     if _VOID.match(tag):
         return Kind.MARK
     return Kind.CLOSE if tag[1] == "/" else Kind.OPEN
+
+
+def with_raised(pieces: list[Piece], write: Callable[[str], str]) -> list[Piece]:
+    """Return the pieces with what is raised or lowered as a part of its word, or as a mark behind it.
+
+    `write` makes what a file has for a text.
+    """
+
+    def joined(parts: Sequence[Piece]) -> Piece:
+        raw = "".join(write(piece.text) if piece.kind is Kind.TEXT else piece.raw for piece in parts)
+        return Piece(Kind.KEPT, raw, "".join(piece.text for piece in parts))
+
+    every: list[Piece] = []
+    pairs: dict[int, list[Piece]] = {}  # by the ids of the pieces that stand for them
+    index = 0
+    while index < len(pieces):
+        pair = pieces[index : index + 3]
+        kinds = [piece.kind for piece in pair]
+        if kinds == [Kind.OPEN, Kind.TEXT, Kind.CLOSE] and _RAISED.search(pair[0].raw):
+            every.append(joined(pair))
+            pairs[id(every[-1])] = pair
+            index += 3
+        else:
+            every.append(pieces[index])
+            index += 1
+    if not pairs:
+        return pieces
+    texts = [
+        (piece.text, id(piece) in pairs) if piece.kind is Kind.TEXT or id(piece) in pairs else None for piece in every
+    ]
+    found = merged(every, texts, _cut, joined, lambda piece: Piece(Kind.MARK, piece.raw))
+    return [part for piece in found for part in pairs.get(id(piece), [piece])]
+
+
+def _cut(piece: Piece, start: int, end: int) -> Piece:
+    return piece if piece.kind is not Kind.TEXT else Piece(Kind.TEXT, text=piece.text[start:end])

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, joined
-from service.documents.places import Lines
-from service.documents.values import value_slot
+from service.documents.lines import Lines
+from service.documents.values import EscapeStyle, joined, value_slot
 
 _CONTINUED = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
 _SPACE = rf"(?:[ \t\f]|{_CONTINUED})*+"
@@ -64,12 +63,12 @@ def _slots(source: str, style: EscapeStyle) -> Iterator[Slot]:
 
 
 def _value(written: str, place: str) -> str:
-    def said(match: re.Match[str]) -> str:
+    def unescape(match: re.Match[str]) -> str:
         if match[2] == "u":
             raise DocumentError(r"an escape \u has no four hexadecimal digits.", place)
         return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2] or "", match[2] or "")
 
-    return joined(_ESCAPE.sub(said, written)) if "\\" in written else written
+    return joined(_ESCAPE.sub(unescape, written)) if "\\" in written else written
 
 
 def _written(style: Callable[[str], str], signs: frozenset[str], is_message: bool, text: str) -> str:

@@ -122,12 +122,12 @@ def _unit(parts: Sequence[tuple[str, bool] | None], index: int, last: Unit | Non
         found = parts[end]
         assert found is not None
         character = len(found[0])
-    told = Sign(sign[0].strip())
-    is_letters = told.text.isalpha() and not told.is_note and told.text not in _REGISTERED
+    raised = Sign(sign[0].strip())
+    is_letters = raised.text.isalpha() and not raised.is_note and raised.text not in _REGISTERED
     if is_letters and (len(left) > 1 or not left.isalpha()):
         return None, None  # of an ordinal, or a word
     unit = Unit(index - 1, start, end, character) if left else None
-    return unit, use_of(told, left, right, text_before[-1:].strip())
+    return unit, use_of(raised, left, right, text_before[-1:].strip())
 
 
 def _is_sign(text: str) -> bool:

@@ -20,7 +20,6 @@ class Report:
     """What calls said of the translations of a document's texts."""
 
     def __init__(self, left_out: Sequence[str] = ()) -> None:
-        """Take the notes of a document on what is not among its texts."""
         self._left_out = tuple(left_out)
         self._num_texts = 0
         self._flags: Counter[str] = Counter()
@@ -29,7 +28,7 @@ class Report:
         self._texts: list[tuple[int, dict[str, Any]]] = []
 
     def add(self, number: int, place: str, doubt: Doubt | None) -> None:
-        """Take the text at `place`, and the doubt about it, if there is one; higher numbers are told later."""
+        """Take the text at `place`, and the doubt about it, if there is one; the report sorts texts by number."""
         self._num_texts += 1
         if doubt is None:
             return
@@ -45,13 +44,13 @@ class Report:
     def notes(self) -> list[str]:
         """Return the notes of a document and those on its translations."""
         notes = list(self._left_out)
-        for number, kinds, said in (
+        for number, kinds, problem in (
             (self._num_flagged, self._flags, "flagged"),
             (self._reasons.total(), self._reasons, "cut off"),
         ):
             if number:
                 counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-                notes.append(f"{number} text{'s were' if number > 1 else ' was'} {said}: {counts}.")
+                notes.append(f"{number} text{'s were' if number > 1 else ' was'} {problem}: {counts}.")
         return notes
 
     def to_json(self) -> dict[str, Any]:
@@ -68,12 +67,12 @@ class Report:
 
 def compact_json(report: dict[str, Any], max_characters: int) -> str:
     """Return a report in ASCII, with as many of its texts as there is room for, and without its other sentences."""
-    told = {**report, "texts": []}
-    del told["left_out"]
-    room = max_characters - len(json.dumps(told))
+    document = {**report, "texts": []}
+    del document["left_out"]
+    room = max_characters - len(json.dumps(document))
     for text in report["texts"]:
         room -= len(json.dumps(text)) + 2
         if room < 0:
             break
-        told["texts"].append(text)
-    return json.dumps(told)
+        document["texts"].append(text)
+    return json.dumps(document)

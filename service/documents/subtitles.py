@@ -47,7 +47,7 @@ def read_srt(data: bytes, _: DocumentOptions) -> Document:
             "any.",
             f"line {first.number}",
         )
-    return _document(source, encode, every, _SRT_TAG, str, _srt_written, is_vtt=False)
+    return _document(source, encode, every, _SRT_TAG, str, lambda text: text.replace("-->", "->"), is_vtt=False)
 
 
 def read_vtt(data: bytes, _: DocumentOptions) -> Document:
@@ -59,7 +59,10 @@ def read_vtt(data: bytes, _: DocumentOptions) -> Document:
     source, encode = decoded(data)
     if not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", source):
         raise DocumentError("a WebVTT file starts with WEBVTT.", "line 1")
-    return _document(source, encode, list(lines(source)), _VTT_TAG, html.unescape, _vtt_written, is_vtt=True)
+    every = list(lines(source))
+    return _document(
+        source, encode, every, _VTT_TAG, html.unescape, lambda text: text.translate(_VTT_ESCAPES), is_vtt=True
+    )
 
 
 def _document(
@@ -73,13 +76,13 @@ def _document(
     is_vtt: bool,
 ) -> Document:
     cues, others = _cues(every, is_vtt=is_vtt)
-    said = [part for cue in cues for part in parts(cue, tag, read)]
+    spoken = [part for cue in cues for part in parts(cue, tag, read)]
     notes = []
     if others:
         more = " and others" if len(others) > _MAX_PLACES else ""
         places = ", ".join(str(group[0].number) for group in others[:_MAX_PLACES])
         notes = [f"what is no cue is as it was, such as a cue without times, at line {places}{more}."]
-    return Spliced(source, slots(source, said, write), encode, notes)
+    return Spliced(source, slots(source, spoken, write), encode, notes)
 
 
 def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_Group]]:
@@ -91,13 +94,13 @@ def _cues(every: Sequence[Line], *, is_vtt: bool) -> tuple[list[_Group], list[_G
     if is_vtt:
         others = [group for group in others[1:] if not _VTT_BLOCK.match(group[0].text)]
     for index, end in zip(times, [*heads[1:], len(every)], strict=False):
-        said = ""
+        spoken = ""
         for group in _groups(every[index + 1 : end]):
             is_next = group[0].number == every[index].number + 1
-            is_credit = end == len(every) and has_ended(said)
-            if is_next or not (is_vtt or is_credit or _is_odd(group, is_first=not said)):
+            is_credit = end == len(every) and has_ended(spoken)
+            if is_next or not (is_vtt or is_credit or _is_malformed(group, is_first=not spoken)):
                 cues.append(group)
-                said = group[-1].text
+                spoken = group[-1].text
             elif not (is_vtt and _VTT_BLOCK.match(group[0].text)):
                 others.append(group)
     return cues, others
@@ -111,7 +114,7 @@ def _head(every: Sequence[Line], index: int) -> int:
     return index
 
 
-def _is_odd(group: _Group, *, is_first: bool) -> bool:
+def _is_malformed(group: _Group, *, is_first: bool) -> bool:
     """Return whether lines after an empty one are a cue with strange times or none, and not more of the one before."""
     return any("-->" in line.text for line in group) or (not is_first and group[0].text.strip().isdigit())
 
@@ -120,11 +123,3 @@ def _groups(every: Sequence[Line]) -> Iterator[_Group]:
     for has_text, group in groupby(every, key=lambda line: bool(line.text.strip())):
         if has_text:
             yield list(group)
-
-
-def _srt_written(text: str) -> str:
-    return text.replace("-->", "->")
-
-
-def _vtt_written(text: str) -> str:
-    return text.translate(_VTT_ESCAPES)

@@ -6,13 +6,13 @@ Columns are named by the first record, or by numbers from 1.
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from service.documents.document import Document, DocumentOptions, DocumentText, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import on_one_line
-from service.documents.records import Record, read_records
 
 _DELIMITERS = ",;\t|"
 _NO_DELIMITER = ""  # of a table with one column
@@ -23,6 +23,89 @@ _USUAL_NAMES = frozenset(
     {"comment", "context", "description", "id", "key", "lang", "message", "name", "note", "source", "target", "text"}
 )
 _SEP_LINE = re.compile(r'"?sep=([,;\t|])"?(?=\r|\n|\Z)', re.IGNORECASE)  # how spreadsheets are told the delimiter
+_SPACES = re.compile(" *+")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell at `start` to before `end` of the source, quotes included."""
+
+    start: int
+    end: int
+    is_quoted: bool
+
+    def text(self, source: str) -> str:
+        """Return what it says."""
+        if self.is_quoted:
+            return source[self.start + 1 : self.end - 1].replace('""', '"')
+        return source[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record, which begins in `line`."""
+
+    line: int
+    cells: Sequence[Cell]
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether it is an empty line."""
+        return len(self.cells) == 1 and self.cells[0].start == self.cells[0].end
+
+
+def read_records(source: str, start: int, delimiter: str, *, is_strict: bool) -> Iterator[Record]:
+    """Yield the records from `start` on; if not `is_strict`, a quotation mark without a fitting second one is text."""
+    cells: list[Cell] = []
+    position = start
+    line = first_line = 1
+    end = re.compile(rf"[{re.escape(delimiter)}\r\n]")
+    while position < len(source) or cells:
+        quote = _after_spaces(source, position)  # as in `1, "go"`
+        stop = _end_of_quoted(source, quote, end, line, is_strict=is_strict and quote == position)
+        if stop > quote:
+            line += source.count("\n", quote, stop)
+            cells.append(Cell(quote, stop, is_quoted=True))
+            position = _after_spaces(source, stop)
+        else:
+            found = end.search(source, position)
+            stop = found.start() if found else len(source)
+            cells.append(Cell(position, stop, is_quoted=False))
+            position = stop
+        if delimiter and source.startswith(delimiter, position):
+            position += 1
+            continue
+        yield Record(first_line, cells)
+        cells = []
+        position += 2 if source.startswith("\r\n", position) else 1
+        line += 1
+        first_line = line
+
+
+def _end_of_quoted(source: str, start: int, end: re.Pattern[str], line: int, *, is_strict: bool) -> int:
+    """Return the end of the cell in quotation marks at `start`; `start` if there is none."""
+    if not source.startswith('"', start):
+        return start
+    position = start + 1
+    while (position := source.find('"', position)) >= 0 and source.startswith('""', position):
+        position += 2
+    following = _after_spaces(source, position + 1)
+    if position >= 0 and (following == len(source) or end.match(source, following)):
+        return position + 1
+    if not is_strict:
+        return start
+    if position < 0:
+        raise DocumentError("the cell that starts here with a quotation mark has no end.", f"line {line}")
+    raise DocumentError(
+        f"{source[position + 1]!r} follows the quotation mark that ends a cell; there must be a delimiter or the end "
+        "of the line, and a quotation mark within a cell is written twice.",
+        f"line {line + source.count(chr(10), start, position)}",
+    )
+
+
+def _after_spaces(source: str, position: int) -> int:
+    found = _SPACES.match(source, position)
+    return found.end() if found else position
 
 
 def read_csv(data: bytes, options: DocumentOptions) -> Document:
@@ -36,9 +119,9 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
         DocumentError: a quotation mark is missing or misplaced, or a column does not exist.
     """
     source, encode = decoded(data)
-    told = _SEP_LINE.match(source)
-    start = told.end() if told else 0
-    delimiter = told[1] if told else _delimiter(source, options)
+    sep_line = _SEP_LINE.match(source)
+    start = sep_line.end() if sep_line else 0
+    delimiter = sep_line[1] if sep_line else _delimiter(source, options)
     records = read_records(source, start, delimiter, is_strict=True)
     return _document(source, encode, records, options, functools.partial(_csv_written, delimiter))
 
@@ -95,9 +178,9 @@ def _slots(
         for index in indices:
             if index < len(record.cells) and has_words(text := record.cells[index].text(source)):
                 cell = record.cells[index]
-                place = f"line {record.line}, column {_shown(names[index])}"
-                told = DocumentText(text, MimeType.TEXT, place)
-                yield Slot(cell.start, cell.end, told, functools.partial(write, text, cell.is_quoted))
+                place = f"line {record.line}, column {_repr(names[index])}"
+                sep_line = DocumentText(text, MimeType.TEXT, place)
+                yield Slot(cell.start, cell.end, sep_line, functools.partial(write, text, cell.is_quoted))
 
 
 def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], bool]:
@@ -114,7 +197,7 @@ def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], b
         else:
             problem = f"there are {len(places)} columns" if places else "there is no column"
             advice = "; give its number" if places else ""
-            raise DocumentError(f"{problem} {_shown(column)}; the columns are {_listed(names)}{advice}.", "line 1")
+            raise DocumentError(f"{problem} {_repr(column)}; the columns are {_listed(names)}{advice}.", "line 1")
     return sorted(found), has_name
 
 
@@ -131,10 +214,10 @@ def _looks_like_header(source: str, sample: Sequence[Record]) -> bool:
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return (", ".join(map(_shown, names[:_MAX_NAMES])) or "none") + more
+    return (", ".join(map(_repr, names[:_MAX_NAMES])) or "none") + more
 
 
-def _shown(name: str) -> str:
+def _repr(name: str) -> str:
     return repr(name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}...")
 
 

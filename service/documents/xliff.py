@@ -53,9 +53,8 @@ class _Reader:
         self.edits: list[Edit] = []
 
     def slots(self) -> Iterator[Slot]:
-        """Yield the texts in order."""
         for unit in self._source.elements(self._units):
-            if _is_translated(unit) and self._is_of_languages(unit):
+            if unit.inherited("translate") in ("", "yes") and self._is_of_languages(unit):
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
     def notes(self, slots: list[Slot]) -> list[str]:
@@ -124,16 +123,16 @@ class _Reader:
         if not string.inline.has_words:
             return
         self._name_language(source)
-        told = DocumentText(string.inline.text, string.inline.mime_type, self._source.place(source.start))
+        source_text = DocumentText(string.inline.text, string.inline.mime_type, self._source.place(source.start))
         closing = f"</{target.name if target else f'{self._prefix}target'}>"
         mark = functools.partial(self._mark, string, source, target, segment, others)
         if target is not None and target.inner < target.end:
             write = functools.partial(_written, string, "")
-            yield Slot(target.inner, target.outer, told, write, is_target=True, mark=mark)
+            yield Slot(target.inner, target.outer, source_text, write, is_target=True, mark=mark)
         else:
             end = (target or source).end
             write = functools.partial(_written, string, closing)
-            yield Slot(end, end, told, write, is_target=True, mark=mark)
+            yield Slot(end, end, source_text, write, is_target=True, mark=mark)
 
     def _mark(
         self,
@@ -171,9 +170,9 @@ class _Reader:
         if element.start not in self._is_ours:
             keys = ("source-language", "target-language") if self._is_first else ("srcLang", "trgLang")
             wanted = (self._options.source, self._options.target)
-            said = ("and the texts are said to be in", "and the translations are in")
+            clauses = ("and the texts are said to be in", "and the translations are in")
             self._is_ours[element.start] = True
-            for key, language, words in zip(keys, wanted, said, strict=True):
+            for key, language, words in zip(keys, wanted, clauses, strict=True):
                 found = element.attributes.get(key, "")
                 if found and language and _primary(canonical(found)) != _primary(language):
                     self._is_ours[element.start] = False
@@ -198,11 +197,6 @@ class _Reader:
         if not self._is_first:
             return ancestors[-1]
         return next((each for each in ancestors if each.name == f"{self._prefix}file"), None)
-
-
-def _is_translated(unit: Element) -> bool:
-    values = (each.attributes.get("translate") for each in unit.ancestors)
-    return next((value for value in values if value), "yes") == "yes"
 
 
 def _states_of_first(doubt: Doubt | None) -> str:

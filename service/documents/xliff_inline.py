@@ -24,14 +24,15 @@ class InlineReader:
     """Reads the sources of a document, whose elements have a prefix."""
 
     def __init__(self, raw: str, prefix: str) -> None:
-        """Take the document as `XmlSource.raw`."""
         self._raw = raw
         self._prefix = prefix
         self.num_sub_flows = 0
 
     def string(self, source: Element) -> ProgramString:
         """Return the text of a source or of its segments."""
-        children = list(self._inline(source, _is_nested(source), keeps_lines=_keeps_lines(source)))
+        children = list(
+            self._inline(source, _is_nested(source), keeps_lines=source.inherited("xml:space") == "preserve")
+        )
         pieces = apart(children, self._is_element, _separate)
         return ProgramString(pieces, _format_of(source), as_raw)
 
@@ -87,19 +88,14 @@ def _joined(text: str, is_first: bool, is_last: bool) -> str:
     return text[:start] + _WRAPPED.sub(" ", text[start:end]) + text[end:]
 
 
-def _keeps_lines(source: Element) -> bool:
-    values = (each.attributes.get("xml:space") for each in source.ancestors)
-    return next((value for value in values if value), "default") == "preserve"
-
-
 def _is_line_break(code: Element) -> bool:
     attributes = code.attributes
     if any(attributes.get(name) in _LINE_BREAKS for name in ("ctype", "subType", "id", "equiv")):
         return True
     if code.attributes.get("id", "").startswith("LINE_BREAK"):
         return True
-    shown = (attributes.get("equiv-text"), attributes.get("disp"), code.text())
-    return any(each and _BR.fullmatch(each) for each in shown)
+    texts = (attributes.get("equiv-text"), attributes.get("disp"), code.text())
+    return any(each and _BR.fullmatch(each) for each in texts)
 
 
 def _sides(code: Element) -> Kind | None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
-from service.documents.charsets import codec_of
-from service.documents.encodings import decoded
+from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
+from service.documents.lines import Lines
 
 MAX_DEPTH = 200
 _BLOCK = 65_536  # bytes parsed at once
@@ -53,6 +53,10 @@ class Element:
             yield element
             element = element.parent
 
+    def inherited(self, name: str) -> str:
+        """Return the value of an attribute, of the innermost element that has it; empty if none has."""
+        return next((value for each in self.ancestors if (value := each.attributes.get(name))), "")
+
     def first(self, name: str) -> "Element | None":
         """Return the first child of this name."""
         return next((child for child in self.elements if child.name == name), None)
@@ -66,11 +70,10 @@ class XmlSource:
     """A document in UTF-8; `raw` is it with a character for each byte, so positions are those of bytes."""
 
     def __init__(self, data: bytes, part: str = "") -> None:
-        """Take the document, and the name for its place in errors if it is a part of a file."""
         self.raw = data.decode("latin-1")
+        self.place = Lines(self.raw, part).place
         self._data = data
         self._part = part
-        self._counted = 0, 1  # a position, and its line
 
     def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
         """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root.
@@ -86,13 +89,6 @@ class XmlSource:
             yield from parser.take()
         self._parsed(parser, b"", is_last=True)
         yield from parser.take()
-
-    def place(self, position: int) -> str:
-        """Return the line of a position, with the part's name; fast if it is near the one before."""
-        counted, line = self._counted
-        line += self._data.count(b"\n", counted, position) - self._data.count(b"\n", position, counted)
-        self._counted = position, line
-        return f"{self._part}, line {line}" if self._part else f"line {line}"
 
     def _parsed(self, parser: "_Parser", block: bytes, *, is_last: bool) -> None:
         try:
@@ -170,7 +166,6 @@ class _Parser:
         self.expat.CharacterDataHandler = self._text
 
     def take(self) -> Iterator[Element]:
-        """Yield the wanted elements that have ended."""
         yield from self._done
         self._done.clear()
 

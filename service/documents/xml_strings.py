@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, has_half, joined
 from service.documents.inline import InlineText, Kind, Piece
-from service.documents.values import value_slot
+from service.documents.values import EscapeStyle, has_half, joined, value_slot
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
@@ -129,8 +128,8 @@ def _of_item(source: XmlSource, element: Element, kept: str, style: EscapeStyle)
     inline = InlineText(pieces)
     if not inline.has_words or has_half(inline.text):
         return None
-    told = DocumentText(inline.text, inline.mime_type, source.place(start))
-    return Slot(start, start + len(content), told, functools.partial(_written, inline, style, is_data))
+    source_text = DocumentText(inline.text, inline.mime_type, source.place(start))
+    return Slot(start, start + len(content), source_text, functools.partial(_written, inline, style, is_data))
 
 
 def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Iterator[Piece]:
@@ -138,7 +137,7 @@ def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Itera
     kept_from: int | None = None
 
     def text(end: int) -> str:
-        return _said(content[done:end], is_quoted=is_quoted, is_data=is_data)
+        return _unescaped(content[done:end], is_quoted=is_quoted, is_data=is_data)
 
     for tag in _MARKUP.finditer(content):
         if kept_from is not None:
@@ -173,18 +172,18 @@ def _lines(piece: Piece) -> Iterator[Piece]:
         yield Piece(Kind.TEXT, text=line)
 
 
-def _said(raw: str, *, is_quoted: bool, is_data: bool) -> str:
+def _unescaped(raw: str, *, is_quoted: bool, is_data: bool) -> str:
     text = raw.encode("latin-1").decode()
     text = text if is_data else html.unescape(text)
 
-    def said(match: re.Match[str]) -> str:
+    def unescape(match: re.Match[str]) -> str:
         if match[1]:
             return chr(int(match[1], 16))
         if match[2]:
             return _ESCAPED.get(match[2], match[2])
         return "" if match[0] == '"' else match[0] if is_quoted else " "
 
-    return joined(_ESCAPE.sub(said, text))
+    return joined(_ESCAPE.sub(unescape, text))
 
 
 def _written(inline: InlineText, style: EscapeStyle, is_data: bool, translation: str) -> str:

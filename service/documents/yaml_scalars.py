@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle, as_escape
+from service.documents.values import EscapeStyle, as_escape
 
 # Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
 _NO_STRING = re.compile(
@@ -14,26 +14,7 @@ _NO_STRING = re.compile(
 )
 _SAFE = re.compile(r"[^\W_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_ESCAPED = {
-    "0": "\0",
-    "a": "\a",
-    "b": "\b",
-    "t": "\t",
-    "\t": "\t",
-    "n": "\n",
-    "v": "\v",
-    "f": "\f",
-    "r": "\r",
-    "e": "\x1b",
-    " ": " ",
-    '"': '"',
-    "/": "/",
-    "\\": "\\",
-    "N": "\x85",
-    "_": "\xa0",
-    "L": "\u2028",
-    "P": "\u2029",
-}
+_ESCAPED = dict(zip('0abt\tnvfre "/\\N_LP', '\0\a\b\t\t\n\v\f\r\x1b "/\\\x85\xa0\u2028\u2029', strict=True))
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _BREAK = re.compile(r"\r?\n")
 
@@ -80,11 +61,6 @@ def double_quoted(content: str, place: str) -> str:
         return chr(int(digits, 16)) if digits else _ESCAPED[match[4]]
 
     return _ESCAPE.sub(value, folded(content, has_escapes=True))
-
-
-def block(lines: list[str], *, is_folded: bool) -> str:
-    """Return the text of a block scalar's lines, which begins and ends with a line that is not empty."""
-    return folded("\n".join(lines)) if is_folded else "\n".join(lines)
 
 
 def write_block(indent: str, ending: str, is_folded: bool, text: str) -> str:

@@ -41,8 +41,6 @@ class _Level:
 
 
 class _Reader(ValueReader):
-    """The slots of one document, by lines."""
-
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self._path = [_Level(-1, None)]
@@ -128,12 +126,8 @@ class _Reader(ValueReader):
             position = yield from self.flow(position, self._names())
         elif first == "*":
             position = self.alias(position)
-        elif first in "\"'":
-            end = self.quoted(position)
-            yield from self.slot(position, end, self._names(), is_text=is_text)
-            position = end
         else:
-            end = self._plain(position, level.column)
+            end = self.quoted(position) if first in "\"'" else self._plain(position, level.column)
             yield from self.slot(position, end, self._names(), is_text=is_text)
             position = end
         return self.ended(position)
@@ -206,7 +200,8 @@ class _Reader(ValueReader):
         if is_text:
             ending = "\r\n" if self.source.startswith("\r\n", end) else "\n"
             write = functools.partial(yaml_scalars.write_block, " " * indent, ending, is_folded)
-            yield from self.named(start, end, yaml_scalars.block(lines, is_folded=is_folded), write, self._names())
+            text = yaml_scalars.folded("\n".join(lines)) if is_folded else "\n".join(lines)
+            yield from self.named(start, end, text, write, self._names())
         return following
 
     def _names(self) -> list[str]:

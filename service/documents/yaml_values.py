@@ -7,9 +7,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from service.documents import yaml_scalars
 from service.documents.document import MimeType, Slot
 from service.documents.errors import DocumentError
-from service.documents.escapes import EscapeStyle
-from service.documents.places import Lines
-from service.documents.values import value_slot
+from service.documents.lines import Lines
+from service.documents.values import EscapeStyle, value_slot
 
 MAX_DEPTH = 100
 START = r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]"

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_EVERY = 64
-
 _current: ContextVar[Callable[[], None] | None] = ContextVar("checkpoint", default=None)
 
 
@@ -29,7 +27,7 @@ def checkpoint() -> None:
         passed()
 
 
-def paced(items: Iterable[T], every: int = _EVERY) -> Iterator[T]:
+def paced(items: Iterable[T], every: int = 64) -> Iterator[T]:
     """Yield the items, with a checkpoint before each `every` of them."""
     passed = _current.get()
     return iter(items) if passed is None else _interrupted(items, every, passed)

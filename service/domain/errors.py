@@ -29,13 +29,19 @@ from typing import Any
 
 _MAX_QUOTED = 60
 _MAX_LISTED = 20
+MAX_MESSAGE = 300  # characters of one that is kept, or not of this package's own words
 _SHORT = reprlib.Repr()  # limits nesting to six levels
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = _MAX_QUOTED
 
 
 def quoted(value: str) -> str:
     """Quote and shorten a caller's text for a message: a status is sent in 8 KiB of metadata."""
-    return repr(value if len(value) <= _MAX_QUOTED else f"{value[: _MAX_QUOTED - 3]}...")
+    return repr(shortened(value))
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 3]}..."
 
 
 def shown(value: object) -> str:
@@ -44,7 +50,7 @@ def shown(value: object) -> str:
         text = str(value) if isinstance(value, date | time) else _SHORT.repr(value)
     except ValueError:  # Python formats no numbers of more than 4300 digits
         return "a number of thousands of digits"
-    return text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 3]}..."
+    return shortened(text)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -123,8 +129,8 @@ class ServiceError(Exception):
     def _message(self, *, shows_texts: bool) -> str:
         problem = self.problem
         if self.given or problem.startswith("{path}"):
-            shown = {name: self._shown(value, shows_texts) for name, value in self.given.items()}
-            problem = problem.format(path=self.field, **shown)
+            values = {name: self._formatted(value, shows_texts) for name, value in self.given.items()}
+            problem = problem.format(path=self.field, **values)
         elif not (self.allowed or self.advice):
             return problem
         if not self.allowed:
@@ -133,7 +139,7 @@ class ServiceError(Exception):
         message = f"{problem}; allowed {'are' if several else 'is'} {self.allowed}."
         return _ended(f"{message} {self.advice[0].upper()}{self.advice[1:]}") if self.advice else message
 
-    def _shown(self, value: object, shows_texts: bool) -> object:
+    def _formatted(self, value: object, shows_texts: bool) -> object:
         if isinstance(value, Path):
             return self.spelling(value)
         if not isinstance(value, str) or isinstance(value, Public):
@@ -207,12 +213,13 @@ class NotPossible(ServiceError):
 
 
 class Overloaded(ServiceError):
-    """The queue is full. `retry_after_seconds` is the server's estimate of when there will be room."""
+    """The queue is full. `retry_after_seconds` is the server's estimate of when there will be room; a second if that is
+    unknown, as where others' work has to end first."""
 
     reason = "queue_full"
 
     def __init__(
-        self, problem: str, retry_after_seconds: float, *, allowed: str = "", advice: str = "", **given: Any
+        self, problem: str, retry_after_seconds: float = 1.0, *, allowed: str = "", advice: str = "", **given: Any
     ) -> None:
         super().__init__(problem, allowed=allowed, advice=advice, **given)
         self.retry_after_seconds = retry_after_seconds

@@ -8,6 +8,9 @@ from types import MappingProxyType
 from service.domain.options import RequestedOptions
 
 MAX_TEXTS = 1024
+# Of the calls that a long document, or a stream of lines, is divided into; a longer text is sent alone.
+MAX_CHUNK_TEXTS = 32
+MAX_CHUNK_CHARACTERS = 64 * 2**10  # half of a server's default limit
 ENTRY_CHARACTERS = 16  # size of an entry of numbers in an answer, about that on the wire
 
 

@@ -5,23 +5,15 @@ from collections.abc import Sequence as Sequence_
 from service.domain.call import Origin
 from service.domain.errors import InvalidRequest, Overloaded, Path, TooLate, TooLong, TooMany
 from service.domain.translation import Priority
-from service.engine.costs import Costs
+from service.engine.costs import BENEFIT_OF_DOUBT, MOST_EXCESS, Costs
 from service.engine.request_queue import RequestQueue
 from service.engine.runner import RunnerSpec
 from service.engine.sequence import Sequence, SequenceStatus
 
-# The default target delay of a standing queue: a fraction of a sequence's time in a full batch, so that admitted
-# sequences finish not much later than without a queue.
-_QUEUE_SHARE = 0.25
-_LEAST_QUEUE_SECONDS = 0.25
-
-# How much time is enough without an estimate: so many times what the longest possible output takes in a full batch.
-_AMPLE = 4.0
-# Estimates of a call's time: the fraction that must fit into the time it has left as long as it has the server to
-# itself; and when others make it take this many times as long, all of it, times what estimates turn out to leave out.
-_BENEFIT_OF_DOUBT = 0.75
+# When others make a call take this many times as long as alone, all of its estimated time, times what estimates turn
+# out to leave out, must fit into the time it has left.
 _BUSY = 2.0
-_MEASURED = 1.5  # from this multiple on, estimates are compared with what came of them
+_MEASURED = (1.0 + _BUSY) / 2  # from this multiple on, estimates are compared with what came of them
 _HINT_SECONDS = (0.1, 60.0)
 _LATER = "try again later"
 _MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
@@ -34,7 +26,10 @@ BURST_SECONDS = 30.0
 INTERVAL_SECONDS = 2.0
 # A queue that never had this wait has not stood: callers that each wait for their answer before they ask again keep one
 # that neither drains nor grows. Refusing them gains nothing, and an overload reaches it soon.
-STANDING_SECONDS = 0.5
+STANDING_SECONDS = INTERVAL_SECONDS / 4
+# The default target delay of a standing queue is this fraction of a sequence's time in a full batch, so that admitted
+# sequences finish not much later than without a queue; but not less than half of `STANDING_SECONDS`.
+_QUEUE_SHARE = 0.25
 
 
 class ControlledDelay:
@@ -208,13 +203,13 @@ class Admission:
         first = sequences[0]
         if len(sequences) == 1 and self._has_room(num_free_slots):
             longest_seconds = first.max_tokens * self._costs.full_turn_seconds
-            if left_seconds > _AMPLE * longest_seconds > 0.0:  # as for most calls, which need no estimate
+            if left_seconds > MOST_EXCESS * longest_seconds > 0.0:  # as for most calls, which need no estimate
                 return
         num_slots = first.num_slots
         tokens = [self._costs.expected_tokens(sequence) for sequence in sequences]
         work = (num_slots * sum(tokens), max(tokens))
         alone = self._decode_seconds(*work, num_slots)
-        if _BENEFIT_OF_DOUBT * alone > left_seconds:
+        if BENEFIT_OF_DOUBT * alone > left_seconds:
             raise TooLate(
                 "the call has {left:.2f} s left and takes about {needed:.2f} s",
                 left=max(left_seconds, 0.0),
@@ -229,7 +224,7 @@ class Admission:
         seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
         slowdown = seconds / alone if alone else 1.0
         share = min((slowdown - 1.0) / (_BUSY - 1.0), 1.0)
-        fraction = _BENEFIT_OF_DOUBT + share * (self._costs.excess - _BENEFIT_OF_DOUBT)
+        fraction = BENEFIT_OF_DOUBT + share * (self._costs.excess - BENEFIT_OF_DOUBT)
         if fraction * seconds > left_seconds:
             raise Overloaded(
                 "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
@@ -248,7 +243,7 @@ class Admission:
         if self._max_queue_seconds:
             return self._max_queue_seconds
         typical = self._costs.typical_tokens * self._costs.full_turn_seconds
-        target = max(_QUEUE_SHARE * typical, _LEAST_QUEUE_SECONDS)
+        target = max(_QUEUE_SHARE * typical, STANDING_SECONDS / 2)
         return self._delays[priority].limit_seconds(now_seconds, self.wait_seconds(num_free_slots, priority), target)
 
     def _decode_seconds(self, rows: float, longest: float, num_rows: int) -> float:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# Of a worker, until the best number is measured: enough to test a bundle, and the fewest worth a worker.
+FIRST_SLOTS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:

@@ -7,18 +7,20 @@ import numpy as np
 from service.engine.sequence import Sequence
 
 _KEEP = 0.98  # weight of what was measured so far, at each measurement
-_MOST_SLOWER = 4.0  # than the average so far: a machine's momentary stall predicts nothing
 _LEAST_SECONDS = 1e-6  # of a step: some clocks stand still meanwhile
-_FIXED = 0.25  # share of a full step's time that does not depend on its rows, where no shape was measured
 
 # `excess` follows the multiple of its estimate that three of four sequences need at most. Of those that are accepted
 # just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
 _SHARE = 0.75
 _ADJUST = 0.03  # at each sequence that ends
-_NEARLY = 0.7  # of its estimate: whoever was accepted has as much time
-_LEAST_EXCESS, _MOST_EXCESS = 0.85, 4.0
+# The upper bound of `excess` also bounds what one measurement counts, as a machine's momentary stall predicts nothing;
+# and a call that has as many times the longest time needs no estimate.
+_LEAST_EXCESS, MOST_EXCESS = 0.85, 4.0
+# What a call must have of its estimated time, as long as it has the server to itself: typical sequences are estimated.
+BENEFIT_OF_DOUBT = 0.75
 # Toward 1, at each sequence that ends and was not compared. Otherwise a high `excess` would keep itself: whoever would
-# correct it is rejected because of it. A server with 2 times its capacity made a third of what it could that way.
+# correct it is rejected because of it. At 2 times its capacity a server
+# made a third of what it could that way (`benchmarks.overload`).
 _FORGET = 0.01
 
 
@@ -34,7 +36,7 @@ class Average:
     def add(self, total: float, count: float) -> None:
         """Record the measurement of `count` units."""
         if self.mean:
-            total = min(total, _MOST_SLOWER * self.mean * count)
+            total = min(total, MOST_EXCESS * self.mean * count)
         self._total = _KEEP * self._total + total
         self._count = _KEEP * self._count + count
         self.mean = self._total / self._count
@@ -51,10 +53,11 @@ class Costs:
 
     def __init__(self, num_workers: int, max_rows: int, step_seconds: Mapping[int, float] | None = None) -> None:
         """Start with workers of `max_rows` rows each; `step_seconds` are measured durations of a worker's step by the
-        number of its rows. Without them, estimates are 0 until a step has been measured."""
+        number of its rows. Without them, estimates are 0 until a step has been measured, and then the same for any
+        number."""
         self.num_workers = num_workers
         self.max_rows = max_rows
-        points = sorted((step_seconds or {0: _FIXED, max_rows: 1.0}).items())
+        points = sorted((step_seconds or {max_rows: 1.0}).items())
         rows, seconds = zip(*points, strict=True)
         longest_so_far = np.maximum(np.maximum.accumulate(seconds), _LEAST_SECONDS)  # only by noise do more take less
         self._shape: list[float] = np.interp(range(max_rows + 1), rows, longest_so_far).tolist()
@@ -96,11 +99,11 @@ class Costs:
     def given_up(self, sequence: Sequence, now_seconds: float) -> None:
         """Record that a sequence had not ended when its time was over or its caller left. That counts only if it was
         tried for about as long as was expected: callers may leave at any time."""
-        if 0.0 < _NEARLY * sequence.expected_seconds <= now_seconds - sequence.arrived_seconds:
+        if 0.0 < BENEFIT_OF_DOUBT * sequence.expected_seconds <= now_seconds - sequence.arrived_seconds:
             self._adjust(_SHARE)
 
     def _adjust(self, direction: float) -> None:
-        self.excess = min(max(self.excess * (1.0 + _ADJUST * direction), _LEAST_EXCESS), _MOST_EXCESS)
+        self.excess = min(max(self.excess * (1.0 + _ADJUST * direction), _LEAST_EXCESS), MOST_EXCESS)
 
     @property
     def source_seconds(self) -> float:

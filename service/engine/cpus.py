@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # "<quota> <period>" in microseconds, or "max <period>"
-STEPS_BACK = 4  # of 19: with 1 or 2 rejections took as long as with 0, with 9 no less than with 4
+# Of 19: with 1 or 2 rejections took as long as with 0, with 9 no less than with 4 (`benchmarks.overload`).
+STEPS_BACK = 4
 
 
 def available_cpus(quota_file: Path = _CGROUP_QUOTA) -> int:
@@ -25,7 +26,8 @@ def lower_priority() -> None:
 
     Workers keep every CPU busy. At equal priority, each of the handful of times that a call wakes the event loop, it
     waits up to a 4 ms tick for a CPU, or is preempted while it holds the GIL. At five times its capacity, a server on
-    two CPUs took 20 to 46 ms (99th percentile) to reject calls, and 10 to 11 ms with its workers at lower priority.
+    two CPUs took 20 to 46 ms (99th percentile) to reject calls, and 10 to 11 ms with its workers at lower priority
+    (`benchmarks.overload`).
     Other processes of the same control group take precedence as well.
 
     Linux has a niceness per thread, from -20 to 19, inherited by child threads; elsewhere it is per process, and

@@ -21,7 +21,7 @@ from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
 
-_STOP_SECONDS = 300.0
+LONGEST_SECONDS = 300.0  # of a trial, and of a stop
 
 Hypotheses = tuple[DecodedHypothesis, ...]  # of one sequence, best first
 Row = tuple[Sequence_[int], Sequence_[int]]  # source ids, target prefix ids
@@ -61,8 +61,8 @@ class OfflineEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not self._engine.stop(_STOP_SECONDS) and error is None:
-            raise TimeoutError(f"A thread of the engine did not end within {_STOP_SECONDS:g} s.")
+        if not self._engine.stop(LONGEST_SECONDS) and error is None:
+            raise TimeoutError(f"A thread of the engine did not end within {LONGEST_SECONDS:g} s.")
 
     def submit(self, sequences: Sequence_[Sequence]) -> Future[list[Hypotheses]]:
         """Start decoding sequences beside those that run; the future's result is each one's hypotheses, in order.

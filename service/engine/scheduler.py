@@ -9,17 +9,16 @@ from service.engine.costs import Costs
 from service.engine.runner import ONE_STEP, RunLimits
 from service.engine.sequence import Sequence
 
-_MAX_SKIPPED = 32  # how far to look past sequences that don't suit this turn's encoder run
-_MAX_TOO_MANY = 2  # the same without padding: only the budget's rest is left to fill
+_MAX_SKIPPED = 32  # how far to look past sequences whose lengths don't suit this turn's encoder run, where it pads
 
-_UNAWAITED_SECONDS = 0.010  # of a run of steps that nobody waits for
 _MOST_STEPS = 64
 # Of an encoder run while others decode, and of a run of steps while others wait: so many times what encoding a source
 # takes, within bounds. A turn costs time of its own, and sources that are encoded together share it. On a CPU without
 # VNNI, where encoding one takes 2 to 4 ms, 96 callers of the shipped model got 296 calls/s when encoder runs might take
-# 8 ms and runs 6, and 331 with this.
+# 8 ms and runs 6, and 331 with this (`benchmarks.serving`).
 _SOURCES = 4.0
 _LEAST_SECONDS, _MOST_SECONDS = 0.006, 0.020
+_UNAWAITED_SECONDS = _MOST_SECONDS / 2  # of a run of steps that nobody waits for, at least
 
 # How many sequences must end before a run returns to let waiting ones join. With n sequences of L steps, one ends each
 # L / n steps. A turn that lets N join costs P seconds of its own, and the empty rows until then, at a share f of the
@@ -64,7 +63,7 @@ def schedule(
         if sequence.origin in skipped or (unsuitable and sequence.num_slots <= num_free_slots):
             skipped.add(sequence.origin)
             num_skipped += 1
-            if num_skipped == (_MAX_SKIPPED if pads else _MAX_TOO_MANY):
+            if not pads or num_skipped == _MAX_SKIPPED:  # without padding only the budget's rest is left to fill
                 break
             continue
         if sequence.num_slots > num_free_slots:

@@ -32,7 +32,7 @@ _ID = re.compile("[0-9A-F]{32}")
 _NEW, _FETCHED = b"-", b"+"
 _LOCK = "lock"
 _PART = ".part"
-_LOOK_SECONDS = 60.0  # how often calls look for those whose time is over
+_LOOK_SECONDS = KEPT_SECONDS / 10  # how often calls look for those whose time is over
 
 T = TypeVar("T")
 

@@ -4,15 +4,15 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from service.documents.opening import MAX_BYTES as MAX_DOCUMENT_BYTES
 from service.domain.errors import NotFound, Overloaded, ServiceError
-from service.jobs.translation import TranslatedDocument
+from service.jobs.translation import DOCUMENT_SECONDS, TranslatedDocument
 from service.jobs.turns import share_of
 
-KEPT_SECONDS = 600.0
+KEPT_SECONDS = DOCUMENT_SECONDS
 
 MAX_DOCUMENTS = 256
-MAX_BYTES = 128 * 2**20
-_PAUSE_SECONDS = 10.0  # it is unknown when others will be fetched
+MAX_BYTES = 4 * MAX_DOCUMENT_BYTES
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +80,6 @@ def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> li
         if done is None:
             raise Overloaded(
                 "{number} documents of yours, of {size} MiB, are being translated",
-                _PAUSE_SECONDS,
                 number=len(own),
                 size=_size(own) >> 20,
                 allowed=f"{most} of {most_bytes >> 20} MiB",

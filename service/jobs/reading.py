@@ -17,27 +17,21 @@ from pathlib import PurePath
 from typing import Any
 
 import service
+from service.calls.call_hold import PIECE_BYTES
 from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS
-from service.domain.errors import DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
+from service.documents.opening import MAX_BYTES
+from service.domain.errors import MAX_MESSAGE, DeadlineExceeded, InvalidRequest, Path, Quoted, TooLong, quoted
+from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
 from service.jobs.turns import DocumentTurns, current_caller
 
 _LOG = logging.getLogger(__name__)
 
 FILE = "file"  # the field of the form, in every API
 
-# Of the texts of one call, as `service.cli.pipeline` has them for the same work.
-_MAX_CHUNK_TEXTS = 32
-_MAX_CHUNK_CHARACTERS = 65_536
-
 _COMMAND = (sys.executable, "-P", "-m", "service.documents.child")
-_MAX_TEXTS_BYTES = 128 * 2**20  # texts have escapes, and an archive unpacks
-_PIECE_BYTES = 65_536
-_PIECE_FRAMES = 64  # between which others have a turn on the event loop
-_MAX_MESSAGE = 300  # characters
-_AT_ONCE = 2
-_MAX_WAITING = sys.maxsize  # there are only those that `DocumentTranslator` lets in
+_MAX_TEXTS_BYTES = 4 * MAX_BYTES  # texts have escapes, and an archive unpacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +63,13 @@ class DocumentTexts:
 class DocumentReaders:
     """Starts the processes, so many at a time and one for each caller. For one event loop only."""
 
-    def __init__(self, max_characters: int, command: Sequence[str] = _COMMAND) -> None:
-        """Take texts of at most `max_characters`; `command` starts a process."""
+    def __init__(self, max_characters: int, command: Sequence[str] = _COMMAND, most_at_once: int = 2) -> None:
+        """Take texts of at most `max_characters`; `command` starts a process, `most_at_once` of which run.
+
+        All others wait: there are only those that `DocumentTranslator` lets in.
+        """
         self._max_characters = max_characters
-        self._turns = DocumentTurns(_AT_ONCE, 1, _MAX_WAITING)
+        self._turns = DocumentTurns(most_at_once, 1)
         self._command = tuple(command)
 
     async def read(self, upload: Upload, deadline_seconds: float) -> DocumentTexts:
@@ -97,8 +94,6 @@ class DocumentReaders:
                 num_bytes += len(chunks[-1])
                 if num_bytes > _MAX_TEXTS_BYTES:
                     raise _too_large()
-                if len(chunks) % _PIECE_FRAMES == 0:
-                    await asyncio.sleep(0)
         kind = MimeType(head["sample_type"] or MimeType.TEXT)
         return DocumentTexts(
             head["num_texts"],
@@ -127,8 +122,8 @@ class DocumentReaders:
         order = Order(
             name=upload.name,
             options=dataclasses.asdict(upload.options),
-            max_chunk_texts=_MAX_CHUNK_TEXTS,
-            max_chunk_characters=min(_MAX_CHUNK_CHARACTERS, self._max_characters),
+            max_chunk_texts=MAX_CHUNK_TEXTS,
+            max_chunk_characters=min(MAX_CHUNK_CHARACTERS, self._max_characters),
             max_characters=self._max_characters,
             is_written=is_written,
         )
@@ -174,8 +169,8 @@ class _Process:
         """Send frames; large ones in pieces."""
         for frame in frames:
             self._sink.write(LENGTH.pack(len(frame)))
-            for start in range(0, len(frame), _PIECE_BYTES):
-                self._sink.write(frame[start : start + _PIECE_BYTES])
+            for start in range(0, len(frame), PIECE_BYTES):
+                self._sink.write(frame[start : start + PIECE_BYTES])
                 await self._sink.drain()
 
     async def receive(self) -> bytes:
@@ -194,8 +189,8 @@ def chunk_of(frame: bytes) -> Chunk:
 
 def translated_chunk(texts: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
     """Return the translations of a chunk's texts, and the doubts about some by their numbers, as they are sent."""
-    told = [(number, list(doubt.flags), doubt.finish_reason) for number, doubt in doubts.items()]
-    return json.dumps(Translations(texts=list(texts), doubts=told)).encode("ascii")
+    listed = [(number, list(doubt.flags), doubt.finish_reason) for number, doubt in doubts.items()]
+    return json.dumps(Translations(texts=list(texts), doubts=listed)).encode("ascii")
 
 
 def place_of(place: str) -> Path:
@@ -217,7 +212,7 @@ def check_ending(name: str) -> None:
 
 def unreadable(problem: str) -> InvalidRequest:
     """Return the error of a document that can't be read."""
-    return InvalidRequest("{path} can't be read: {reason}", Path(FILE), reason=Quoted(problem[:_MAX_MESSAGE]))
+    return InvalidRequest("{path} can't be read: {reason}", Path(FILE), reason=Quoted(problem[:MAX_MESSAGE]))
 
 
 def _too_large() -> InvalidRequest:
@@ -232,7 +227,7 @@ async def _process(command: Sequence[str]) -> AsyncIterator[Process]:
     root = FilePath(service.__file__).parent.parent
     env = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=os.sep, env=env, limit=_PIECE_BYTES
+        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd=os.sep, env=env, limit=PIECE_BYTES
     )
     try:
         yield process

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
+from service.bundle.fields import MAX_NAME_BYTES
 from service.documents import FORMATS, Doubt
 from service.documents.child import Chunk
 from service.documents.report import Report, doubt_of
@@ -24,18 +25,16 @@ from service.jobs.reading import (
     translated_chunk,
 )
 from service.jobs.turns import DocumentTurns, current_caller
+from service.process.event_loop import all_of
 from service.text.languages import canonical
 from service.translation.translator import Translator
 
 DOCUMENT_SECONDS = 600.0
 """The time for a document whose caller sets no deadline."""
 
-# Documents in work: a caller's further ones wait, and so do those beyond what the memory is for.
+# Documents in work: a caller's further ones wait, and so do those beyond what the memory is for, as many again.
 _AT_ONCE = 32
 _OF_ONE_CALLER = 2
-_MAX_WAITING = 32
-_CHUNKS_AT_ONCE = 4  # of a document, as `service.cli.pipeline` has them for the same work
-_MAX_NAME = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +52,12 @@ class TranslatedDocument:
 class DocumentTranslator:
     """Translates documents. All methods belong to the event loop's thread."""
 
-    def __init__(self, translator: Translator, readers: DocumentReaders) -> None:
+    def __init__(self, translator: Translator, readers: DocumentReaders, chunks_at_once: int = 4) -> None:
+        """Translate so many chunks of a document at a time."""
         self._translator = translator
         self._readers = readers
-        self._turns = DocumentTurns(_AT_ONCE, _OF_ONE_CALLER, _MAX_WAITING)
+        self._chunks_at_once = chunks_at_once
+        self._turns = DocumentTurns(_AT_ONCE, _OF_ONE_CALLER, most_waiting=_AT_ONCE)
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:
@@ -124,20 +125,15 @@ class DocumentTranslator:
                 async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
                     await asyncio.sleep(0)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(_CHUNKS_AT_ONCE):
-                    group.create_task(work())
-        except BaseExceptionGroup as errors:  # the first failure cancelled the others
-            raise errors.exceptions[0] from None
+        await all_of(work() for _ in range(self._chunks_at_once))
         return chunks
 
     async def _chunk(self, chunk: Chunk, request: TranslationRequest, deadline_seconds: float) -> Sequence[Translation]:
         """Translate a chunk; while the server is overloaded, wait as long as the deadline allows."""
-        asked = replace(request, texts=tuple(chunk["texts"]), mime_type=MimeType(chunk["mime_type"]))
+        part = replace(request, texts=tuple(chunk["texts"]), mime_type=MimeType(chunk["mime_type"]))
         while True:
             try:
-                result = await self._translator.translate(asked)
+                result = await self._translator.translate(part)
             except QuotaExceeded:
                 raise
             except Overloaded as error:
@@ -167,4 +163,5 @@ def _translated_name(name: str, target: str) -> str:
     """Return the name of a translated document's file: that of the document, with the language before its ending."""
     path = PurePath(PurePath(name.replace("\\", "/")).name)
     stem = "".join(character for character in path.stem if character.isprintable())
-    return f"{stem[:_MAX_NAME]}.{canonical(target)}{path.suffix.lower()}"
+    ending = f".{canonical(target)}{path.suffix.lower()}"
+    return f"{stem[: MAX_NAME_BYTES - len(ending)]}{ending}"

@@ -1,6 +1,7 @@
 """Turns that callers share fairly, and the share of each of what there is only so much of."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
@@ -8,8 +9,6 @@ from contextlib import asynccontextmanager
 from service.calls.turns import Turns
 from service.domain.call import current_call
 from service.domain.errors import DeadlineExceeded, Overloaded
-
-_PAUSE_SECONDS = 2.0  # it is unknown when a document will be done
 
 
 def current_caller() -> str:
@@ -31,7 +30,7 @@ def share_of(most: int, num_of_others: int) -> int:
 class DocumentTurns:
     """Turns of documents: as many wait as there is room for, and of one caller its `share_of` these."""
 
-    def __init__(self, most_at_once: int, most_of_one: int, most_waiting: int) -> None:
+    def __init__(self, most_at_once: int, most_of_one: int, most_waiting: int = sys.maxsize) -> None:
         self._turns = Turns(most_at_once, most_of_one)
         self._most_waiting = most_waiting
 
@@ -62,7 +61,6 @@ class DocumentTurns:
         if num_own >= share_of(self._most_waiting, self._turns.num_waiting - num_own):
             raise Overloaded(
                 "{number} documents of yours are being translated, and {num_waiting} wait",
-                _PAUSE_SECONDS,
                 number=self._turns.num_running_of(caller),
                 num_waiting=num_own,
                 advice="try again later",

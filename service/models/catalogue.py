@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
-from service.models.loaded_model import LoadedModel
+from service.models.loaded_model import MAX_RESOLVED, LoadedModel
 from service.models.repository import version_number
 from service.text.languages import in_message, is_well_formed
-
-_MAX_KEPT = 1024  # bounded: callers may spell codes and names in any way
 
 
 class Catalogue:
@@ -36,12 +34,12 @@ class Catalogue:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
             NotFound: there is no such model or version, or none that translates this pair.
         """
-        asked = (name, version, source, target)
-        resolved = self._resolved.get(asked)
+        key = (name, version, source, target)
+        resolved = self._resolved.get(key)
         if resolved is None:
-            resolved = self._resolve(*asked)
-            if len(self._resolved) < _MAX_KEPT:
-                self._resolved[asked] = resolved
+            resolved = self._resolve(*key)
+            if len(self._resolved) < MAX_RESOLVED:
+                self._resolved[key] = resolved
         return resolved
 
     def _resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:

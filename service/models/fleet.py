@@ -27,9 +27,7 @@ from service.process.memory import give_back
 
 _LOG = logging.getLogger(__name__)
 
-_ENGINE_STOP_SECONDS = 5.0
-# A bundle replaced in place is missing for a moment: models that are missing are looked for twice.
-_SECOND_LOOK_SECONDS = 1.0
+ENGINE_STOP_SECONDS = 5.0  # for the threads of an engine: their runs are terminated
 _STILL_LOADING_SECONDS = 60.0
 
 T = TypeVar("T")
@@ -40,23 +38,18 @@ class FleetListener(Protocol):
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
         """Note that a bundle was loaded and tested in `seconds`; it is not served yet."""
-        ...
 
     def on_served(self, models: Sequence[LoadedModel]) -> None:
         """Answer calls with these models, and no others, from now on."""
-        ...
 
     def on_retired(self, model: LoadedModel) -> None:
         """Note that the engine of a model that is no longer served has stopped."""
-        ...
 
     def on_restarted(self, model: LoadedModel) -> None:
         """Note that the engine of a model works again after a failure."""
-        ...
 
     def on_refused(self, name: str) -> None:
         """Note that a bundle of this model can't be served; models already served stay."""
-        ...
 
 
 class Fleet:
@@ -269,8 +262,8 @@ class Fleet:
         # A pool's thread reports the outcome before it releases what it ran, so it must not hold the last reference to
         # the engine.
         engine = [model.engine]
-        if not await asyncio.to_thread(lambda: engine.pop().stop(_ENGINE_STOP_SECONDS)):
-            _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, _ENGINE_STOP_SECONDS)
+        if not await asyncio.to_thread(lambda: engine.pop().stop(ENGINE_STOP_SECONDS)):
+            _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, ENGINE_STOP_SECONDS)
             self._is_stuck = True
 
     @contextlib.contextmanager
@@ -283,13 +276,13 @@ class Fleet:
                 await asyncio.sleep(_STILL_LOADING_SECONDS)
                 _LOG.warning("still loading %s after %.0f s", bundle.directory, time.monotonic() - started)
 
-        telling = asyncio.create_task(report())
+        reporting = asyncio.create_task(report())
         self._loading = bundle
         try:
             yield
         finally:
             self._loading = None
-            telling.cancel()
+            reporting.cancel()
 
     def _report_loaded(self, model: LoadedModel, started_seconds: float) -> None:
         seconds = time.monotonic() - started_seconds

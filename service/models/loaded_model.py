@@ -17,7 +17,9 @@ from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
 
-_MAX_RESOLVED = 256  # sets of options that are kept resolved; callers may send any number of different ones
+MAX_RESOLVED = (
+    1024  # what callers send that is kept resolved: options, names and codes, of which they may send any number
+)
 
 
 class Leases:
@@ -106,7 +108,7 @@ class LoadedModel:
         options = self._resolved.get(key)
         if options is None:
             options = requested.resolve(self.default_options, can_change_scores=self.engine.can_change_scores)
-            if len(self._resolved) >= _MAX_RESOLVED:
+            if len(self._resolved) >= MAX_RESOLVED:
                 self._resolved.clear()
             self._resolved[key] = options
         return options

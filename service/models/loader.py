@@ -50,7 +50,7 @@ def load_model(
             is, or fails its self-test.
         DeviceUnavailable: the device can't be used here.
     """
-    with _told_of(bundle, session_config.device):
+    with _bundle_errors(bundle, session_config.device):
         made = _prepared(bundle, engine_config, session_config)
         runners, pairs, kernels = made.opened.runners, made.pairs, made.opened.kernels
         engine = Engine(runners, engine_config, listener, step_seconds=made.step_seconds)
@@ -69,7 +69,7 @@ def load_model(
 
 def try_model(bundle: FoundBundle, engine_config: EngineConfig, session_config: SessionConfig) -> None:
     """Do all that `load_model` does before it starts an engine, and raise the same."""
-    with _told_of(bundle, session_config.device):
+    with _bundle_errors(bundle, session_config.device):
         _prepared(bundle, engine_config, session_config)
 
 
@@ -90,7 +90,7 @@ def _prepared(bundle: FoundBundle, engine_config: EngineConfig, session_config: 
 
 
 @contextlib.contextmanager
-def _told_of(bundle: FoundBundle, device: str) -> Iterator[None]:
+def _bundle_errors(bundle: FoundBundle, device: str) -> Iterator[None]:
     """Convert what tokenizers, ONNX Runtime and NumPy raise on bad files, without a common base, to `BundleError`."""
     try:
         yield

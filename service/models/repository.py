@@ -105,7 +105,9 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
 
 def _read_model(folder: Path, max_versions: int) -> ModelDirectory:
     try:
-        versions = [entry.name for entry in folder.iterdir() if _is_version(entry.name) and entry.is_dir()]
+        versions = [
+            entry.name for entry in folder.iterdir() if entry.name.isascii() and entry.name.isdigit() and entry.is_dir()
+        ]
     except FileNotFoundError:  # removed since it was listed
         versions = []
     except OSError as error:
@@ -123,10 +125,6 @@ def _read_model(folder: Path, max_versions: int) -> ModelDirectory:
 def version_number(version: str) -> int:
     """Return the sort key of a version; the empty one, of a bundle outside a repository, comes first."""
     return int(version or -1)
-
-
-def _is_version(name: str) -> bool:
-    return name.isascii() and name.isdigit()
 
 
 def _read_bundle(directory: Path, version: str) -> FoundBundle:

@@ -12,37 +12,12 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from service.models.fleet import Fleet
+from service.models.fleet import ENGINE_STOP_SECONDS, Fleet
 from service.models.loaded_model import LoadedModel
-from service.process.backoff import Backoff
+from service.process.backoff import MAX_RESTARTS, Backoff
+from service.process.hangs import LOOK_SECONDS, POLL_SECONDS
 
 _LOG = logging.getLogger(__name__)
-
-_LOOK_SECONDS = 1.0  # polling interval for healthy engines; those that fail wake the supervisor
-_LOOK_AGAIN_SECONDS = 0.02  # polling interval during a recovery
-_END_SECONDS = 5.0  # for the threads of a failed engine: their runs were terminated
-MAX_RESTARTS = 10  # in a row: they take some 80 s; a failure they do not fix may be fixed by a new process
-
-_FIRST_DELAY_SECONDS = 0.1
-_MOST_DELAY_SECONDS = 30.0
-_GOOD_SECONDS = 60.0  # of work, after which earlier failures are forgotten
-
-
-class Recovery(Backoff):
-    """One engine's failures."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        super().__init__(
-            clock,
-            first_seconds=_FIRST_DELAY_SECONDS,
-            most_seconds=_MOST_DELAY_SECONDS,
-            good_seconds=_GOOD_SECONDS,
-        )
-
-    @property
-    def has_given_up(self) -> bool:
-        """Return whether no further restart is worth trying."""
-        return self.num_failures > MAX_RESTARTS
 
 
 class SupervisorListener(Protocol):
@@ -50,18 +25,16 @@ class SupervisorListener(Protocol):
 
     def on_recovering(self, recovering: bool) -> None:
         """Note that an engine is being recovered from now on, or that none is any more."""
-        ...
 
     def on_lost(self, reason: str) -> None:
         """Handle an engine that can't be recovered, for this reason: only a new process helps. Called once."""
-        ...
 
 
 class _Recovering:
     """The recovery state of an engine that has failed, now or before."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.recovery = Recovery(clock)
+        self.backoff = Backoff(clock)
         self.failure: BaseException | None = None  # the one being handled
         self.since = 0.0
         self.restart: asyncio.Task[None] | None = None
@@ -96,11 +69,9 @@ class Supervisor:
         """Supervise the engines until one can't be recovered."""
         while not self._is_lost:
             self._look()
-            pause_seconds = min(_LOOK_SECONDS, self._stuck_turn_seconds / 4)
+            pause_seconds = POLL_SECONDS if self._is_recovering else min(LOOK_SECONDS, self._stuck_turn_seconds / 4)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(
-                    self._woken.wait(), _LOOK_AGAIN_SECONDS if self._is_recovering else pause_seconds
-                )
+                await asyncio.wait_for(self._woken.wait(), pause_seconds)
             self._woken.clear()
 
     def wake(self) -> None:
@@ -137,12 +108,12 @@ class Supervisor:
             state.failure, state.since = engine.failure, self._clock()
             self._failed(model, state, f"the engine failed ({_one_line(engine.failure)})")
         elif state.restart is not None:
-            if self._clock() - state.since > self._stuck_turn_seconds + _END_SECONDS:
+            if self._clock() - state.since > self._stuck_turn_seconds + ENGINE_STOP_SECONDS:
                 self._give_up(f"the engine of {where} hangs during its restart.")
         elif engine.has_threads:
-            if self._clock() - state.since > _END_SECONDS:
+            if self._clock() - state.since > ENGINE_STOP_SECONDS:
                 self._give_up(f"a thread of the engine of {where} hangs in native code.")
-        elif not state.recovery.seconds_left:
+        elif not state.backoff.seconds_left:
             state.since = self._clock()
             state.restart = asyncio.create_task(self._restart(model, state))
 
@@ -155,19 +126,19 @@ class Supervisor:
         else:
             _LOG.warning("the engine of %s works again", model.bundle.directory)
             state.failure = None
-            state.recovery.restarted()
+            state.backoff.restarted()
         state.restart = None
         self.wake()
 
     def _failed(self, model: LoadedModel, state: _Recovering, what: str) -> None:
-        recovery = state.recovery
-        recovery.failed(model.engine.snapshot().turn_seconds)
+        backoff = state.backoff
+        backoff.failed(model.engine.snapshot().turn_seconds)
         where = model.bundle.directory
-        if recovery.has_given_up:
-            self._give_up(f"{where}: {what}, {recovery.num_failures} times in a row.")
+        if backoff.has_given_up:
+            self._give_up(f"{where}: {what}, {backoff.num_failures} times in a row.")
         else:
-            count = f"{recovery.num_failures} of at most {MAX_RESTARTS} in a row"
-            _LOG.critical("%s: %s; restarting it in %.1f s, %s", where, what, recovery.seconds_left, count)
+            count = f"{backoff.num_failures} of at most {MAX_RESTARTS} in a row"
+            _LOG.critical("%s: %s; restarting it in %.1f s, %s", where, what, backoff.seconds_left, count)
 
     def _give_up(self, reason: str) -> None:
         if not self._is_lost:

@@ -25,10 +25,10 @@ from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.models.repository import FoundBundle
 from service.models.warm_up import SLOT_COUNTS
+from service.process.hangs import POLL_SECONDS
 from service.process.memory import resident_bytes
 
 _COMMAND = (sys.executable, "-P", "-m", "service.models.trial_process")
-_LOOK_SECONDS = 0.02
 _EXPORT = "export it again with 'make export'"
 
 
@@ -118,7 +118,7 @@ def _watched(process: "subprocess.Popen[bytes]", order: str, limits: TrialLimits
         process.stdin.flush()
     why = ""
     while process.poll() is None and not why:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
         # A limit of the system's (RLIMIT_DATA) counts what is reserved, most of which slots never use.
         if resident_bytes(process.pid) > limits.memory_bytes:
             why = f"took more than {limits.memory_bytes >> 20} MiB of memory"

@@ -25,7 +25,6 @@ from service.models.trial import digest_of
 
 _NICENESS = 10  # below all that serves calls
 _OUT_OF_MEMORY = "1000"  # the first process that the system ends when memory runs out
-_GRACE_SECONDS = 5  # between the signal that says why and the one that can't be ignored
 
 
 def main() -> NoReturn:
@@ -54,7 +53,8 @@ def _problem(order: dict[str, Any]) -> str:
 
 
 def _limit(cpu_seconds: int) -> None:
-    limits = ((resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + _GRACE_SECONDS), (resource.RLIMIT_CORE, 0, 0))
+    # A second after the signal that says why comes the one that can't be ignored.
+    limits = ((resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1), (resource.RLIMIT_CORE, 0, 0))
     for kind, soft, hard in limits:
         with contextlib.suppress(OSError, ValueError):  # lower ones are in force already, or the system has none
             resource.setrlimit(kind, (soft, hard))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from service.bundle import fused_io
 from service.bundle.errors import BundleError, one_line
-from service.domain.options import DecodingOptions
+from service.domain.options import MAX_BEAM_SIZE, DecodingOptions
 from service.engine.batch import Batch
 from service.engine.config import EngineConfig
 from service.engine.runner import ONE_STEP, EncodeJob, Runner
@@ -22,18 +22,14 @@ from service.models.self_test import run_trial
 _LOG = logging.getLogger(__name__)
 
 SLOT_COUNTS = (16, 32, 64, 128)  # of all workers together
-_LEAST_PER_WORKER = 8  # of which a beam needs as many as it is wide
 # With fused graphs a small model's steps are hardly faster per row with many rows, but its turns and encoder runs are:
-# with 64, 96 callers got an eighth more than with 32 of the shipped model, and a quarter more of the base shape.
-_LEAST_FUSED = 64
-_NUM_ROUNDS = 2
+# with 64, 96 callers got an eighth more than with 32 of the shipped model, and a quarter more of the base shape
+# (`benchmarks.serving`).
+_FUSED_SLOT_COUNTS = SLOT_COUNTS[2:]
 _PART = 4  # of a worker's slots, one part is measured, too
 _ENOUGH = 0.8  # of the highest number of rows per second
 _LONGEST_STEP_SECONDS = 0.1  # every sequence waits that long for each token
-_LEAST_STEPS = 4  # the first one touches memory for the first time
-_MAX_STEPS = 32
 _MEASURED_SECONDS = 0.03
-_BEAM_SIZE = 4
 
 
 def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> dict[int, float]:
@@ -92,20 +88,22 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
 
 def worthwhile_counts(num_workers: int, *, are_fused: bool) -> tuple[int, ...]:
     """Return the numbers of slots, for all workers together, to choose from; `are_fused` says which graphs they run."""
-    least = max(_LEAST_PER_WORKER * num_workers, _LEAST_FUSED if are_fused else 0)
-    return tuple(sorted({max(count, least) for count in SLOT_COUNTS}))
+    counts = _FUSED_SLOT_COUNTS if are_fused else SLOT_COUNTS
+    return tuple(sorted({max(count, MAX_BEAM_SIZE * num_workers) for count in counts}))  # each has room for any beam
 
 
-def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS) -> int:
+def knee(
+    step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS, num_rounds: int = 2
+) -> int:
     """Return the smallest of `slot_counts` that yields nearly as many rows per second as any.
 
     With all slots in use, doubling them doubles everyone's latency, except for the gain in rows per second.
 
     `step_seconds` measures a step with the given number of rows; `None` means that there can't be so many. Each count
-    is measured in two rounds, as machines have momentary stalls.
+    is measured in several rounds, as machines have momentary stalls.
     """
     fastest: dict[int, float] = {}
-    for _ in range(_NUM_ROUNDS):
+    for _ in range(num_rounds):
         for num_slots in slot_counts:
             seconds = step_seconds(num_slots)
             if seconds is None:
@@ -139,13 +137,13 @@ def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) ->
 def fastest_step(runner: Runner, batch: Batch, num_rows: int) -> float:
     """Return the seconds of the fastest of a few steps with so many of the slots, all previously filled, in use."""
     rows = batch.state.rows
-    seconds = []
-    for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
+    seconds: list[float] = []
+    for length in range(runner.spec.kv_capacity):
         rows["token_id"], rows["length"], rows["status"] = runner.spec.decoder_start_id, length, fused_io.RUNNING
         began = time.perf_counter()
         runner.search(num_rows, ONE_STEP)
         seconds.append(time.perf_counter() - began)
-        if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:
+        if sum(seconds[1:]) > _MEASURED_SECONDS:  # the first one touches memory for the first time
             break
     return min(seconds)
 
@@ -153,11 +151,11 @@ def fastest_step(runner: Runner, batch: Batch, num_rows: int) -> float:
 def _decode_by_scores(bundle: FoundBundle, runner: Runner, engine_config: EngineConfig) -> None:
     """Decode a beam and, where the graphs allow that, by options that change scores: what greedy search lacks."""
     manifest = bundle.manifest
-    max_output_tokens = min(_MAX_STEPS, manifest.limits.max_output_tokens)
-    width = min(_BEAM_SIZE, runner.spec.max_slots, manifest.model.vocabulary_size)
+    golden = manifest.golden[0]
+    max_output_tokens = len(golden.output_ids)
+    width = min(MAX_BEAM_SIZE, runner.spec.max_slots, manifest.model.vocabulary_size)
     wanted = [DecodingOptions(width, 1.0, 1, max_output_tokens)]
     if runner.spec.has_logits:
         wanted.append(DecodingOptions(1, 1.0, 1, max_output_tokens, repetition_penalty=2.0))
-    source_ids = manifest.golden[0].source_ids
-    sequences = [Sequence(source_ids, options, time.monotonic()) for options in wanted]
+    sequences = [Sequence(golden.source_ids, options, time.monotonic()) for options in wanted]
     run_trial(sequences, [runner], engine_config, str(bundle.directory))

@@ -107,12 +107,9 @@ def _time(record: logging.LogRecord) -> str:
 
 def _value(value: object) -> str:
     """Return a single word unchanged, anything else as JSON."""
-    is_word = isinstance(value, str) and _is_word(value)
-    return str(value) if is_word else json.dumps(value, ensure_ascii=False)
-
-
-def _is_word(text: str) -> bool:
-    return bool(text) and text.isprintable() and not any(mark in text for mark in ' "=\\')
+    if isinstance(value, str) and value and value.isprintable() and not any(mark in value for mark in ' "=\\'):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _without_messages(error: BaseException) -> Iterator[str]:

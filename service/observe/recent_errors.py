@@ -5,8 +5,9 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from service.domain.errors import MAX_MESSAGE
+
 NUM_KEPT = 50
-_MAX_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,8 @@ class RecentErrors:
 
     def note(self, request_id: str, method: str, code: str, message: str) -> None:
         """Add a failed call; `message` must not quote the caller's input: `ServiceError.redacted`."""
-        shown = message[:_MAX_CHARACTERS]
         with self._lock:
-            self._errors.append(RecentError(time.time(), request_id, method, code, shown))
+            self._errors.append(RecentError(time.time(), request_id, method, code, message[:MAX_MESSAGE]))
 
     def latest(self) -> list[RecentError]:
         """Return the last `NUM_KEPT` errors, newest first."""

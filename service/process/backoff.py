@@ -1,6 +1,11 @@
-"""How long to wait before something that has failed is started again."""
+"""How long to wait before something that has failed is started again, and when to give it up."""
 
 from collections.abc import Callable
+
+FIRST_DELAY_SECONDS = 0.1
+MOST_DELAY_SECONDS = 30.0
+GOOD_SECONDS = 60.0  # of work, after which earlier failures are forgotten
+MAX_RESTARTS = 10  # in a row: they take some 80 s; what they do not mend may be mended by whoever starts the program
 
 
 class Backoff:
@@ -9,15 +14,8 @@ class Backoff:
     A series ends when the thing has worked for long enough. A restart that fails is one more failure.
     """
 
-    def __init__(
-        self, clock: Callable[[], float], *, first_seconds: float, most_seconds: float, good_seconds: float
-    ) -> None:
-        """Delay the first restart by `first_seconds` and none by more than `most_seconds`; forget all failures after
-        `good_seconds` of work."""
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._first_seconds = first_seconds
-        self._most_seconds = most_seconds
-        self._good_seconds = good_seconds
         self._num_failures = 0
         self._works_since: float | None = None
         self._due = 0.0
@@ -28,6 +26,11 @@ class Backoff:
         return self._num_failures
 
     @property
+    def has_given_up(self) -> bool:
+        """Return whether no further restart is worth trying."""
+        return self._num_failures > MAX_RESTARTS
+
+    @property
     def seconds_left(self) -> float:
         """Return the time until the next restart; 0 when it is due."""
         return max(self._due - self._clock(), 0.0)
@@ -35,10 +38,10 @@ class Backoff:
     def failed(self, stuck_seconds: float = 0.0) -> None:
         """Record a failure, or a failed restart, before which the thing had done nothing for `stuck_seconds`."""
         now = self._clock()
-        if self._works_since is not None and now - stuck_seconds - self._works_since >= self._good_seconds:
+        if self._works_since is not None and now - stuck_seconds - self._works_since >= GOOD_SECONDS:
             self._num_failures = 0
         self._works_since = None
-        self._due = now + min(self._first_seconds * 2.0**self._num_failures, self._most_seconds)
+        self._due = now + min(FIRST_DELAY_SECONDS * 2.0**self._num_failures, MOST_DELAY_SECONDS)
         self._num_failures += 1
 
     def restarted(self) -> None:

@@ -26,7 +26,6 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """Close it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

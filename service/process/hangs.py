@@ -6,11 +6,12 @@ A machine that was suspended, or has far too much to do, silences all of them: n
 import time
 from collections.abc import Sequence
 
-LOOK_SECONDS = 1.0  # between two looks at the processes
-# How long one may be silent: as long as probes accept of an event loop (`faces/http/monitoring.py`). If all are silent,
-# that is rather the machine's fault than that of each.
+LOOK_SECONDS = 1.0  # between two beats of a process, and two looks at what should run
+POLL_SECONDS = 0.02  # between two looks at what is about to end
+# How long one may be silent, for its supervisor and for probes: what does not run answers no calls either. If all are
+# silent, that is rather the machine's fault than that of each.
 HUNG_SECONDS = 10.0
-ALL_SILENT_SECONDS = 60.0
+ALL_SILENT_SECONDS = 6 * HUNG_SECONDS
 
 
 def hung(silent_seconds: Sequence[float]) -> int | None:

@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable
 
 from service.process.forked import Parent
+from service.process.hangs import LOOK_SECONDS
 from service.process.standard_streams import leave
 
 _LOG = logging.getLogger(__name__)
-_BEAT_SECONDS = 1.0
+
+LAST_SECONDS = 2.0  # for what comes at the end, of a call or of the server: last messages, answers and spans
 
 
 class Phase(enum.Enum):
@@ -114,4 +116,4 @@ class Heartbeat:
         self._beat_at_seconds = self._clock()
         if self._on_beat is not None:
             self._on_beat()
-        self._next = loop.call_later(_BEAT_SECONDS, self._beat, loop)
+        self._next = loop.call_later(LOOK_SECONDS, self._beat, loop)

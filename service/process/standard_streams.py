@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 OUTPUT, ERROR = 1, 2
 
 _MOST_WAITING_BYTES = 4 * 2**20
-_LAST_LINES_SECONDS = 0.5
 
 
 def hold_numbers() -> None:
@@ -34,11 +33,11 @@ def hold_numbers() -> None:
 
 def leave(code: int) -> NoReturn:
     """End the process now, whatever its threads do. Its last lines are written if that takes hardly any time."""
-    drain(_LAST_LINES_SECONDS)
+    drain()
     os._exit(code)
 
 
-def drain(seconds: float = _LAST_LINES_SECONDS) -> None:
+def drain(seconds: float = 0.5) -> None:
     """Wait, for a bounded time, until everything written to standard error so far has left the process."""
     if isinstance(sys.stderr, QueuedText):
         sys.stderr.drain(seconds)
@@ -95,12 +94,12 @@ class QueuedText(_DescriptorText):
     """Text for a file descriptor, written by a thread of its own. Printing never blocks, on any thread.
 
     Text beyond the queue's size, `_MOST_WAITING_BYTES`, is dropped, as is text that can't be written; when lines can be
-    written again, `tell_missing` is called with the number of dropped ones, on the writing thread.
+    written again, `report_missing` is called with the number of dropped ones, on the writing thread.
     """
 
-    def __init__(self, number: int, tell_missing: Callable[[int], object]) -> None:
+    def __init__(self, number: int, report_missing: Callable[[int], object]) -> None:
         super().__init__(number)
-        self._tell_missing = tell_missing
+        self._report_missing = report_missing
         self._chunks: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a finalizer may print on the thread that holds it
         self._waiting_bytes = 0
@@ -147,7 +146,7 @@ class QueuedText(_DescriptorText):
                 elif self._waiting_bytes <= _MOST_WAITING_BYTES // 2:  # there is room to report it
                     num_missing, self._num_missing = self._num_missing, 0
             if num_missing:
-                self._tell_missing(num_missing)
+                self._report_missing(num_missing)
 
 
 class NonBlockingText(_DescriptorText):

@@ -18,16 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from service.process.backoff import Backoff
+from service.process.backoff import MAX_RESTARTS, Backoff
 from service.process.forked import Child, Closable, Failure, Parent, fork
 from service.process.hangs import LOOK_SECONDS, Presence, hung
 
 _LOG = logging.getLogger(__name__)
 
-FIRST_DELAY_SECONDS = 0.5
-MOST_DELAY_SECONDS = 30.0
-GOOD_SECONDS = 60.0  # of work, after which earlier failures are forgotten
-MAX_FAILED_STARTS = 5  # in a row: a fault that five new processes meet stays
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
@@ -61,16 +57,11 @@ class _Place:
         self.role = role
         self.child: Child | None = None
         self.is_ready = False
-        self.was_told = False  # to stop
+        self.is_stopping = False
         self.num_beats = 0
         self.beat_at_seconds = 0.0  # the last one, on the supervisor's clock
         self.num_failed_starts = 0
-        self.backoff = Backoff(
-            time.monotonic,
-            first_seconds=FIRST_DELAY_SECONDS,
-            most_seconds=MOST_DELAY_SECONDS,
-            good_seconds=GOOD_SECONDS,
-        )
+        self.backoff = Backoff(time.monotonic)
 
 
 class Supervision:
@@ -231,8 +222,8 @@ class Supervision:
         reason = failure.lines[0] if failure.lines else f"{name} ended with exit code {failure.code}."
         if self._state is _State.STARTING:
             self._give_up(failure)
-        elif place.num_failed_starts >= MAX_FAILED_STARTS:
-            line = f"{name} could not be started {MAX_FAILED_STARTS} times in a row; the last time: {reason}"
+        elif place.num_failed_starts >= MAX_RESTARTS:
+            line = f"{name} could not be started {MAX_RESTARTS} times in a row; the last time: {reason}"
             self._give_up(Failure(os.EX_SOFTWARE, (line,)))
         else:
             place.backoff.failed()
@@ -256,8 +247,8 @@ class Supervision:
             _LOG.warning("processes that did not end within %g s are killed", self._stop_seconds)
             self._kill(os.EX_SOFTWARE)
         for place in first if any(place.child for place in first) else self._places:
-            if place.child is not None and not place.was_told:
-                place.was_told = True
+            if place.child is not None and not place.is_stopping:
+                place.is_stopping = True
                 place.child.signal(signal.SIGTERM)
 
     def _kill(self, code: int) -> None:

@@ -11,14 +11,15 @@ from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.dragoman.grpc import dragoman_api
 from service.faces.google.grpc import google_api
+from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Memory
-from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
+from service.faces.grpc.server import NEVER_OPEN, build_grpc_server
 from service.faces.grpc.tls import ServerTls
 from service.faces.http.listener import CallListener
 from service.faces.http.routes import Routes
 from service.faces.kserve.grpc import kserve_api
 from service.faces.kserve.methods import Control, KServeMethods
-from service.process.lifecycle import Phase
+from service.process.lifecycle import LAST_SECONDS, Phase
 from service.process.ports import PortError, check_port, join_address
 from service.process.temporary_folder import TemporaryFolder
 from service.translation.translator import Translator
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from service.jobs.background import BackgroundWork
 
 _LOG = logging.getLogger(__name__)
-
-# After the last open call, for calls whose message is still arriving and peers that have yet to react.
-LAST_MESSAGE_SECONDS = 2.0
-# A call whose engine is stopped still gets its answer within this time.
-_LAST_ANSWER_SECONDS = 2.0
 
 
 class CallPorts:
@@ -62,7 +58,7 @@ class CallPorts:
         self._folder = TemporaryFolder()  # for documents that no other process shares
         self._shares_ports = shared_documents is not None
         self._closing = asyncio.Event()
-        self._open_calls: OpenCalls = new_open_calls()
+        self._open_calls = OpenCalls(ignored=NEVER_OPEN)
         self._kserve = KServeMethods(translator, control, phase)
         deadline_seconds = config.default_deadline_seconds
         apis = (
@@ -70,7 +66,7 @@ class CallPorts:
             google_api(translator, deadline_seconds),
             kserve_api(self._kserve, pipeline, self._closing, deadline_seconds, self.memory.held),
         )
-        self._health = new_health_servicer(apis)
+        self._health = HealthServicer([api.name for api in apis])
         self._grpc = build_grpc_server(
             config, apis, pipeline, self._open_calls, self._health, self.memory, shares_port=self._shares_ports
         )
@@ -137,7 +133,8 @@ class CallPorts:
         """Take no new calls, and wait until the accepted ones are answered, but not longer than `grace_seconds`."""
         self._health.close()
         self._closing.set()
-        self._stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
+        # A call whose engine is stopped still gets its answer.
+        self._stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + LAST_SECONDS))
         self._dropping = asyncio.create_task(self._drop_silent())
         answering = asyncio.create_task(self._open_calls.none_for(0.0))
         _, late = await asyncio.wait({self._stopping, answering}, timeout=grace_seconds)
@@ -157,6 +154,7 @@ class CallPorts:
         await asyncio.to_thread(self._folder.remove)
 
     async def _drop_silent(self) -> None:
-        """End gRPC's stop once all open calls are answered, without waiting for anything else."""
-        await self._open_calls.none_for(LAST_MESSAGE_SECONDS)
+        """End gRPC's stop once all open calls are answered, without waiting for anything else: after the last one only
+        for calls whose message is still arriving, and for peers that have yet to react."""
+        await self._open_calls.none_for(LAST_SECONDS)
         await self._grpc.stop(None)

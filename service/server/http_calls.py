@@ -43,7 +43,6 @@ class Face(Protocol):
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
-        ...
 
 
 def routes_of(

@@ -14,7 +14,7 @@ from service.models.repository import FoundBundle
 from service.models.statistics import InferenceStatistics
 from service.models.trial import try_out
 from service.observe.metrics import Metrics, ModelInfo
-from service.translation.engine_bridge import EngineBridge
+from service.translation.pending import EngineBridge
 from service.translation.translator import Translator
 
 _LOG = logging.getLogger(__name__)

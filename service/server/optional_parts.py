@@ -1,17 +1,15 @@
-"""What depends on the installation and the configuration: tracing, imported only where asked for; API keys; glossaries;
-ONNX Runtime's version.
+"""What depends on the installation and the configuration: tracing, imported only where asked for; glossaries; ONNX
+Runtime's version.
 """
 
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import service
-from service.calls.gate import Gate
 from service.config.server_config import ServerConfig
 from service.domain.errors import InvalidRequest
 from service.domain.translation import OwnPlaceholder
-from service.observe.metrics import Metrics
-from service.text.glossary import NoGlossaries
+from service.text.glossary import Glossaries
 from service.text.glossary_folder import GlossaryFolder
 from service.text.placeholders import own_placeholders
 
@@ -47,23 +45,14 @@ def tracing_of(config: ServerConfig) -> "Tracing | None":
     return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
 
 
-def gate_of(config: ServerConfig, metrics: Metrics) -> Gate | None:
-    """Return what checks API keys and quotas, if there is a file of keys.
-
-    Raises:
-        FileProblem: the file can't be used.
-    """
-    return None if config.api_keys is None else Gate(config.api_keys, metrics)
-
-
-def glossaries_of(config: ServerConfig) -> GlossaryFolder | NoGlossaries:
+def glossaries_of(config: ServerConfig) -> Glossaries:
     """Return the glossaries of the folder, if there is one.
 
     Raises:
         GlossaryError: it does not exist.
     """
     if config.glossaries is None:
-        return NoGlossaries()
+        return Glossaries()
     return GlossaryFolder(config.glossaries, is_changed_by_callers=config.caller_glossaries)
 
 

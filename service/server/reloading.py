@@ -9,8 +9,7 @@ from service.faces.grpc.tls import ServerTls
 from service.models.fleet import Fleet
 from service.models.reload_plan import ReloadOutcome
 from service.observe.metrics import Metrics
-from service.text.glossary import NoGlossaries
-from service.text.glossary_folder import GlossaryFolder
+from service.text.glossary import Glossaries
 
 if TYPE_CHECKING:
     from service.calls.gate import Gate
@@ -23,9 +22,7 @@ _LOOK_AT_FILES_SECONDS = 0.5  # how often files of TLS and API keys are checked
 class Reloader:
     """Reloads models and glossaries, one reload at a time."""
 
-    def __init__(
-        self, fleet: Fleet, glossaries: GlossaryFolder | NoGlossaries, metrics: Metrics, *, is_explicit: bool
-    ) -> None:
+    def __init__(self, fleet: Fleet, glossaries: Glossaries, metrics: Metrics, *, is_explicit: bool) -> None:
         """Take `is_explicit`: whether models are loaded by call only."""
         self._fleet = fleet
         self._glossaries = glossaries
@@ -51,14 +48,14 @@ class Reloader:
             self._metrics.reloaded(outcome)
             return outcome
 
-    async def follow(self, asked: asyncio.Event, every_seconds: float) -> None:
+    async def follow(self, requested: asyncio.Event, every_seconds: float) -> None:
         """Reload whenever `asked` is set, and every so many seconds unless they are 0."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asked.wait(), every_seconds or None)
-            if self._is_explicit and asked.is_set():
+                await asyncio.wait_for(requested.wait(), every_seconds or None)
+            if self._is_explicit and requested.is_set():
                 _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
-            asked.clear()
+            requested.clear()
             await self.reload()
 
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import service
+from service.calls.gate import Gate
 from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
@@ -32,12 +33,12 @@ from service.models.supervisor import Supervisor
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
+from service.process.lifecycle import LAST_SECONDS, Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
 from service.process.memory import map_large_blocks
 from service.process.temporary_folder import remove_leftovers
 from service.server.call_ports import CallPorts
 from service.server.model_loading import FleetBridge, ModelLoader
-from service.server.optional_parts import gate_of, glossaries_of, onnxruntime_version, placeholders_of, tracing_of
+from service.server.optional_parts import glossaries_of, onnxruntime_version, placeholders_of, tracing_of
 from service.server.reloading import Reloader, follow_files
 from service.server.worker import Worker
 from service.translation.cache import TranslationCache
@@ -45,10 +46,7 @@ from service.translation.translator import Translator
 
 _LOG = logging.getLogger(__name__)
 
-_LAST_SPANS_SECONDS = 2.0
-# If an engine can't be restarted: grace for calls to other models; and limit for the whole stop, whatever hangs.
-_FAILED_GRACE_SECONDS = 2.0
-_FAILED_STOP_SECONDS = 20.0
+_FAILED_STOP_SECONDS = 20.0  # for the whole stop if an engine can't be restarted, whatever hangs
 
 
 class Server:
@@ -80,7 +78,7 @@ class Server:
         limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
         self._translator = Translator(self._metrics, cache, glossaries, limits, placeholders_of(config))
         self._tls = tls_of(config)
-        self._gate = gate_of(config, self._metrics)
+        self._gate = None if config.api_keys is None else Gate(config.api_keys, self._metrics)
         self._following_files: asyncio.Task[None] | None = None
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
@@ -267,7 +265,7 @@ class Server:
         was_serving = self._phase in (Phase.SERVING, Phase.RECOVERING)
         grace_seconds = self.config.grace_seconds
         if self.has_failed:
-            grace_seconds = min(grace_seconds, _FAILED_GRACE_SECONDS)
+            grace_seconds = min(grace_seconds, LAST_SECONDS)  # for calls to other models
         elif self._http:  # otherwise no port has been opened
             self._enter(Phase.DRAINING)
         if was_serving:
@@ -280,8 +278,8 @@ class Server:
         self._control.close()
         await self._fleet.stop()
         await self.calls.close()
-        if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
-            _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
+        if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, LAST_SECONDS):
+            _LOG.warning("the last spans could not be sent within %g s", LAST_SECONDS)
         await asyncio.gather(*(asyncio.to_thread(listener.stop) for listener in self._http))
         self._heartbeat.stop()
         self._translator.close()

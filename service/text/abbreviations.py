@@ -58,7 +58,7 @@ class Abbreviations:
         head, apostrophe, _ = word.partition("'")
         return word in self.starts or (bool(apostrophe) and (head + apostrophe in self.starts or head in self.starts))
 
-    def goes_on(self, text: str, mark: str, following: str) -> bool | None:
+    def continues(self, text: str, mark: str, following: str) -> bool | None:
         """Return whether a sentence goes on after `text`, a single mark, white space and the word `following`.
 
         `None` if there is neither an abbreviation nor an ordinal number.

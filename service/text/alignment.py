@@ -70,15 +70,12 @@ def _links(by_word: _Floats) -> npt.NDArray[np.bool_]:
 
 
 def _kept(in_source: Sequence[str], in_target: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (target word, source word) of the words that were copied unchanged and occur once on each side."""
+    """Return (target word, source word) of the words that must be the same and occur once on each side: numbers, names
+    and reserved symbols.
+    """
     source_counts, target_counts = Counter(in_source), Counter(in_target)
     return [
         (at_target, in_source.index(word))
         for at_target, word in enumerate(in_target)
-        if _is_taken_over(word) and source_counts[word] == target_counts[word] == 1
+        if source_counts[word] == target_counts[word] == 1 and is_word(word) and not (word.isalpha() and word.islower())
     ]
-
-
-def _is_taken_over(word: str) -> bool:
-    """Return whether a word that also occurs in the translation must be the same: a number, name or reserved symbol."""
-    return is_word(word) and not (word.isalpha() and word.islower())

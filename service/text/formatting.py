@@ -1,8 +1,10 @@
-"""Transfer of the source's final punctuation and first letter's case."""
+"""Transfer of the source's final punctuation, first letter's case and no-break spaces."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
+from service.text.spans import masked
 from service.text.terms import capitalized
 
 _CLOSING = "\"'“”‘’»›)]}」』）】"
@@ -10,13 +12,13 @@ _CLOSING = "\"'“”‘’»›)]}」』）】"
 _SAME = str.maketrans("。।॥۔！？؟;；؛：，،、", "....!?????:,,,")
 _KEPT = "\ufffc"  # Unicode's object replacement character
 _FINAL = re.compile(r"[.!?…。！？।॥؟۔:;,，：；、]+$")
+_NO_BREAK = re.compile("[\u00a0\u202f]")
+_MARKS = "()[]{}\"'“”„«»‹›.,;:!?…"
+_LONGEST = 40  # characters of a word beside a space
 
 
 def preserve_formatting(
-    source: str,
-    translated: str,
-    kept_source: Sequence[tuple[int, int]] = (),
-    kept: Sequence[tuple[int, int]] = (),
+    source: str, translated: str, kept_source: Sequence[tuple[int, int]] = (), kept: Sequence[tuple[int, int]] = ()
 ) -> str:
     """Make a translation begin and end as its source does, like DeepL's option of this name.
 
@@ -27,28 +29,18 @@ def preserve_formatting(
     Letters and marks in them are neither considered nor changed. The case of a letter after a protected part is no
     evidence of how a sentence begins, so it counts only if such a part precedes the first letter of both or of neither.
     """
-    source = _masked(source, kept_source)
-    masked = _masked(translated, kept)
-    if not any(map(str.isalpha, source)) or not masked.strip():
+    source = masked(source, sorted(kept_source), _KEPT)
+    text_only = masked(translated, sorted(kept), _KEPT)
+    if not any(map(str.isalpha, source)) or not text_only.strip():
         return translated
-    text, closing = _apart(masked)
+    text, closing = _apart(text_only)
     source_text, _ = _apart(source)
     final, source_final = _FINAL.search(text), _FINAL.search(source_text)
     end = len(text)
     if _meaning(final) != _meaning(source_final):
         end = len(text[: final.start()].rstrip()) if final else end
         closing = (source_final[0] if source_final else "") + closing
-    return _first_letter(source, masked[:end], translated[:end]) + closing
-
-
-def _masked(text: str, kept: Sequence[tuple[int, int]]) -> str:
-    """Return a text of the same length in which each kept character is neither a letter, a mark nor a space."""
-    parts: list[str] = []
-    done = 0
-    for start, end in sorted(kept):
-        parts += (text[done:start], _KEPT * (end - start))
-        done = end
-    return "".join((*parts, text[done:]))
+    return _first_letter(source, text_only[:end], translated[:end]) + closing
 
 
 def _meaning(final: re.Match[str] | None) -> str:
@@ -62,16 +54,67 @@ def _apart(text: str) -> tuple[str, str]:
     return (core, text[len(core) :]) if _FINAL.search(core) else (stripped, text[len(stripped) :])
 
 
-def _first_letter(source: str, masked: str, translated: str) -> str:
+def _first_letter(source: str, text_only: str, translated: str) -> str:
     wanted = next(position for position, character in enumerate(source) if character.isalpha())
-    position = next((position for position, character in enumerate(masked) if character.isalnum()), None)
-    if position is None or (_KEPT in source[:wanted]) != (_KEPT in masked[:position]):
+    position = next((position for position, character in enumerate(text_only) if character.isalnum()), None)
+    if position is None or (_KEPT in source[:wanted]) != (_KEPT in text_only[:position]):
         return translated
     first, rest = translated[:position], translated[position:]
     if source[wanted].isupper():
         return first + capitalized(rest)
-    following = masked[position + 1 : position + 2]
+    following = text_only[position + 1 : position + 2]
     is_word_in_capitals = following.isupper() or not following.isalpha()
     if source[wanted].islower() and not is_word_in_capitals and len(rest[0].lower()) == 1:
         return first + rest[0].lower() + rest[1:]
     return translated
+
+
+def with_no_breaks(source: str, translation: str) -> str:
+    """Return a translation with no-break spaces in place of those plain ones that are between the same words.
+
+    Both words are the source's, punctuation aside; or one of them, if it is a number, a name or a sign that both texts
+    have once (`10 km`, `§ 5`, `Mr. Smith`). If the source has no other spaces, neither has the translation.
+    The length stays the same.
+    """
+    signs = _NO_BREAK.findall(source.strip())
+    if not signs or " " not in translation:
+        return translation
+    if " " not in source.strip():
+        return translation.replace(" ", signs[0])
+    befores, afters = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    plain: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, before, after in _gaps(translation, " "):
+        befores[before].append(place)
+        afters[after].append(place)
+        plain[before, after].append(place)
+    result = list(translation)
+    counts = Counter(map(_plain, source.split()))
+    for place, before, after in _gaps(source, "\u00a0\u202f"):
+        found = plain.get((before, after), [])
+        if not found and _is_fixed(before) and counts[before] == 1 == len(befores.get(before, ())):
+            found = befores[before]
+        if not found and _is_fixed(after) and counts[after] == 1 == len(afters.get(after, ())):
+            found = afters[after]
+        if found:
+            result[found.pop(0) if len(found) > 1 else found[0]] = source[place]
+    return "".join(result)
+
+
+def _gaps(text: str, signs: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the position of each of the signs between two words, and the words, to compare."""
+    for match in re.finditer(f"[{signs}]", text):
+        place = match.start()
+        before = text[max(0, place - _LONGEST) : place].split()
+        after = text[place + 1 : place + 1 + _LONGEST].split()
+        if before and after and not text[place - 1].isspace() and not text[place + 1].isspace():
+            yield place, _plain(before[-1]), _plain(after[0])
+
+
+def _plain(word: str) -> str:
+    digits = "".join(filter(str.isdigit, word))
+    return digits if digits and not any(map(str.isalpha, word)) else word.strip(_MARKS) or word
+
+
+def _is_fixed(word: str) -> bool:
+    """Return whether a word is the same in many languages: a number, a sign, a name."""
+    return not word.isalpha() or word[0].isupper()

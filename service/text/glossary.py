@@ -1,25 +1,62 @@
-"""Glossaries: files of terms."""
+"""Glossaries: files of terms.
+
+Callers' files are told from the operator's by their first line. It is a comment that begins with `MARK` and says, in
+JSON, what the caller called the glossary, when it was created and with which API key.
+"""
 
 import csv
+import json
 import re
 from array import array
+from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from service.domain.errors import NotFound, Public, listed
 from service.domain.translation import Term
-from service.text.glossary_head import COMMENT, Head, head_of
+from service.text.languages import folded
 from service.text.term_list import TermList
 from service.text.terms import TermIndex
 
 _CODE = "[A-Za-z]{2,8}(?:_[A-Za-z0-9]{1,8})*"
 _FILE_NAME = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\.({_CODE})-({_CODE})\.(tsv|csv)")
 MAX_TERM_LENGTH = 200
-_MAX_SHOWN = 20
+_MAX_LISTED = 20
+COMMENT = "#"  # begins a line without a term
+MARK = f"{COMMENT} dragoman-glossary "
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line of a caller's file; `key_name` is that of the caller's API key, empty if none was required."""
+
+    title: str
+    created: datetime
+    key_name: str
+
+    def line(self) -> str:
+        """Return it as it is in the file."""
+        about = {"title": self.title, "created": self.created.isoformat(), "key": self.key_name}
+        return f"{MARK}{json.dumps(about)}\n"
+
+
+def head_of(line: str) -> Head | None:
+    """Return what the first line of a file says; `None` if the file is the operator's.
+
+    Raises:
+        ValueError: it begins as a caller's, and does not go on so.
+    """
+    if not line.startswith(MARK):
+        return None
+    try:
+        about = json.loads(line.removeprefix(MARK))
+        return Head(str(about["title"]), datetime.fromisoformat(about["created"]), str(about["key"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"begins with {MARK!r} and does not say whose it is; remove the line") from error
 
 
 class GlossaryError(ValueError):
@@ -41,6 +78,16 @@ class Glossary:
         if not isinstance(self.terms, TermList):
             object.__setattr__(self, "terms", TermList(self.terms))
         object.__setattr__(self, "index", TermIndex(self.terms))
+
+    @property
+    def codes(self) -> tuple[str, str]:
+        """Return the codes of both languages."""
+        return self.source_language_code, self.target_language_code
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return what no other glossary that is served may have."""
+        return self.name, folded(self.source_language_code), folded(self.target_language_code)
 
     def is_for(self, key_name: str) -> bool:
         """Return whether a caller may use it: the operator's are for all, those of callers for their key only.
@@ -95,17 +142,15 @@ class _Problems:
 
     def add(self, line: int, problem: object) -> None:
         self._number += 1
-        self._first.append((line, f"line {line} {problem}"))
-        if len(self._first) > 2 * _MAX_SHOWN:
-            self._first = sorted(self._first)[:_MAX_SHOWN]
+        insort(self._first, (line, f"line {line} {problem}"))
+        del self._first[_MAX_LISTED:]
 
     def __bool__(self) -> bool:
         return self._number > 0
 
     def __str__(self) -> str:
-        shown = [problem for _, problem in sorted(self._first)[:_MAX_SHOWN]]
-        more = f"; and {self._number - len(shown)} more" if self._number > len(shown) else ""
-        return "; ".join(shown) + more
+        more = f"; and {self._number - len(self._first)} more" if self._number > len(self._first) else ""
+        return "; ".join(problem for _, problem in self._first) + more
 
 
 class _Reading:
@@ -182,60 +227,42 @@ def _parse(fields: Sequence[str]) -> Term:
     return Term(source, target or None, is_case_sensitive=case == "case")
 
 
-class Glossaries(Protocol):
-    """The glossaries of a server."""
+class Glossaries:
+    """The glossaries of a server; this one has none."""
 
     def of(self, key_name: str) -> Sequence[Glossary]:
         """Return those that a caller may use (`Glossary.is_for`), by name and languages."""
+        return ()
 
     def find(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary | None:
         """Return the one with this name for a pair of languages, among those that a caller may use."""
+        return None
+
+    def get(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary:
+        """Return the glossary that a call of this caller names, for its languages.
+
+        Raises:
+            NotFound: there is none that it may use; lists those that there are.
+        """
+        found = self.find(name, source_language_code, target_language_code, key_name)
+        if found is not None:
+            return found
+        usable = self.of(key_name)
+        there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in usable)
+        raise NotFound(
+            "there is no glossary {glossary} from {source} into {target}; there are {there}",
+            "glossary",
+            name,
+            glossary=name,
+            source=Public(source_language_code),
+            target=Public(target_language_code),
+            there=Public(listed(there)),
+        )
 
     def may_have_changed(self) -> bool:
         """Return whether callers may have changed the files since `refresh`, in this or another process."""
-
-    def refresh(self) -> bool:
-        """Check for changes; return whether the terms served have changed."""
-
-
-def find_glossary(
-    glossaries: Glossaries, name: str, source_language_code: str, target_language_code: str, key_name: str
-) -> Glossary:
-    """Return the glossary that a call of this caller names, for its languages.
-
-    Raises:
-        NotFound: there is none that it may use; lists those that there are.
-    """
-    found = glossaries.find(name, source_language_code, target_language_code, key_name)
-    if found is not None:
-        return found
-    held = glossaries.of(key_name)
-    there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
-    raise NotFound(
-        "there is no glossary {glossary} from {source} into {target}; there are {there}",
-        "glossary",
-        name,
-        glossary=name,
-        source=Public(source_language_code),
-        target=Public(target_language_code),
-        there=Public(listed(there)),
-    )
-
-
-class NoGlossaries:
-    """The glossaries of a server that has none."""
-
-    def of(self, key_name: str) -> tuple[Glossary, ...]:
-        """Return nothing."""
-        return ()
-
-    def find(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> None:
-        """Return `None`."""
-
-    def may_have_changed(self) -> bool:
-        """Return `False`."""
         return False
 
     def refresh(self) -> bool:
-        """Return `False`: nothing changes."""
+        """Check for changes; return whether the terms served have changed."""
         return False

@@ -1,6 +1,6 @@
 """The files of callers' glossaries: where they are, what is in them, and how many a key may have.
 
-The first line is that of `glossary_head`, the others are as `glossary.read_glossary` reads them.
+The first line is a `Head`, the others are as `glossary.read_glossary` reads them.
 """
 
 import os
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from service.domain.errors import Public, TooMany
 from service.domain.translation import Term
+from service.text.glossary import Head
 from service.text.glossary_folder import CallersFile
-from service.text.glossary_head import Head
 
 # Of all callers' dictionaries, which are files; their terms are held in memory, in up to four times the bytes.
 MAX_DICTIONARIES = 4096
@@ -28,6 +28,11 @@ class Dictionary:
     source_language_code: str
     target_language_code: str
     terms: Sequence[Term]
+
+    @property
+    def codes(self) -> tuple[str, str]:
+        """Return the codes of both languages."""
+        return self.source_language_code, self.target_language_code
 
 
 def path_of(folder: Path, name: str, source: str, target: str) -> Path:

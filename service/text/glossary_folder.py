@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.text.glossary import Glossary, GlossaryError, read_glossary
+from service.text.glossary import Glossaries, Glossary, GlossaryError, read_glossary
 from service.text.languages import folded, language_of
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class CallersFile:
     num_bytes: int
 
 
-class GlossaryFolder:
+class GlossaryFolder(Glossaries):
     """The glossaries of a folder's files, kept up to date. Safe to read while another thread refreshes it."""
 
     def __init__(self, path: Path, *, is_changed_by_callers: bool = False) -> None:
@@ -69,11 +69,13 @@ class GlossaryFolder:
         if exact is not None and exact.is_for(key_name):
             return exact
         languages = language_of(source_language_code), language_of(target_language_code)
-        alike = (each for each in self.of(key_name) if each.name == name and _languages(each) == languages)
+        alike = (
+            each for each in self.of(key_name) if each.name == name and tuple(map(language_of, each.codes)) == languages
+        )
         return next(alike, None)
 
     def may_have_changed(self) -> bool:
-        """See `Glossaries.may_have_changed`. This takes microseconds: it looks at the folder only."""
+        """See `Glossaries.may_have_changed`. This is quick: it looks at the folder only."""
         return self._is_changed_by_callers and (self._folder_ns is None or self._folder_ns != self._changed_ns())
 
     def refresh(self) -> bool:
@@ -99,7 +101,7 @@ class GlossaryFolder:
             self._files.pop(path, None)
         for path in paths:
             self._read(path)
-        self._served = dict(sorted(((_key(each), each) for each in self._files.values()), key=lambda pair: pair[0]))
+        self._served = dict(sorted(((each.key, each) for each in self._files.values()), key=lambda pair: pair[0]))
         return self._files != before
 
     def _changed_ns(self) -> int:
@@ -119,7 +121,7 @@ class GlossaryFolder:
         self._stamps[path] = stamp
         try:
             glossary = read_glossary(path)
-            _check_alone(path, glossary, self._files.items())
+            _check_unique(path, glossary, self._files.items())
         except GlossaryError as error:
             kept = " Its previous contents stay in use." if path in self._files else ""
             _log.warning("Glossary left out: %s%s", error, kept)
@@ -127,15 +129,7 @@ class GlossaryFolder:
             self._files[path] = glossary
 
 
-def _check_alone(path: Path, glossary: Glossary, others: Iterable[tuple[Path, Glossary]]) -> None:
+def _check_unique(path: Path, glossary: Glossary, others: Iterable[tuple[Path, Glossary]]) -> None:
     for other_path, other in others:
-        if other_path != path and _key(other) == _key(glossary):
+        if other_path != path and other.key == glossary.key:
             raise GlossaryError(f"{path} has the same name and languages as {other_path.name}; rename one of them.")
-
-
-def _languages(glossary: Glossary) -> tuple[str, str]:
-    return language_of(glossary.source_language_code), language_of(glossary.target_language_code)
-
-
-def _key(glossary: Glossary) -> tuple[str, str, str]:
-    return glossary.name, folded(glossary.source_language_code), folded(glossary.target_language_code)

@@ -19,10 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from service.domain.errors import NotFound, NotPossible, Public
-from service.text.glossary import Glossaries, Glossary
+from service.text.glossary import Glossaries, Glossary, Head
 from service.text.glossary_files import Dictionary, check_share, contents_of, path_of, write
 from service.text.glossary_folder import GlossaryFolder
-from service.text.glossary_head import Head
 from service.text.languages import folded
 
 _NAMESPACE = uuid.UUID("a6f54bbf-0d4b-5a51-9f62-1f0f1d1f7c7e")  # of the ids, which follow from it and from names
@@ -43,8 +42,8 @@ class StoredGlossary:
 
     def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary | None:
         """Return the dictionary of exactly these languages."""
-        asked = folded(source_language_code), folded(target_language_code)
-        return next((each for each in self.dictionaries if _languages(each) == asked), None)
+        requested = folded(source_language_code), folded(target_language_code)
+        return next((each for each in self.dictionaries if each.key[1:] == requested), None)
 
 
 class GlossaryStore:
@@ -82,9 +81,9 @@ class GlossaryStore:
             NotFound: there is none that the caller may use.
         """
         self._glossaries.refresh()
-        asked = glossary_id.lower()
+        requested = glossary_id.lower()
         for name in dict.fromkeys(each.name for each in self._glossaries.of(key_name)):
-            if id_of(name) == asked:
+            if id_of(name) == requested:
                 return name
         raise NotFound("there is no glossary {id}", "glossary", glossary_id, id=glossary_id)
 
@@ -109,7 +108,7 @@ class GlossaryStore:
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
-            dictionaries = [Dictionary(*_codes(each), each.terms) for each in glossary.dictionaries]
+            dictionaries = [Dictionary(*each.codes, each.terms) for each in glossary.dictionaries]
             self._write(folder, glossary.name, Head(title, glossary.created, key_name), dictionaries)
 
     def put(self, glossary_id: str, dictionary: Dictionary, key_name: str, *, merges: bool = False) -> None:
@@ -141,7 +140,7 @@ class GlossaryStore:
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             for each in glossary.dictionaries:
-                path_of(folder.path, glossary.name, *_codes(each)).unlink(missing_ok=True)
+                path_of(folder.path, glossary.name, *each.codes).unlink(missing_ok=True)
             folder.refresh()
 
     def remove_dictionary(self, glossary_id: str, source: str, target: str, key_name: str) -> None:
@@ -154,12 +153,12 @@ class GlossaryStore:
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             found = found_dictionary(glossary, source, target)
-            path_of(folder.path, glossary.name, *_codes(found)).unlink(missing_ok=True)
+            path_of(folder.path, glossary.name, *found.codes).unlink(missing_ok=True)
             folder.refresh()
 
     def _write(self, folder: GlossaryFolder, name: str, head: Head, dictionaries: Sequence[Dictionary]) -> None:
         """Write all files of these dictionaries, or none."""
-        files = [(path_of(folder.path, name, *_codes(each)), contents_of(head, each)) for each in dictionaries]
+        files = [(path_of(folder.path, name, *each.codes), contents_of(head, each)) for each in dictionaries]
         check_share(folder.callers_files, files, head.key_name)
         there = {path for path, _ in files if path.exists()}
         try:
@@ -225,7 +224,7 @@ class GlossaryStore:
 def _seconds(folder: Path, dictionaries: Iterable[Glossary]) -> Iterator[float]:
     """Yield when the operator's files were changed."""
     for each in dictionaries:
-        path = path_of(folder, each.name, *_codes(each))
+        path = path_of(folder, each.name, *each.codes)
         with suppress(OSError):
             yield (path if path.exists() else path.with_suffix(".csv")).stat().st_mtime
 
@@ -262,11 +261,3 @@ def found_dictionary(glossary: StoredGlossary, source: str, target: str) -> Glos
             target=target,
         )
     return found
-
-
-def _codes(glossary: Glossary | Dictionary) -> tuple[str, str]:
-    return glossary.source_language_code, glossary.target_language_code
-
-
-def _languages(glossary: Glossary) -> tuple[str, str]:
-    return folded(glossary.source_language_code), folded(glossary.target_language_code)

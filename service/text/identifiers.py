@@ -87,8 +87,8 @@ _DOT = re.compile(r"\.[^\W\d_]")
 _HUMP = re.compile(r"[a-z][A-Z]")
 
 
-def may_carry(text: str) -> bool:
-    """Return whether a text may have digits or an identifier: a check of a microsecond."""
+def may_have_exact(text: str) -> bool:
+    """Return whether a text may have digits or an identifier: a quick check."""
     return (
         _SIGN.search(text) is not None
         or "::" in text

@@ -29,60 +29,51 @@ class IncrementalDecoder:
 
     Parts end at the ends of words, before the space that follows, so a word is emitted with the space before it as soon
     as the next one begins. In scripts without spaces, a word is one character with its marks. A word longer than
-    `_LONGEST_WORD` characters is emitted in parts. All parts together are the result of `Tokenizer.decode` for all ids.
+    `_LONGEST_WORD` characters is emitted in parts. All parts together begin the text of all ids.
     """
 
     def __init__(self, tokenizer: PieceDecoder) -> None:
         self._tokenizer = tokenizer
         self._start = 0  # the first token of the window: ids before it are not decoded again
-        self._told = 0  # characters of the window's text that were emitted
-        self._num_told = 0  # characters that were emitted in total
+        self._emitted = 0  # characters of the window's text that were emitted
 
     def feed(self, token_ids: Sequence[int]) -> str:
         """Return the new text of a growing sequence; `token_ids` are all of its ids so far."""
         window = token_ids[self._start :]
         text = self._tokenizer.decode_settled(window)
-        end = _end_of_words(text, self._told)
-        part = text[self._told : end]
-        self._told = end
-        self._num_told += len(part)
+        end = _end_of_words(text, self._emitted)
+        part = text[self._emitted : end]
+        self._emitted = end
         if len(window) > _MAX_WINDOW:
             self._move(token_ids, text)
         return part
-
-    def finish(self, token_ids: Sequence[int]) -> str:
-        """Return the rest of the text; `token_ids` are final."""
-        return self._tokenizer.decode(token_ids)[self._num_told :]
 
     def _move(self, token_ids: Sequence[int], text: str) -> None:
         """Advance the window, unless the ids dropped affect how the text of the remaining ones ends."""
         start = len(token_ids) - _KEPT
         shorter = self._tokenizer.decode_settled(token_ids[start:])
-        told = len(shorter) - (len(text) - self._told)
-        if told >= _CONTEXT and text.endswith(shorter[told - _CONTEXT :]):
-            self._start, self._told = start, told
+        emitted = len(shorter) - (len(text) - self._emitted)
+        if emitted >= _CONTEXT and text.endswith(shorter[emitted - _CONTEXT :]):
+            self._start, self._emitted = start, emitted
 
 
-def _end_of_words(text: str, told: int) -> int:
-    """Return where the last complete word of a text ends; `told` if none ends after it."""
+def _end_of_words(text: str, emitted: int) -> int:
+    """Return where the last complete word of a text ends; `emitted` if none ends after it."""
     end = len(text)
-    while end > told and not text[end - 1].isspace():
+    while end > emitted and not text[end - 1].isspace():
         end -= 1
-    while end > told and text[end - 1].isspace():
+    while end > emitted and text[end - 1].isspace():
         end -= 1
     if _UNSPACED_CHARACTER.search(text, end) or len(text) - end > _LONGEST_WORD:
         for place in range(len(text) - 1, end, -1):
-            if _parts_words(text, place) or (place - end >= _LONGEST_WORD and _may_part(text, place)):
+            # One word ends and another begins without a space; or the word is too long.
+            is_border = _UNSPACED_CHARACTER.search(text, place - 1, place + 1) or place - end >= _LONGEST_WORD
+            if is_border and _may_split(text, place):
                 return place
     return end
 
 
-def _parts_words(text: str, place: int) -> bool:
-    """Return whether one word ends and another one begins between two characters without a space."""
-    return _UNSPACED_CHARACTER.search(text, place - 1, place + 1) is not None and _may_part(text, place)
-
-
-def _may_part(text: str, place: int) -> bool:
+def _may_split(text: str, place: int) -> bool:
     """Return whether a text may be split here: not after a space, and not before a mark of the previous character."""
     before, after = text[place - 1], text[place]
     is_joined = before in _JOINERS or after in _JOINERS or unicodedata.category(after).startswith("M")

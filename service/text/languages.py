@@ -88,16 +88,16 @@ def script_of(code: str) -> str:
 def display_name(code: str, in_language: str) -> str:
     """Return the name of a language in `in_language`: `display_name("de-AT", "en")` is "German (Austria)".
 
-    Names that are not known in that language are in English. The first call takes 0.1 s and 20 MB.
+    Names that are not known in that language are in English. The first call loads them, which is slow.
     """
     from langcodes import Language  # loads the names of language_data, so only callers that need them pay
 
-    asked = _parse(in_language) if is_well_formed(in_language) else None
-    spoken = "en"
-    if asked is not None:  # langcodes keeps every code it sees: show it only the languages of its tables
-        choices = (_joined(asked.language, _script(asked)), asked.language)
-        spoken = next((choice for choice in choices if choice in LIKELY_SUBTAGS), spoken)
-    return Language.get(canonical(code)).display_name(spoken)
+    requested = _parse(in_language) if is_well_formed(in_language) else None
+    display_language = "en"
+    if requested is not None:  # langcodes keeps every code it sees: show it only the languages of its tables
+        choices = (_joined(requested.language, _script(requested)), requested.language)
+        display_language = next((choice for choice in choices if choice in LIKELY_SUBTAGS), display_language)
+    return Language.get(canonical(code)).display_name(display_language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,24 +128,24 @@ class ServedLanguages:
         a script that is not its likely one if there is no other match.
         """
         same = self._codes.get(folded(code))
-        asked = _parse(code)
-        near = self._of_language(asked) if asked is not None else []
+        requested = _parse(code)
+        near = self._of_language(requested) if requested is not None else []
         found = [
             ServedCode(each, distance)
             for each, tag in near
-            if each != same and asked is not None and (distance := _distance(asked, tag)) is not None
+            if each != same and requested is not None and (distance := _distance(requested, tag)) is not None
         ]
         found.sort(key=lambda each: (each.distance, each.code))
         return [ServedCode(same, 0), *found] if same is not None else found
 
     def nearest(self, code: str) -> str | None:
         """Return a served code to suggest if `code` is not served: another script, or a similar language."""
-        asked = _parse(code)
-        if asked is None:
+        requested = _parse(code)
+        if requested is None:
             return None
-        if near := self._of_language(asked):
+        if near := self._of_language(requested):
             return near[0][0]
-        distances = LANGUAGE_DISTANCES.get(asked.language, {})
+        distances = LANGUAGE_DISTANCES.get(requested.language, {})
         similar = sorted(
             (distance, language)
             for language, distance in distances.items()
@@ -163,14 +163,14 @@ class ServedLanguages:
             }
         return spellings
 
-    def _of_language(self, asked: "_Tag") -> list[tuple[str, "_Tag"]]:
+    def _of_language(self, requested: "_Tag") -> list[tuple[str, "_Tag"]]:
         """Return the served codes of this language: the same, its macrolanguage, or a member of it."""
         served = self._by_language
-        listed = [entry for language in _languages(asked) for entry in served.get(language, [])]
+        listed = [entry for language in _languages(requested) for entry in served.get(language, [])]
         return [
             (code, tag)
             for code, tag in dict.fromkeys(listed)
-            if tag.language in _languages(asked) or asked.language in _languages(tag)
+            if tag.language in _languages(requested) or requested.language in _languages(tag)
         ]
 
 
@@ -223,17 +223,12 @@ def _languages(tag: _Tag) -> tuple[str, ...]:
 def _likely(tag: _Tag) -> tuple[str, str]:
     """Return the script and region that CLDR infers from a tag; empty where unknown."""
     for language in _languages(tag):
-        for said in filter(None, (tag.region, tag.script)):
-            if (known := LIKELY_SUBTAGS.get(f"{language}-{said}")) is not None:
-                return _script_and_region(known)
-        if language in LIKELY_SUBTAGS:
-            return _script_and_region(LIKELY_SUBTAGS[language])
+        for subtag in filter(None, (tag.region, tag.script)):
+            if (known := LIKELY_SUBTAGS.get(f"{language}-{subtag}")) is not None:
+                return known.split("-")[1], known.split("-")[2]
+        if (known := LIKELY_SUBTAGS.get(language)) is not None:
+            return known.split("-")[1], known.split("-")[2]
     return "", ""
-
-
-def _script_and_region(tag: str) -> tuple[str, str]:
-    _, script, region = tag.split("-")
-    return script, region
 
 
 def _script(tag: _Tag) -> str:
@@ -241,19 +236,19 @@ def _script(tag: _Tag) -> str:
     return _SAME_SCRIPTS.get(script, script)
 
 
-def _distance(asked: _Tag, served: _Tag) -> int | None:
+def _distance(requested: _Tag, served: _Tag) -> int | None:
     """Return the distance between two codes of one language; `None` if their scripts differ."""
-    script, served_script = _script(asked), _script(served)
-    distance = _SAME_TAG if asked.language == served.language else _MACROLANGUAGE
+    script, served_script = _script(requested), _script(served)
+    distance = _SAME_TAG if requested.language == served.language else _MACROLANGUAGE
     if script and served_script and script != served_script:
-        if asked.script or asked.region:
+        if requested.script or requested.region:
             return None
         distance += _UNLIKELY_SCRIPT
-    region, served_region = asked.region or _likely(asked)[1], served.region or _likely(served)[1]
+    region, served_region = requested.region or _likely(requested)[1], served.region or _likely(served)[1]
     distance += tuple_distance_cached(
         (served.language, served_script, region), (served.language, served_script, served_region)
     )
-    return distance + _OTHER_SUBTAGS * (asked.others != served.others)
+    return distance + _OTHER_SUBTAGS * (requested.others != served.others)
 
 
 def _spelled(tag: _Tag, language: str) -> str:

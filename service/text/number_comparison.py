@@ -4,11 +4,11 @@ import functools
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
-from service.text.number_words import count_written, names_month, spells_numbers, tells_hour
+from service.text.number_words import count_written, names_hour, names_month, spells_numbers
 from service.text.numbers import DIGITS, Languages, Number, find_numbers
 from service.text.spans import Span
 
@@ -38,7 +38,7 @@ _Form = tuple[str, ...]
 _Pair = tuple[Number, Number]  # of a source and its translation
 
 # How the parts of a number belong together: not at all, as those of a date or time, as those of a decimal number.
-_ALONE, _LOOSE, _TIGHT = range(3)
+_SINGLE, _LOOSE, _TIGHT = range(3)
 
 
 class Comparison(NamedTuple):
@@ -54,13 +54,13 @@ class _Spelling:
     def __init__(self, text: str, language: str) -> None:
         self._text = text
         self._language = language
-        self.count = functools.cache(self._count)
-        self.names_month = functools.cache(self._names_month)
-        self.tells_hour = functools.cache(self._tells_hour)
+        self.count = functools.cache(lambda digits: self._answer(count_written, digits))
+        self.names_month = functools.cache(lambda digits: bool(self._answer(names_month, digits)))
+        self.names_hour = functools.cache(lambda digits: bool(self._answer(names_hour, digits)))
 
     @functools.cached_property
     def has_halves_of_day(self) -> bool:
-        """Whether it tells hours from 1 to 12."""
+        """Whether its hours may be those from 1 to 12."""
         return _HALF_OF_DAY.search(self._text) is not None
 
     @functools.cached_property
@@ -74,14 +74,8 @@ class _Spelling:
         """Whether it may have numbers of two digits or more."""
         return spells_numbers(self._text, self._language)
 
-    def _count(self, digits: str) -> int:
-        return count_written(int(digits), self._text, self._language) if len(digits) <= _LONGEST_WORD else 0
-
-    def _names_month(self, digits: str) -> bool:
-        return len(digits) <= _LONGEST_WORD and names_month(int(digits), self._text, self._language)
-
-    def _tells_hour(self, digits: str) -> bool:
-        return len(digits) <= _LONGEST_WORD and tells_hour(int(digits), self._text, self._language)
+    def _answer(self, question: Callable[[int, str, str], int], digits: str) -> int:
+        return question(int(digits), self._text, self._language) if len(digits) <= _LONGEST_WORD else 0
 
 
 def compare(source: str, translation: str, languages: Languages) -> Comparison:
@@ -102,19 +96,24 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     wrong = []  # numbers that have lost their minus, mixed separators or changed places, and what is there
     last: _Pair | None = None
     for number in paced(find_numbers(source)):
-        at = _taken(_forms(number), by_form, is_free)
+        at = _take(_forms(number), by_form, is_free)
         if at is None:
-            at = _taken(_further_forms(number, source, languages, spelling), by_form, is_free)
+            at = _take(_further_forms(number, source, languages, spelling), by_form, is_free)
         if at is None:
             missing.append(number)
             last = None
             continue
-        has_lost_minus = number.is_negative and not _has_minus(translation, runs[at])
-        if has_lost_minus or _are_mixed(number, runs[at]):
-            wrong.append((number, Span(runs[at].start, runs[at].end)))
-        elif last is not None and _are_swapped(last, (number, runs[at]), source, translation):
-            wrong += [(each, Span(run.start, run.end)) for each, run in (last, (number, runs[at]))]
-        last = number, runs[at]
+        run = runs[at]
+        has_lost_minus = (
+            number.is_negative
+            and not run.is_negative
+            and _MINUS.search(translation, max(0, run.start - _BEFORE), run.start) is None
+        )
+        if has_lost_minus or _are_mixed(number, run):
+            wrong.append((number, Span(run.start, run.end)))
+        elif last is not None and _are_swapped(last, (number, run), source, translation):
+            wrong += [(each, Span(other.start, other.end)) for each, other in (last, (number, run))]
+        last = number, run
     if not missing and not wrong and not any(is_free):
         return Comparison()
     free = (run for run, is_left in zip(runs, is_free, strict=True) if is_left)
@@ -161,10 +160,6 @@ def _further_forms(number: Number, source: str, languages: Languages, spelling: 
     return forms
 
 
-def _has_minus(text: str, number: Number) -> bool:
-    return number.is_negative or _MINUS.search(text, max(0, number.start - _BEFORE), number.start) is not None
-
-
 def _are_mixed(number: Number, run: Number) -> bool:
     """Return whether the same separators of a number became different ones: "1.234,567,89"."""
     old, new = DIGITS.split(number.text)[1:-1], DIGITS.split(run.text)[1:-1]
@@ -180,7 +175,7 @@ def _are_swapped(first: _Pair, second: _Pair, source: str, translation: str) -> 
     )
 
 
-def _taken(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:
+def _take(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:
     """Take the first number that has one of these forms, and return its index; `None` if there is none."""
     for form in sorted(accepted, key=len, reverse=True):
         while found := by_form.get(form):
@@ -206,18 +201,18 @@ class _Parts:
 
     def _bond(self, run: Number) -> int:
         if len(run.parts) == 1:
-            return _ALONE
+            return _SINGLE
         is_date = len(run.parts) > 2 or self._source.names_month(run.parts[1])
         return _LOOSE if is_date or ":" in run.text or "/" in run.text else _TIGHT
 
     def take(self, number: Number) -> bool:
         """Take the parts of a number, which may be apart or in words; return false if one is missing."""
         is_whole = len(number.parts) == 1
-        if ":" in number.text and self._translation.tells_hour(number.parts[0]):
+        if ":" in number.text and self._translation.names_hour(number.parts[0]):
             return True
         if not is_whole and not (_is_date(number) or ":" in number.text or "/" in number.text):
             return False
-        most = _ALONE if _is_ratio(number) else _LOOSE if is_whole else _TIGHT
+        most = _SINGLE if _is_ratio(number) else _LOOSE if is_whole else _TIGHT
         taken = []
         for digits in number.parts:
             forms = {digits} if is_whole else {digits, digits.lstrip("0"), digits.zfill(2)}

@@ -104,17 +104,17 @@ _MOST_ROMAN = 39
 
 def count_written(value: int, text: str, language: str) -> int:
     """Return how often a text of a language (its primary subtag) may have a number as a word or in Roman numerals."""
-    pattern = _small(value, language)
+    pattern = _nth(_SMALL.get(language, ""), value, language)
     return (0 if pattern is None else sum(1 for _ in pattern.finditer(text))) + _num_roman(value, text)
 
 
 def names_month(number: int, text: str, language: str) -> bool:
     """Return whether a text of a language may name this month."""
-    pattern = _month(number, language)
+    pattern = _nth(_MONTHS.get(language, ""), number - 1, language)
     return pattern is not None and pattern.search(text) is not None
 
 
-def tells_hour(hour: int, text: str, language: str) -> bool:
+def names_hour(hour: int, text: str, language: str) -> bool:
     """Return whether a text of a language may tell a time of this hour in words: half past it, or half of the next."""
     words = _HOURS.get(language)
     if words is None or _beginnings(words, language).search(text) is None:
@@ -139,15 +139,9 @@ def _num_roman(value: int, text: str) -> int:
 
 
 @functools.cache
-def _small(value: int, language: str) -> re.Pattern[str] | None:
-    words = _SMALL.get(language, "").split()
-    return _beginnings(words[value], language) if value < len(words) else None
-
-
-@functools.cache
-def _month(number: int, language: str) -> re.Pattern[str] | None:
-    names = _MONTHS.get(language, "").split()
-    return _beginnings(names[number - 1], language) if 1 <= number <= len(names) else None
+def _nth(table: str, index: int, language: str) -> re.Pattern[str] | None:
+    words = table.split()
+    return _beginnings(words[index], language) if 0 <= index < len(words) else None
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,20 +44,6 @@ class Languages(NamedTuple):
 
     source: str
     target: str
-
-
-def has_digits(text: str) -> bool:
-    """Return whether a text has digits, of any script."""
-    return DIGITS.search(text) is not None
-
-
-def masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return a text of the same length without the digits in the spans, which are sorted and disjoint."""
-    parts, done = [], 0
-    for start, end in spans:
-        parts += [text[done:start], MASK * (end - start)]
-        done = end
-    return "".join((*parts, text[done:]))
 
 
 def find_numbers(text: str) -> list[Number]:

@@ -29,21 +29,16 @@ class M2M100Tokenizer:
         """
         self._model = SentencePieceModel(file)
         self._ids = _read_vocabulary(vocabulary_file)
-        self._unk_id = unk_id
+        self.unk_id = unk_id
         skipped = set(special_tokens.values())
         self._pieces = {token_id: piece for piece, token_id in self._ids.items() if token_id not in skipped}
         for token in special_tokens:  # a run of letters that the model lacks may spell one, and is a piece as it is
             if not self._model.can_match(token):
                 self._ids.pop(token, None)
 
-    @property
-    def unk_id(self) -> int:
-        """See `Tokenizer.unk_id`."""
-        return self._unk_id
-
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
-        ids, unk_id = self._ids, self._unk_id
+        ids, unk_id = self._ids, self.unk_id
         return [ids.get(piece, unk_id) for piece in self._model.pieces(text)]
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -57,7 +52,7 @@ class M2M100Tokenizer:
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
         """See `Tokenizer.target_spans`."""
         pieces = self._pieces_of(token_ids)
-        spans = stripped(self._model.spans_of_pieces(pieces), self._decode(pieces))
+        spans = stripped(self._model.decoded_spans(pieces), self._decode(pieces))
         return spread(spans, [index in self._pieces for index in token_ids])
 
     def _pieces_of(self, token_ids: Sequence[int]) -> list[str]:
@@ -65,7 +60,7 @@ class M2M100Tokenizer:
         return [pieces[index] for index in token_ids if index in pieces]
 
     def _decode(self, pieces: list[str]) -> str:
-        return self._model.text_of_pieces(pieces)
+        return self._model.text(pieces)
 
     def encode_target(self, text: str) -> list[int]:
         """See `Tokenizer.encode_target`."""

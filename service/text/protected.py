@@ -36,7 +36,7 @@ class Protected:
         return self.flag is Flag.UNKNOWN or self.target.isspace()
 
 
-def beside_protected(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
+def with_unknown(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
     """Return `spans`, and the parts of `unknown` outside of them, to be kept unchanged; all sorted, each disjoint."""
     found = list(spans)
     following = 0
@@ -103,18 +103,15 @@ def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
         done = end
 
 
-def _joined(found: Iterable[Placeholder]) -> Iterator[Placeholder]:
+def _joined(found: Iterable[Placeholder]) -> list[Placeholder]:
     """Join placeholders without anything between them: a translation has them beside each other, too."""
-    last: Placeholder | None = None
+    joined: list[Placeholder] = []
     for each in found:
-        if last is not None and last.end == each.start and not (last.is_apart or each.is_apart):
-            last = Placeholder(last.start, each.end)
-            continue
-        if last is not None:
-            yield last
-        last = each
-    if last is not None:
-        yield last
+        if joined and joined[-1].end == each.start and not (joined[-1].is_apart or each.is_apart):
+            joined[-1] = Placeholder(joined[-1].start, each.end)
+        else:
+            joined.append(each)
+    return joined
 
 
 def _verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:
@@ -144,7 +141,7 @@ def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Prote
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
 
 
-def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+def has_letters_outside(text: str, spans: Sequence[Protected]) -> bool:
     """Return whether a text has anything to translate: a letter outside the spans."""
     done = 0
     for span in spans:

@@ -57,7 +57,7 @@ def sentence_ends(line: str, language_code: str) -> Iterator[int]:
         end = found.end()
         if end == len(line):
             return
-        if (_goes_on if found[2] else _goes_on_at_once)(line, start, found, rules):
+        if (_continues if found[2] else _continues_at_once)(line, start, found, rules):
             continue
         if is_quoted is None:
             is_quoted = inside([each.span() for each in _QUOTED.finditer(line)])
@@ -66,7 +66,7 @@ def sentence_ends(line: str, language_code: str) -> Iterator[int]:
             start = end
 
 
-def _goes_on(line: str, start: int, found: re.Match[str], rules: Abbreviations) -> bool:
+def _continues(line: str, start: int, found: re.Match[str], rules: Abbreviations) -> bool:
     """Return whether the sentence that begins at `start` goes on after a mark and white space."""
     marks, end = found[1], found.end()
     if marks[0] not in _SPACED + ";":
@@ -82,7 +82,7 @@ def _goes_on(line: str, start: int, found: re.Match[str], rules: Abbreviations) 
     if match and match[2] and len(following) == 1:
         following += "."  # an initial
     if len(marks) == 1:
-        verdict = rules.goes_on(before, marks, following)
+        verdict = rules.continues(before, marks, following)
         if verdict is not None:
             return verdict
     if not is_lower(following):
@@ -106,7 +106,7 @@ def _is_quotation_of(line: str, found: re.Match[str], rules: Abbreviations) -> b
     return is_closed and rules.language == "ko" and _KOREAN_PARTICLES.match(line, found.end()) is not None
 
 
-def _goes_on_at_once(line: str, _: int, found: re.Match[str], rules: Abbreviations) -> bool:
+def _continues_at_once(line: str, _: int, found: re.Match[str], rules: Abbreviations) -> bool:
     """Return whether a sentence goes on after a mark without white space behind it."""
     marks, at = found[1], found.end()
     sign = line[at]

@@ -46,23 +46,12 @@ class SentencePieceModel:
         """Return the positions of the text's pieces. Characters dropped by normalization belong to no piece."""
         return list(self._processor.encode(text, return_type="offset_mapping")["offsets"])
 
-    def text_of_ids(self, ids: list[int]) -> str:
-        """Decode the model's own ids."""
-        return str(self._processor.decode(ids))
-
-    def text_of_pieces(self, pieces: list[str]) -> str:
-        """Decode pieces; those that the model does not have are left unchanged."""
+    def text(self, pieces: list[str] | list[int]) -> str:
+        """Decode pieces, or the model's own ids; pieces that the model does not have are left unchanged."""
         return str(self._processor.decode(pieces))
 
-    def spans_of_pieces(self, pieces: list[str]) -> list[TokenSpan]:
-        """Return the positions of pieces in `text_of_pieces`."""
-        return self._decoded_spans(pieces)
-
-    def spans_of_ids(self, ids: list[int]) -> list[TokenSpan]:
-        """Return the positions of the model's own ids in `text_of_ids`."""
-        return self._decoded_spans(ids)
-
-    def _decoded_spans(self, pieces: list[str] | list[int]) -> list[TokenSpan]:
+    def decoded_spans(self, pieces: list[str] | list[int]) -> list[TokenSpan]:
+        """Return the positions of pieces, or of the model's own ids, in their `text`."""
         decoded = self._processor.decode(pieces, return_type="proto")  # its own spans are in bytes
         return consecutive(len(piece.surface) for piece in decoded.pieces)
 
@@ -80,16 +69,7 @@ class SentencePieceTokenizer:
             BundleError: as for `SentencePieceModel`.
         """
         self._model = SentencePieceModel(file)
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Return the number of pieces; ids are below it."""
-        return self._model.size
-
-    @property
-    def unk_id(self) -> int:
-        """See `Tokenizer.unk_id`; a model with byte fallback never produces it."""
-        return self._model.unk_id
+        self.unk_id = self._model.unk_id  # which a model with byte fallback never produces
 
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
@@ -98,12 +78,11 @@ class SentencePieceTokenizer:
     def decode(self, token_ids: Sequence[int]) -> str:
         """See `Tokenizer.decode`."""
         size = self._model.size
-        return self._model.text_of_ids([token_id for token_id in token_ids if token_id < size])
+        return self._model.text([token_id for token_id in token_ids if token_id < size])
 
     def encode_target(self, text: str) -> list[int]:
         """See `Tokenizer.encode_target`."""
-        unk_id = self._model.unk_id
-        return [token_id for token_id in self._model.ids(text) if token_id != unk_id]
+        return [token_id for token_id in self._model.ids(text) if token_id != self.unk_id]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
         """See `Tokenizer.decode_settled`; the bytes of an incomplete character are at the end."""
@@ -117,5 +96,5 @@ class SentencePieceTokenizer:
         """See `Tokenizer.target_spans`."""
         size = self._model.size
         has_text = [token_id < size for token_id in token_ids]
-        spans = self._model.spans_of_ids([token_id for token_id in token_ids if token_id < size])
+        spans = self._model.decoded_spans([token_id for token_id in token_ids if token_id < size])
         return spread(spans, has_text)

@@ -31,8 +31,8 @@ _BULLET = re.compile(
 )
 
 # What is surely one sentence with nothing to protect: words of letters and digits, with what may be between them
-# without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Eight of ten
-# sentences match; the others must be cut, and searched for placeholders, at some ten times the cost.
+# without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Most sentences are.
+# The others must be cut, and searched for placeholders, which takes several times as long.
 _SIMPLE = re.compile(r"\w(?:[\w ,'’-]*[\w.!?])?")
 
 
@@ -55,14 +55,14 @@ def line_ends(text: str) -> list[Span]:
     return [Span(*found.span()) for found in paced(_EMPTY_LINES.finditer(text, first, last))]
 
 
-def cut(
+def pieces(
     text: str,
     language_code: str,
     mode: SplitSentences,
     whole: Sequence[tuple[int, int]] = (),
     apart: Sequence[tuple[int, int]] = (),
-) -> tuple[Piece, ...]:
-    """Split a text into segments and the text between them; joined, the pieces are the text.
+) -> Iterator[Piece]:
+    """Yield a text's segments and the text between them; joined, the pieces are the text.
 
     A segment contains at least one letter, and no white space at its ends. White space, line ends, bullets and numbers
     of list items, and sentences without letters are not segments. In mode `NO_NEWLINES` segments may contain line ends,
@@ -73,17 +73,6 @@ def cut(
     No cut is within the spans `whole`, from start to before end, sorted and disjoint. Those `apart`, which are among
     them, are between segments.
     """
-    return tuple(pieces(text, language_code, mode, whole, apart))
-
-
-def pieces(
-    text: str,
-    language_code: str,
-    mode: SplitSentences,
-    whole: Sequence[tuple[int, int]] = (),
-    apart: Sequence[tuple[int, int]] = (),
-) -> Iterator[Piece]:
-    """Yield the pieces of `cut` lazily."""
     end = 0
     for start, stop in _segments(text, language_code, mode, whole, apart):
         if start > end:
@@ -101,7 +90,6 @@ def _segments(
     whole: Sequence[tuple[int, int]],
     apart: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each segment."""
     is_inside = inside(whole)
     separators = _separators(text, is_inside, apart)
     starts = [start for start, _ in separators]
@@ -148,7 +136,7 @@ def _block_ends(text: str, mode: SplitSentences) -> Iterator[int]:
         is_joined = mode is SplitSentences.NO_NEWLINES
         for line, following in pairwise(_lines(text)):
             end += len(line)
-            if not (is_joined and _goes_on(line, following)):
+            if not (is_joined and _continues_paragraph(line, following)):
                 yield end
     yield len(text)
 
@@ -163,7 +151,7 @@ def _lines(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def _goes_on(line: str, following: str) -> bool:
+def _continues_paragraph(line: str, following: str) -> bool:
     """Return whether the following line belongs to the same paragraph."""
     is_apart = not line.strip() or not following.strip() or line.endswith(_PARAGRAPH_ENDS)
     return not is_apart and _BULLET.match(following) is None

@@ -1,7 +1,7 @@
 """Parts of texts by position, and where they are after the text was edited."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,13 +44,16 @@ class Offsets:
 
     def span(self, start: int, end: int) -> Span:
         """Return the position in the new text of a part of the old one; partly replaced edits count as a whole."""
-        if not self.edits:
-            return Span(start, end)
         edit = self._before(bisect_right(self._starts, start))
         new_start = edit.new_start if start < edit.old_end else start + edit.new_end - edit.old_end
         edit = self._before(bisect_left(self._starts, end))
         new_end = edit.new_end if end <= edit.old_end else end + edit.new_end - edit.old_end
         return Span(new_start, max(new_start, new_end))
+
+    @classmethod
+    def back(cls, edits: Iterable[Edit]) -> "Offsets":
+        """Return the map in the opposite direction: from the new text to the old one."""
+        return cls([Edit(each.new_start, each.new_end, each.old_start, each.old_end) for each in edits])
 
     def is_replaced(self, start: int, end: int) -> bool:
         """Return whether a part of the old text lies within a replaced one."""
@@ -58,3 +61,23 @@ class Offsets:
 
     def _before(self, index: int) -> Edit:
         return self.edits[index - 1] if index else Edit(0, 0, 0, 0)
+
+
+def replaced(text: str, parts: Iterable[tuple[tuple[int, int], str]]) -> tuple[str, list[Edit]]:
+    """Return a text with some parts of it, which are in order and disjoint, replaced, and the edits."""
+    edits: list[Edit] = []
+    pieces: list[str] = []
+    done = length = 0
+    for (start, end), new in parts:
+        pieces += (text[done:start], new)
+        length += start - done
+        edits.append(Edit(start, end, length, length + len(new)))
+        length += len(new)
+        done = end
+    pieces.append(text[done:])
+    return "".join(pieces), edits
+
+
+def masked(text: str, spans: Iterable[tuple[int, int]], sign: str) -> str:
+    """Return a text of the same length with a sign in place of each character of the spans, sorted and disjoint."""
+    return replaced(text, (((start, end), sign * (end - start)) for start, end in spans))[0]

@@ -91,7 +91,6 @@ def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
 
 
 def _find_terms(text: str, *indexes: TermIndex) -> list[tuple[int, int, str | None]]:
-    """Find terms in a normalized text."""
     found: list[tuple[int, int, str | None]] = []
     max_length = max((index.max_length for index in indexes), default=0)
     start = 0 if max_length else len(text)

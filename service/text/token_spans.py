@@ -34,7 +34,7 @@ def disjoint(spans: Sequence[TokenSpan]) -> list[TokenSpan]:
 def stripped(spans: Iterable[TokenSpan], text: str) -> list[TokenSpan]:
     """Convert spans in a text to spans in `text.strip()`."""
     before, length = len(text) - len(text.lstrip()), len(text.strip())
-    return [(_clamped(start - before, length), _clamped(end - before, length)) for start, end in spans]
+    return [(min(max(start - before, 0), length), min(max(end - before, 0), length)) for start, end in spans]
 
 
 def by_prefixes(decode: Callable[[Sequence[int]], str], token_ids: Sequence[int]) -> list[TokenSpan]:
@@ -66,7 +66,3 @@ def _num_common(text: str, other: str) -> int:
     if other.startswith(text):
         return len(text)
     return next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
-
-
-def _clamped(place: int, length: int) -> int:
-    return min(max(place, 0), length)

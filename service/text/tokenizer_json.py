@@ -41,15 +41,10 @@ class JsonTokenizer:
             raise BundleError(f"{file} can't be used as a tokenizer: {one_line(error)}.") from error
 
         self._special_ids = frozenset(token_id for token_id, token in added.items() if token.special)
-        self._unk_id = _unk_id(self._tokenizer)
+        self.unk_id = _unk_id(self._tokenizer)
         self._num_ids = self._tokenizer.get_vocab_size()
         byte_ids = (self._tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self._byte_ids = frozenset(token_id for token_id in byte_ids if token_id is not None)
-
-    @property
-    def unk_id(self) -> int | None:
-        """See `Tokenizer.unk_id`."""
-        return self._unk_id
 
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""

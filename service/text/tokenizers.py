@@ -115,30 +115,10 @@ class _TwoSided:
     """Encodes with one tokenizer and decodes with another."""
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
-        self._source = source
-        self._target = target
-
-    @property
-    def unk_id(self) -> int | None:
-        return self._source.unk_id
-
-    def encode(self, text: str) -> list[int]:
-        return self._source.encode(text)
-
-    def decode(self, token_ids: Sequence[int]) -> str:
-        return self._target.decode(token_ids)
-
-    def encode_target(self, text: str) -> list[int]:
-        return self._target.encode_target(text)
-
-    def decode_settled(self, token_ids: Sequence[int]) -> str:
-        return self._target.decode_settled(token_ids)
-
-    def source_spans(self, text: str) -> list[TokenSpan]:
-        return self._source.source_spans(text)
-
-    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        return self._target.target_spans(token_ids)
+        self.unk_id = source.unk_id
+        self.encode, self.source_spans = source.encode, source.source_spans
+        self.decode, self.decode_settled = target.decode, target.decode_settled
+        self.encode_target, self.target_spans = target.encode_target, target.target_spans
 
 
 class _Cleaned:
@@ -148,25 +128,15 @@ class _Cleaned:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-
-    @property
-    def unk_id(self) -> int | None:
-        return self._tokenizer.unk_id
-
-    def encode(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text)
+        self.unk_id = tokenizer.unk_id
+        self.encode, self.encode_target = tokenizer.encode, tokenizer.encode_target
+        self.source_spans = tokenizer.source_spans
 
     def decode(self, token_ids: Sequence[int]) -> str:
         return clean_up_spaces(self._tokenizer.decode(token_ids))
 
-    def encode_target(self, text: str) -> list[int]:
-        return self._tokenizer.encode_target(text)
-
     def decode_settled(self, token_ids: Sequence[int]) -> str:
         return clean_up_spaces(settled(self._tokenizer.decode_settled(token_ids)))
-
-    def source_spans(self, text: str) -> list[TokenSpan]:
-        return self._tokenizer.source_spans(text)
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
         text = self._tokenizer.decode(token_ids)

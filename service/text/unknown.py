@@ -31,7 +31,6 @@ class UnknownCharacters:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Take the model's `tokenizer`."""
         self._tokenizer = tokenizer
         self._is_ready = False
         self._drops = False
@@ -39,7 +38,7 @@ class UnknownCharacters:
         self._plain: dict[int, str] = {}
 
     def are_in(self, text: str, token_ids: Sequence[int]) -> bool:
-        """Return whether a text with these ids may contain any: a check of a microsecond; `find` decides."""
+        """Return whether a text with these ids may contain any: a quick check; `find` decides."""
         if self._tokenizer.unk_id in token_ids:
             return True
         if not self._is_ready:
@@ -68,7 +67,7 @@ class UnknownCharacters:
                 start, end = _visible(text, *_whole(text, max(found.start, done), found.end, done))
                 if start < end:
                     runs.append(Span(start, end))
-        return list(_joined(text, runs))
+        return _joined(text, runs)
 
     def _found(self, text: str) -> Iterator[Span]:
         """Yield the positions of unknown characters, from left to right; adjacent ones may be in several parts."""
@@ -116,18 +115,15 @@ def _windows(text: str) -> Iterator[tuple[int, str]]:
     yield start, text[start:]
 
 
-def _joined(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+def _joined(text: str, spans: Iterable[Span]) -> list[Span]:
     """Merge sorted spans that are separated only by white space."""
-    last: Span | None = None
+    joined: list[Span] = []
     for span in spans:
-        if last is not None and (span.start <= last.end or all(map(_is_invisible, text[last.end : span.start]))):
-            last = Span(last.start, max(last.end, span.end))
-            continue
-        if last is not None:
-            yield last
-        last = span
-    if last is not None:
-        yield last
+        if joined and (span.start <= joined[-1].end or all(map(_is_invisible, text[joined[-1].end : span.start]))):
+            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
+        else:
+            joined.append(span)
+    return joined
 
 
 def _whole(text: str, start: int, end: int, done: int) -> tuple[int, int]:

@@ -47,5 +47,4 @@ class _Entries(list[tuple[str, Any]]):
 
 
 def _repeated(values: list[Any]) -> Any:
-    """Return the first value that occurs twice."""
     return next(value for value, count in Counter(values).items() if count > 1)

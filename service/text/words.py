@@ -39,7 +39,7 @@ def is_mark(character: str) -> bool:
 
 
 def _ranges_of_marks(codes: Sequence[int]) -> str:
-    categories = map(unicodedata.category, map(chr, codes))  # calling `is_mark` would take a tenth of a start
+    categories = map(unicodedata.category, map(chr, codes))  # without calls of `is_mark`, which would delay the start
     marks = [code for code, category in zip(codes, categories, strict=True) if category in _MARK_CATEGORIES]
     firsts = [code for code, before in zip(marks, (None, *marks), strict=False) if before != code - 1]
     lasts = [code for code, after in zip(marks, (*marks[1:], None), strict=True) if after != code + 1]

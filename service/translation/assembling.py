@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
 from service.text.markup import BlockTranslation
-from service.text.spans import Span
-from service.translation.answer_size import AnswerSize
-from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
+from service.translation.checks import AnswerSize
+from service.translation.planned import PlannedPassage, PlannedText
 from service.translation.restoring import Alignment
 
 Candidates = tuple[Hypothesis, ...]
@@ -36,13 +35,14 @@ def assemble(
     Raises:
         TooLong: the answer would be too long.
     """
-    if len(candidates) == 1 and len(candidates[0]) == 1 and planned.is_whole:
+    if len(candidates) == 1 and len(candidates[0]) == 1 and _is_whole(planned):
         return _whole(planned, candidates[0][0], size, with_alignment=with_alignment)
     num_ranks = max(map(len, candidates), default=1)
-    for rank in range(num_ranks):
-        size.add(sum(len(_of_rank(each, rank).text) for each in paced(candidates)))
-    size.add(0, len(candidates) + with_alignment * sum(len(_of_rank(each, 0).alignment) for each in candidates))
-    drafts = [_draft(planned, candidates, rank) for rank in range(num_ranks)]
+    ranks = range(num_ranks)
+    num_links = sum([len(each[0].alignment) for each in candidates]) if with_alignment else 0
+    num_characters = sum([len(_of_rank(each, rank).text) for each in paced(candidates) for rank in ranks])
+    size.add(num_characters, len(candidates) + num_links)
+    drafts = [_draft(planned, candidates, rank) for rank in ranks]
     best_text, best_parts = drafts[0]
     segments, alignment = _joined(planned, best_parts)
     hypotheses = tuple(_hypothesis(text, candidates, rank) for rank, (text, _) in enumerate(drafts))
@@ -50,10 +50,18 @@ def assemble(
         text=best_text,
         hypotheses=hypotheses,
         finish_reason=hypotheses[0].finish_reason,
-        num_source_tokens=sum(len(segment.source_ids) for segment in planned.segments),
+        num_source_tokens=sum([len(each.source_ids) for passage in planned.passages for each in passage.segments]),
         segments=segments,
         alignment=alignment if with_alignment else (),
     )
+
+
+def _is_whole(planned: PlannedText) -> bool:
+    """Return whether a text is one segment from its beginning to its end."""
+    if planned.html is not None or len(planned.passages) != 1 or planned.passages[0].offsets is not None:
+        return False
+    segments = planned.passages[0].segments
+    return len(segments) == 1 and len(segments[0].text) == len(planned.text)
 
 
 def _whole(planned: PlannedText, chosen: Hypothesis, size: AnswerSize, *, with_alignment: bool) -> Translation:
@@ -69,7 +77,6 @@ def _whole(planned: PlannedText, chosen: Hypothesis, size: AnswerSize, *, with_a
 
 
 def _draft(planned: PlannedText, candidates: Sequence[Candidates], rank: int) -> tuple[str, list[_Part]]:
-    """Return the text of a rank, and its passages."""
     remaining = iter(candidates)
     parts = [_passage(passage, remaining, rank) for passage in paced(planned.passages)]
     if planned.html is None:
@@ -88,7 +95,9 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
         start = length + planned.start - done
         length = start + len(chosen.text)
         done = planned.end
-        segments.append(_segment(passage.as_written(planned.start, planned.end), planned, chosen, start, length))
+        source, num_tokens = passage.as_written(planned.start, planned.end), len(planned.source_ids)
+        reason, flags = chosen.finish_reason, chosen.flags
+        segments.append(Segment(*source, start, length, reason, num_tokens, chosen.num_tokens, flags))
         alignment += _moved(chosen.alignment, planned.start, start)
     texts.append(passage.text[done:])
     if passage.offsets is not None:
@@ -97,19 +106,6 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
             for link in paced(alignment)
         ]
     return _Part("".join(texts), tuple(segments), tuple(alignment))
-
-
-def _segment(source: Span, planned: PlannedSegment, chosen: Hypothesis, start: int, end: int) -> Segment:
-    return Segment(
-        source_start=source.start,
-        source_end=source.end,
-        target_start=start,
-        target_end=end,
-        finish_reason=chosen.finish_reason,
-        num_source_tokens=len(planned.source_ids),
-        num_output_tokens=chosen.num_tokens,
-        flags=chosen.flags,
-    )
 
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:

@@ -11,7 +11,7 @@ from service.domain.options import DecodingOptions
 from service.engine.sequence import DecodedHypothesis
 
 _ENTRY_BYTES = 600  # objects of an entry, its key and its table slot, without text and token ids
-_HYPOTHESIS_BYTES = 150
+_HYPOTHESIS_BYTES = _ENTRY_BYTES // 4
 _TOKEN_BYTES = 36  # a number, and its slot in a tuple
 
 Decoded = tuple[DecodedHypothesis, ...]

@@ -18,22 +18,22 @@ from service.models.loaded_model import LoadedModel
 from service.text.markup import HtmlDocument
 from service.text.protected import Protected
 from service.text.terms import TermIndex
-from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
 from service.translation.cache import CacheKey, Decoded
+from service.translation.checks import AnswerSize
 from service.translation.planned import PlannedSegment, PlannedText
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from service.translation.streaming import TextStream
 
 _SMALL_CHARACTERS = 4_096
-_TERMS_FACTOR = 16  # measured slowdown per character if a term matches, or nearly matches, at each
+_TERMS_FACTOR = 16  # how much longer a character takes if a term matches, or nearly matches, at each
 
 
 class TranslationCall:
     """A request in progress. Its computations may run on any thread, one at a time: `plan` first.
 
-    Planning and assembling a call that `is_small` takes about half a millisecond at most.
+    Planning and assembling a call that `is_small` takes less time than handing it to another thread.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TranslationCall:
         self.is_small = _is_small(request, self.num_characters)
         self.model = model
         self.options = model.options(request.options)
-        self._options_of_all = None if self.options.is_sampled else _without_seed(self.options)
+        self._options_of_all = None if self.options.is_sampled else replace(self.options, seed=None)
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
@@ -73,7 +73,7 @@ class TranslationCall:
             model.aligner,
             pair,
             preserves_formatting=request.preserve_formatting,
-            tells_scores=self.options.return_scores,
+            returns_scores=self.options.return_scores,
             size=AnswerSize(limits.max_answer_characters),
         )
 
@@ -136,9 +136,6 @@ class TranslationCall:
         if not segment.source_ids:
             return []
         attends = self.wants_attention(number)
-        if self._options_of_all is not None:
-            options = self._options_of_all
-            return [self._sequence(segment, options, wants_progress=wants_progress, wants_attention=attends)]
         return [
             self._sequence(segment, options, wants_progress=wants_progress and sample == 0, wants_attention=attends)
             for sample, options in enumerate(self._options_of_samples())
@@ -196,6 +193,9 @@ class TranslationCall:
 
     def _options_of_samples(self) -> Iterator[DecodingOptions]:
         options = self.options
+        if self._options_of_all is not None:
+            yield self._options_of_all
+            return
         seed = secrets.randbits(64) if options.seed is None else options.seed
         for sample in range(options.num_hypotheses):
             yield replace(options, num_hypotheses=1, seed=stream_seed(seed, sample))
@@ -216,10 +216,6 @@ class TranslationCall:
             wants_attention=wants_attention,
             call=self._call,
         )
-
-
-def _without_seed(options: DecodingOptions) -> DecodingOptions:
-    return options if options.seed is None else replace(options, seed=None)
 
 
 def _is_small(request: TranslationRequest, num_characters: int) -> bool:

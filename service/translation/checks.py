@@ -1,13 +1,13 @@
-"""Checks of requests that do not depend on the model."""
+"""Checks of requests that do not depend on the model, and of the size of answers."""
 
 from collections.abc import Collection
 
 from service.domain.errors import InvalidRequest, Path, Public, TooLong
-from service.domain.translation import MAX_TEXTS, MimeType, TranslationRequest
+from service.domain.translation import ENTRY_CHARACTERS, MAX_TEXTS, MimeType, TranslationRequest
+from service.text.glossary import MAX_TERM_LENGTH
 from service.text.placeholders import own_placeholders
 
-MAX_TERM_CHARACTERS = 200
-_MAX_LABEL_CHARACTERS = 63
+MAX_LABEL_CHARACTERS = 63
 
 
 def check_request(request: TranslationRequest, max_characters: int) -> None:
@@ -42,23 +42,23 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
             advice="send plain text, or leave them out",
         )
     for number, term in enumerate(request.terms):
-        if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_CHARACTERS:
+        if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_LENGTH:
             raise InvalidRequest(
                 "{path} has a source of {source} and a target of {target} characters",
                 Path("terms", number),
                 source=len(term.source),
                 target=len(term.target or ""),
-                allowed=f"1 to {MAX_TERM_CHARACTERS}, not only white space",
+                allowed=f"1 to {MAX_TERM_LENGTH}, not only white space",
             )
     own_placeholders(request.placeholders)
     for key, value in request.labels:
-        if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
+        if not key or max(len(key), len(value)) > MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
                 "{path} has {key} = {value}",
                 Path("labels"),
                 key=key,
                 value=value,
-                advice=f"keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values at most as many",
+                advice=f"keys have 1 to {MAX_LABEL_CHARACTERS} characters, values at most as many",
             )
 
 
@@ -79,3 +79,30 @@ def check_texts(texts: Collection[str], max_characters: int) -> None:
             allowed=f"{max_characters} per call",
             advice="send several calls",
         )
+
+
+class AnswerSize:
+    """Counter of an answer's size in one processing step. Each step has its own counter of the same contents."""
+
+    def __init__(self, max_characters: int, num_hypotheses: int = 1) -> None:
+        """Multiply the counted characters by `num_hypotheses`."""
+        self._max_characters = max_characters
+        self._num_hypotheses = num_hypotheses
+        self.num_characters = 0  # counted so far
+
+    def add(self, num_characters: int, num_entries: int = 0) -> None:
+        """Count characters of text, and entries: segments and alignment links.
+
+        Raises:
+            TooLong: the answer exceeds the limit.
+        """
+        self.num_characters += num_characters * self._num_hypotheses + num_entries * ENTRY_CHARACTERS
+        if self.num_characters > self._max_characters:
+            raise TooLong(
+                "the answer would have more than {most} characters, the limit per call (all hypotheses together; each "
+                "segment and link of an alignment counts as {entry})",
+                "texts",
+                most=self._max_characters,
+                entry=ENTRY_CHARACTERS,
+                advice="send less text per call, shorter terms, or ask for fewer hypotheses",
+            )

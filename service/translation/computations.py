@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from service.domain.call import Call, Origin, Phase, current_call
+from service.domain.call import Call, Phase, current_call
 from service.domain.checkpoint import done_within
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
@@ -14,11 +14,11 @@ from service.translation.cache import Decoded
 from service.translation.call import TranslationCall
 from service.translation.compute_pool import ComputePool
 
-# Up to these limits, and for small calls, the event loop computes itself: about half a millisecond, less than a switch
-# to another thread costs under load. Short work that takes longer goes on on another thread.
+# Up to these limits, and for small calls, the event loop computes itself: a switch to another thread takes longer under
+# load. Short work that takes longer after all continues on another thread.
 _MAX_INLINE_SECONDS = 0.002
-_MAX_INLINE_TOKENS = 2_048
 MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
+_MAX_INLINE_TOKENS = 2 * MAX_INLINE_ENTRIES
 
 T = TypeVar("T")
 
@@ -80,7 +80,8 @@ class Computations:
             ServiceError: raised by `work`; or its caller has too much work waiting, the deadline passed, or the server
                 is stopping.
         """
-        return await self._pool.run(work, size, deadline_seconds, _caller())
+        caller = current_call().origin[:1]  # a key or a host, regardless of its connections
+        return await self._pool.run(work, size, deadline_seconds, caller)
 
     def note(self, phase: Phase, model: LoadedModel, began_seconds: float, call: Call) -> None:
         """Record a phase of a call that has just ended, in the call, the metrics and the statistics."""
@@ -88,8 +89,3 @@ class Computations:
         call.took(phase, began_seconds, ended_seconds)
         self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
         model.statistics.took(phase, ended_seconds - began_seconds)
-
-
-def _caller() -> Origin:
-    """Return the caller for the sharing of threads: a key or a host, regardless of its connections."""
-    return current_call().origin[:1]

@@ -1,9 +1,11 @@
 """Thread pool for computations of calls: short work first, abandoned work is cancelled.
 
-Each piece of work holds a thread until it is done, but only some threads run at a time. At its checkpoints, a piece
-that has run for a time slice yields to the one that has run the least (least attained service first: Kleinrock,
-Queueing Systems II, 1976, section 4.4), counted by caller and then by piece. So work of milliseconds never waits for
-work of seconds, however much of that there is, and no caller delays another one.
+Each piece of work holds a thread until it is done, but only one thread runs at a time: Python runs on one CPU, which
+the event loop and the engine need, too. With two running threads, small calls beside hostile texts took 294 ms (p99),
+with one 120 ms (`tests/faults/test_attacks.py`). At its checkpoints, a piece that has run for a time slice yields to
+the one that has run the least (least attained service first: Kleinrock, Queueing Systems II, 1976, section 4.4),
+counted by caller and then by piece. So work of milliseconds never waits for work of seconds, however much of that there
+is, and no caller delays another one.
 """
 
 import asyncio
@@ -21,19 +23,12 @@ from service.engine.cpus import lower_priority, show_thread_name
 
 T = TypeVar("T")
 
-# Python runs on one CPU at a time, which the event loop and the engine need, too: with two running threads, small calls
-# beside hostile texts took 294 ms (p99), with one 120 ms.
-_NUM_RUNNING = 1
 _NUM_THREADS = 8
-# Limits on the threads for one caller, and for work larger than `_SMALL`: of all callers, and of one.
-_NUM_OF_ONE_CALLER = 6
-_NUM_FOR_LARGE = 6
-_NUM_FOR_LARGE_OF_ONE_CALLER = 4
+_NUM_RESERVED = 2  # that one caller leaves to others, and work larger than `_SMALL` to smaller work
 _SMALL = 16_384  # characters
 _MAX_QUEUED = 1024  # pieces waiting for a thread
-_MAX_QUEUED_OF_ONE_CALLER = 256
+_MAX_QUEUED_OF_ONE_CALLER = _MAX_QUEUED // 4
 _SLICE_SECONDS = 0.005
-_HINT_SECONDS = 1.0
 
 
 class _Work:
@@ -96,7 +91,7 @@ class ComputePool:
         self._turns = threading.Condition(lock)
         self._queued: list[_Work] = []  # without a thread
         self._paused: list[_Work] = []  # with a thread waiting for its turn
-        self._num_running = 0
+        self._is_running = False  # a thread
         self._num_held: Counter[Hashable] = Counter()  # threads by caller
         self._num_large: Counter[Hashable] = Counter()  # threads with large work by caller
         self._used: dict[Hashable, float] = {}  # seconds of work by caller that holds threads
@@ -148,7 +143,6 @@ class ComputePool:
         if len(self._queued) >= _MAX_QUEUED or num_own >= _MAX_QUEUED_OF_ONE_CALLER:
             raise Overloaded(
                 "{number} long texts are waiting to be processed, {num_own} of them this caller's",
-                _HINT_SECONDS,
                 number=len(self._queued),
                 num_own=num_own,
                 advice="try again later",
@@ -187,8 +181,8 @@ class ComputePool:
             self._check_wanted(work, now)
             with self._turns:
                 self._count(work, now)
-                if self._has_waited_longer(work):
-                    self._num_running -= 1
+                if self._paused and min(map(self._order, self._paused)) < self._order(work):
+                    self._is_running = False
                     self._wait_for_turn(work)
             self._check_wanted(work, time.monotonic())
 
@@ -220,7 +214,7 @@ class ComputePool:
         """Release the turn and the thread."""
         with self._turns:
             self._count(work, time.monotonic())
-            self._num_running -= 1
+            self._is_running = False
             self._num_large[work.caller] -= work.size > _SMALL
             self._num_held[work.caller] -= 1
             if not self._num_held[work.caller]:
@@ -228,30 +222,26 @@ class ComputePool:
             self._turns.notify_all()
 
     def _may_start(self, work: _Work) -> bool:
-        if self._num_held[work.caller] >= _NUM_OF_ONE_CALLER:
+        most = _NUM_THREADS - _NUM_RESERVED
+        if self._num_held[work.caller] >= most:
             return False
         if work.size <= _SMALL:
             return True
         num_own, num_all = self._num_large[work.caller], self._num_large.total()
-        return num_own < _NUM_FOR_LARGE_OF_ONE_CALLER and num_all < _NUM_FOR_LARGE
+        return num_own < most - _NUM_RESERVED and num_all < most
 
     def _wait_for_turn(self, work: _Work) -> None:
         """Wait, holding the lock, until a turn is free and no paused work has run less."""
         self._paused.append(work)
         self._turns.notify_all()
-        while not (work.is_given_up or self._is_closed or self._is_next(work)):
+        while not (work.is_given_up or self._is_closed):
+            if not self._is_running and min(self._paused, key=self._order) is work:
+                break
             self._turns.wait()
         self._paused.remove(work)
-        self._num_running += 1
+        self._is_running = True
         work.resumed = time.monotonic()
         self._turns.notify_all()
-
-    def _is_next(self, work: _Work) -> bool:
-        return self._num_running < _NUM_RUNNING and min(self._paused, key=self._order) is work
-
-    def _has_waited_longer(self, work: _Work) -> bool:
-        """Return whether paused work has run less."""
-        return bool(self._paused) and min(map(self._order, self._paused)) < self._order(work)
 
     def _order(self, work: _Work) -> tuple[float, float, int]:
         used = self._used.get(work.caller)

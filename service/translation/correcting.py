@@ -2,17 +2,22 @@
 
 import functools
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.translation import AlignedSpan
 from service.text.languages import language_of
 from service.text.number_comparison import Comparison, compare
-from service.text.number_substitutes import substitutes
-from service.text.numbers import Languages, in_place_of, masked
+from service.text.numbers import DIGITS, MASK, Languages, Number, in_place_of
 from service.text.protected import bounds
-from service.text.spans import Edit, Offsets, Span
+from service.text.spans import Offsets, Span, masked, replaced
 from service.translation.planned import PlannedSegment
+
+_MOST_APART = 2  # characters between digits that a model tore apart
+_LEAST_LIKENESS = 0.4  # of a number and of the digits that stand for it
+_MOST_PAIRED = 8
+_LONGEST_LIKE = 64  # digits; longer numbers are not compared digit by digit
 
 
 class Corrected(NamedTuple):
@@ -31,27 +36,17 @@ def languages_of(pair: LanguagePair) -> Languages:
 
 
 def correct(
-    segment: PlannedSegment,
-    text: str,
-    places: Sequence[Span],
-    alignment: tuple[AlignedSpan, ...],
-    languages: Languages,
+    segment: PlannedSegment, text: str, places: Sequence[Span], alignment: tuple[AlignedSpan, ...], languages: Languages
 ) -> Corrected:
     """Write the source's numbers in place of what obviously stands for them; `places` are those of protected parts."""
     found = differences(segment, text, places, languages)
     if found == Comparison():
         return Corrected(text, places, alignment, is_right=True)
-    edits: list[Edit] = []
-    parts: list[str] = []
-    done = length = 0
-    for number, (start, end) in substitutes(found, masked(text, sorted(places))):
-        right = in_place_of(number, text[start:end], languages)
-        parts += (text[done:start], right)
-        length += start - done
-        edits.append(Edit(start, end, length, length + len(right)))
-        length += len(right)
-        done = end
-    corrected = "".join((*parts, text[done:]))
+    own_text = masked(text, sorted(places), MASK)
+    parts = (
+        (place, in_place_of(number, text[slice(*place)], languages)) for number, place in substitutes(found, own_text)
+    )
+    corrected, edits = replaced(text, parts)
     moved = Offsets(edits)
     new_places = [moved.span(*place) for place in places]
     if not edits or differences(segment, corrected, new_places, languages) != Comparison():
@@ -65,5 +60,46 @@ def correct(
 
 def differences(segment: PlannedSegment, text: str, places: Sequence[Span], languages: Languages) -> Comparison:
     """Compare the numbers of a segment and its translation outside of protected parts and their `places`."""
-    found = compare(masked(segment.text, bounds(segment.spans)), masked(text, sorted(places)), languages)
+    found = compare(masked(segment.text, bounds(segment.spans), MASK), masked(text, sorted(places), MASK), languages)
     return found._replace(extra=()) if segment.output_prefix_ids else found  # the caller's prefix may have any
+
+
+def substitutes(comparison: Comparison, translation: str) -> list[tuple[Number, Span]]:
+    """Return for each lost number the digits that obviously stand for it, in order; empty unless all are found."""
+    if len(comparison.lost) > _MOST_PAIRED:
+        return []
+    for extra in (comparison.extra, _joined(comparison.extra, translation)):
+        if len(extra) == len(comparison.lost) and (found := _paired(comparison.lost, extra, translation)):
+            return found
+    return []
+
+
+def _joined(places: Sequence[Span], text: str) -> list[Span]:
+    """Join digits that are next to each other: parts of a number that the model tore apart."""
+    joined: list[Span] = []
+    for place in places:
+        between = text[joined[-1].end : place.start] if joined else ""
+        if joined and len(between) <= _MOST_APART and not any(map(str.isalnum, between)) and MASK not in between:
+            joined[-1] = Span(joined[-1].start, place.end)
+        else:
+            joined.append(place)
+    return joined
+
+
+def _paired(lost: Sequence[Number], extra: Sequence[Span], translation: str) -> list[tuple[Number, Span]]:
+    waiting, found = list(lost), []
+    for place in extra:
+        digits = "".join(DIGITS.findall(translation[place.start : place.end]))
+        likeness, best = max(((_likeness(each, digits), each) for each in waiting), key=lambda pair: pair[0])
+        if likeness < _LEAST_LIKENESS:
+            return []
+        waiting.remove(best)
+        found.append((best, place))
+    return found
+
+
+def _likeness(number: Number, digits: str) -> float:
+    wanted = "".join(number.parts)
+    if max(len(wanted), len(digits)) > _LONGEST_LIKE:
+        return 0.0
+    return SequenceMatcher(None, wanted, digits, autojunk=False).ratio()

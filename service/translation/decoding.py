@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
 
 from service.domain.call import Call, Phase, current_call
@@ -85,18 +86,22 @@ class SegmentDecoder:
             return
         updates: dict[Sequence, SequenceUpdate] = {}
         charged: Counter[Sequence] = Counter()
-        with self._submitted(call.model, list(owners), wants_news=True) as pending, _charging(pending, charged):
-            async for news in pending.news():
-                number = owners[news.sequence]
-                _charge(news, charged)
-                if isinstance(news, SequenceProgress):
-                    yield SegmentProgress(number, news.token_ids)
-                    continue
-                updates[news.sequence] = news
-                if all(sequence in updates for sequence in groups[number]):
-                    fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
-                    self._keep(call, fresh)
-                    yield fresh
+        with self._submitted(call.model, list(owners), wants_news=True) as pending:
+            try:
+                async for news in pending.news():
+                    number = owners[news.sequence]
+                    _charge(news, charged)
+                    if isinstance(news, SequenceProgress):
+                        yield SegmentProgress(number, news.token_ids)
+                        continue
+                    updates[news.sequence] = news
+                    if all(sequence in updates for sequence in groups[number]):
+                        fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
+                        self._keep(call, fresh)
+                        yield fresh
+            finally:
+                for news in pending.unread():  # of a stream that ends early
+                    _charge(news, charged)
         call.model.statistics.decoded(list(updates.values()))
 
     async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
@@ -132,7 +137,6 @@ class SegmentDecoder:
             self._pending.close(call)
 
     def _known(self, call: TranslationCall, numbers: Iterable[int]) -> dict[int, Decoded]:
-        """Return the cached hypotheses by segment."""
         if not self._cache.max_bytes or call.is_chance:
             return {}
         numbers = [number for number in numbers if call.segments[number].source_ids]
@@ -164,16 +168,6 @@ def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
     return sum([len(hypothesis.token_ids) for update in updates for hypothesis in update.hypotheses])
 
 
-@contextlib.contextmanager
-def _charging(pending: PendingCall, charged: Counter[Sequence]) -> Iterator[None]:
-    """Charge for unread tokens when a stream ends early."""
-    try:
-        yield
-    finally:
-        for news in pending.unread():
-            _charge(news, charged)
-
-
 def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
     """Charge the caller for a sequence's tokens since the last charge."""
     num_tokens = len(news.token_ids) if isinstance(news, SequenceProgress) else _num_output_tokens([news])
@@ -186,12 +180,9 @@ def _note(current: Call, sequences: Sequence_[Sequence], finished_seconds: float
     if not sequences:
         return
     ended = time.monotonic() if finished_seconds is None else finished_seconds
-    if len(sequences) == 1:
-        first = sequences[0] if sequences[0].admitted_seconds else None
-        began = sequences[0].arrived_seconds
-    else:
-        first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
-        began = min(sequence.arrived_seconds for sequence in sequences)
+    admitted_ones = [each for each in sequences if each.admitted_seconds]
+    first = min(admitted_ones, key=attrgetter("admitted_seconds"), default=None)
+    began = min([sequence.arrived_seconds for sequence in sequences])
     if first is None:
         current.took(Phase.QUEUE, began, ended)
         return
@@ -203,11 +194,5 @@ def _note(current: Call, sequences: Sequence_[Sequence], finished_seconds: float
     current.took(Phase.DECODE, encoded, ended)
 
 
-def _admission(sequence: Sequence) -> float:
-    return sequence.admitted_seconds
-
-
 def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:
-    if len(updates) == 1:
-        return updates[0].hypotheses
     return tuple(hypothesis for update in updates for hypothesis in update.hypotheses)

@@ -1,14 +1,20 @@
-"""Calls waiting for sequences, and the results so far. For the event loop's thread only."""
+"""Calls waiting for sequences, the results so far, and the way of these from an engine's thread to the event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
 from collections.abc import Sequence as Sequence_
 
+from service.engine.reports import TurnStats
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.models.statistics import InferenceStatistics
+from service.observe.model_metrics import ModelMetrics
+
+_COUNTED_AT_ONCE = 256
 
 
 class PendingCall:
-    """One call's sequences in the engine."""
+    """One call's sequences in the engine. For the event loop's thread only."""
 
     def __init__(self, sequences: Sequence_[Sequence], *, wants_news: bool) -> None:
         self.sequences = sequences
@@ -64,7 +70,7 @@ class PendingCall:
         """Handle one sequence's terminal update."""
         self._updates[update.sequence] = update
         if update.error is None:  # else keep its progress, which may still be unread
-            self._notify(update)
+            self.notify(update)
         if self._done.done():  # failed or cancelled already
             return
         if update.error is not None:
@@ -74,18 +80,15 @@ class PendingCall:
         elif len(self._updates) == len(self.sequences):
             self._done.set_result(None)
 
-    def accept_progress(self, progress: SequenceProgress) -> None:
-        """Handle one sequence's progress."""
-        self._notify(progress)
-
-    def _notify(self, news: SequenceProgress | SequenceUpdate) -> None:
+    def notify(self, news: SequenceProgress | SequenceUpdate) -> None:
+        """Handle one sequence's progress, or its end."""
         if self._wants_news:
             self._news[news.sequence] = news
             self._has_news.set()
 
 
 class PendingCalls:
-    """All calls waiting for an engine."""
+    """All calls waiting for an engine. For the event loop's thread only."""
 
     def __init__(self) -> None:
         self._calls: dict[Sequence, PendingCall] = {}
@@ -110,8 +113,65 @@ class PendingCalls:
         for each in progress:
             call = self._calls.get(each.sequence)
             if call is not None:
-                call.accept_progress(each)
+                call.notify(each)
         for update in updates:
             call = self._calls.pop(update.sequence, None)
             if call is not None:
                 call.accept(update)
+
+
+class EngineBridge:
+    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`.
+
+    Those of a call that needs all of its sequences reach it when the last one has ended: waking the loop for each costs
+    more than what it does with it.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        metrics: ModelMetrics,
+        statistics: InferenceStatistics,
+        deliver: Callable[[list[SequenceUpdate], list[SequenceProgress]], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """Call `deliver` and `failed` on the loop's thread."""
+        self._loop = loop
+        self._metrics = metrics
+        self._statistics = statistics
+        self._deliver = deliver
+        self._failed = failed
+
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        """See `EngineListener.on_updates`."""
+        due = [each for update in updates for each in _due(update)]
+        if due or progress:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
+                self._loop.call_soon_threadsafe(self._cross, due, progress)
+
+    def on_turn(self, stats: TurnStats) -> None:
+        """See `EngineListener.on_turn`."""
+        self._metrics.turn(stats)
+        self._statistics.turn(stats)
+
+    def on_failure(self, error: BaseException) -> None:
+        """See `EngineListener.on_failure`."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._failed, error)
+
+    def _cross(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        self._deliver(updates, progress)
+        self._count(updates)
+
+    def _count(self, updates: list[SequenceUpdate]) -> None:
+        """Count finished sequences in batches: thousands of a call's equal segments may finish in one turn."""
+        for update in updates[:_COUNTED_AT_ONCE]:
+            self._metrics.finished(update)
+        if rest := updates[_COUNTED_AT_ONCE:]:
+            self._loop.call_soon(self._count, rest)
+
+
+def _due(update: SequenceUpdate) -> Sequence_[SequenceUpdate]:
+    """Return the updates that the loop needs now that there is this one."""
+    joint = update.sequence.joint_updates
+    return (update,) if joint is None else joint.add(update)

@@ -64,14 +64,6 @@ class PlannedText:
     html: HtmlDocument | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Return whether it is one segment from its beginning to its end."""
-        if self.html is not None or len(self.passages) != 1 or self.passages[0].offsets is not None:
-            return False
-        segments = self.passages[0].segments
-        return len(segments) == 1 and len(segments[0].text) == len(self.text)
-
-    @property
     def segments(self) -> Iterator[PlannedSegment]:
         """Return the segments of all passages, in order."""
         return (segment for passage in self.passages for segment in passage.segments)

@@ -11,19 +11,19 @@ from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
 from service.text.forms import visible
-from service.text.identifiers import may_carry
+from service.text.identifiers import may_have_exact
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.numbers import Languages, has_digits
+from service.text.numbers import DIGITS, Languages
 from service.text.placeholders import own_placeholders
 from service.text.protected import (
     Protected,
-    beside_protected,
     bounds,
     find_exact,
     find_protected,
-    has_letters_beside,
+    has_letters_outside,
     spans_within,
+    with_unknown,
 )
 from service.text.protection import ProtectedText, protect
 from service.text.sentences import AS_SPACES, is_simple_sentence, line_ends, pieces
@@ -31,14 +31,12 @@ from service.text.spans import Span
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
-from service.translation.answer_size import AnswerSize
+from service.translation.checks import AnswerSize
 from service.translation.correcting import languages_of
 from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 
-# The longest text tokenized at once; longer only if the model takes more tokens.
-_LEAST_READ_CHARACTERS = 8_192
+# A longer text, by as many as the model takes tokens, is divided before it is tokenized.
 _CHARACTERS_PER_TOKEN = 16
-_MAX_SIMPLE_CHARACTERS = 500  # of a sentence that is recognized and tokenized in one go, without a checkpoint
 
 
 class Planner:
@@ -72,8 +70,7 @@ class Planner:
         self._max_segments = max_segments
         self._num_segments = 0
         self._size = size
-        limit = manifest.limits.max_source_tokens
-        self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
+        self._max_read_characters = _CHARACTERS_PER_TOKEN * manifest.limits.max_source_tokens
         self._documents = documents
         self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
@@ -117,7 +114,7 @@ class Planner:
 
     def protecting(self, segment: PlannedSegment, spans: Sequence[Protected]) -> PlannedSegment | None:
         """Return a planned segment with other protected spans; `None` if the model can't read it in that way."""
-        if not has_letters_beside(segment.text, spans):
+        if not has_letters_outside(segment.text, spans):
             return None
         changed = self._segment(segment.text, segment.start, spans)
         is_readable = 0 < len(changed.source_ids) <= self._manifest.limits.max_source_tokens
@@ -130,7 +127,7 @@ class Planner:
         hold."""
         request = self._request
         is_general = self._terms or request.target_prefixes or request.placeholders
-        if len(text) > _MAX_SIMPLE_CHARACTERS or is_general or not is_simple_sentence(text):
+        if len(text) > self._max_read_characters or is_general or not is_simple_sentence(text):
             return None
         if (languages := self._languages_of(text)) is not None and find_exact(text, languages):
             return None
@@ -182,7 +179,7 @@ class Planner:
 
     def _fitting(self, text: str, start: int, spans: Sequence[Protected], index: int) -> Iterator[PlannedSegment]:
         """Yield a segment, or the parts it is split into if it has too many tokens for the model."""
-        if spans and not has_letters_beside(text, spans):
+        if spans and not has_letters_outside(text, spans):
             yield _unread(text, start, spans)
             return
         if self._num_read(text, spans) > self._max_read_characters:
@@ -231,13 +228,13 @@ class Planner:
         num_tokens = self._num_tokens(text)
         goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
         # A protected span that is itself too long becomes its own part, as it must not be split.
-        alone = [
+        too_long = [
             span
             for span in segment.spans
             if span.end - span.start > goal // 4 and self._num_tokens(text[span.start : span.end]) > goal
         ]
-        if alone:
-            borders = [0, *(border for span in alone for border in (span.start, span.end)), len(text)]
+        if too_long:
+            borders = [0, *(border for span in too_long for border in (span.start, span.end)), len(text)]
             return [text[start:end] for start, end in pairwise(borders)]
         return split_long(text, self._num_tokens, goal, bounds(segment.spans))
 
@@ -249,9 +246,9 @@ class Planner:
             found = self._unknown.find(fed)
             if protected is not None:
                 found = [protected.source.span(*run) for run in found]
-            if (more := beside_protected(spans, found, text)) != spans:
+            if (more := with_unknown(spans, found, text)) != spans:
                 spans = more
-                if not has_letters_beside(text, spans):
+                if not has_letters_outside(text, spans):
                     return _unread(text, start, spans)
                 protected, fed = self._fed(text, spans)
                 fed = self._unknown.plain(fed)
@@ -266,10 +263,10 @@ class Planner:
 
     def _languages_of(self, text: str) -> Languages | None:
         """Return the pair's languages if a text may carry what must be exact."""
-        return languages_of(self._pair) if self._checks_numbers and may_carry(text) else None
+        return languages_of(self._pair) if self._checks_numbers and may_have_exact(text) else None
 
     def _has_numbers(self, fed: str) -> bool:
-        return self._checks_numbers and has_digits(fed)
+        return self._checks_numbers and DIGITS.search(fed) is not None
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """Return the passage with the caller's prefix at the start of its first segment's translation."""

@@ -65,7 +65,7 @@ class Repairer:
         )
         if not numbers:
             return candidates
-        same = {  # by a model without reserved symbols, which can only be told where the numbers belong
+        same = {  # for a model without reserved symbols: its input is the same, only the places are new
             at: decoded[number]
             for at, number in enumerate(numbers)
             if again.segments[at].fed == call.segments[number].fed
@@ -101,7 +101,8 @@ def _protected(text: str, numbers: Iterable[Number], languages: Languages) -> It
         if start < done:
             continue
         target = localized(number.text, languages)
-        if _is_letter(text[start - 1 : start]):
+        before = text[start - 1 : start]
+        if before.isalpha() and not is_unspaced(before):
             while start > done and text[start - 1].isalnum() and not is_unspaced(text[start - 1]):
                 start -= 1
             while text[end : end + 1].isalnum() and not is_unspaced(text[end]):
@@ -109,10 +110,6 @@ def _protected(text: str, numbers: Iterable[Number], languages: Languages) -> It
             target = text[start:end]
         yield Protected(start, end, target, Flag.NUMBERS)
         done = end
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalpha() and not is_unspaced(character)
 
 
 def _shortcomings(hypothesis: Hypothesis) -> tuple[bool, int]:

@@ -9,14 +9,13 @@ from service.domain.translation import AlignedSpan, Flag, Hypothesis
 from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
-from service.text.formatting import preserve_formatting
-from service.text.no_break import with_no_breaks
-from service.text.protected import bounds, has_letters_beside
+from service.text.formatting import preserve_formatting, with_no_breaks
+from service.text.protected import bounds, has_letters_outside
 from service.text.protection import replace_aligned
-from service.text.spans import Span
+from service.text.spans import Span, replaced
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
-from service.translation.answer_size import AnswerSize
+from service.translation.checks import AnswerSize
 from service.translation.correcting import correct, languages_of
 from service.translation.planned import PlannedSegment
 
@@ -34,7 +33,7 @@ class Restorer:
     aligner: Aligner | None
     pair: LanguagePair
     preserves_formatting: bool
-    tells_scores: bool
+    returns_scores: bool
     size: AnswerSize
 
     def restore(
@@ -60,7 +59,7 @@ class Restorer:
                 self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()))
                 for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts[number], strict=True))
             )
-            or (self._unread(segment),)
+            or (self._of_spans(segment),)
             for number, (segment, hypotheses) in paced(enumerate(zip(segments, decoded, strict=True)), every=8)
         ]
 
@@ -123,19 +122,24 @@ class Restorer:
                 flags = (*flags, Flag.NUMBERS)
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
-            alignment = _clipped(alignment, len(text))
-        text = with_no_breaks(segment.text, text)
+            alignment = tuple(span for span in alignment if span.target_end <= len(text))
+        if "\u00a0" in segment.text or "\u202f" in segment.text:
+            text = with_no_breaks(segment.text, text)
         self.size.add(len(text), len(alignment))
         if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
             flags = (Flag.PLACEHOLDER, *flags)
-        if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
+        if _is_empty(text, places) and has_letters_outside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)
-        score = decoded.score if self.tells_scores else None
+        score = decoded.score if self.returns_scores else None
         return Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags, alignment)
 
-    def _unread(self, segment: PlannedSegment) -> Hypothesis:
+    def _of_spans(self, segment: PlannedSegment) -> Hypothesis:
+        """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
         self.size.add(0, len(segment.spans))  # planning has already counted their targets
-        return _unread(segment)
+        parts = (((span.start, span.end), span.target) for span in paced(segment.spans))
+        text, edits = replaced(segment.text, parts)
+        links = (AlignedSpan(each.old_start, each.old_end, each.new_start, each.new_end) for each in paced(edits))
+        return Hypothesis(text, alignment=tuple(links))
 
 
 def _is_unclear(segment: PlannedSegment, text: str) -> bool:
@@ -162,22 +166,3 @@ def _is_empty(text: str, places: Sequence[Span]) -> bool:
             return False
         done = end
     return True
-
-
-def _unread(segment: PlannedSegment) -> Hypothesis:
-    """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
-    parts: list[str] = []
-    alignment: list[AlignedSpan] = []
-    end = length = 0
-    for span in paced(segment.spans):
-        start = length + span.start - end
-        length = start + len(span.target)
-        parts += (segment.text[end : span.start], span.target)
-        alignment.append(AlignedSpan(span.start, span.end, start, length))
-        end = span.end
-    return Hypothesis("".join((*parts, segment.text[end:])), alignment=tuple(alignment))
-
-
-def _clipped(alignment: Alignment, length: int) -> Alignment:
-    """Return the alignment without links beyond the end."""
-    return tuple(span for span in alignment if span.target_end <= length)

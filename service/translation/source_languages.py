@@ -43,11 +43,6 @@ class Part:
         """Return the index in the whole request of the part's text at `index`."""
         return self.indices[index] if self.indices else index
 
-    def completed(self, translation: Translation) -> Translation:
-        """Return the translation with the detected language, if any."""
-        code = self.detected_language_code
-        return replace(translation, detected_language_code=code) if code else translation
-
     def name_in_whole(self, error: InvalidRequest) -> None:
         """Make an error about one of the part's texts refer to its index in the whole request."""
         if not self.indices:
@@ -106,7 +101,7 @@ def joined(
     found = list(map(undetermined, request.texts))
     for part, of_part in zip(parts, translations, strict=True):
         for index, translation in zip(part.indices, of_part, strict=True):
-            found[index] = translation
+            found[index] = replace(translation, detected_language_code=part.detected_language_code)
     return tuple(found)
 
 

@@ -24,7 +24,7 @@ class TextStream:
         self._current = 0  # index of the current segment
         self._decoder = IncrementalDecoder(tokenizer)
         self._num_sent = 0
-        self._num_told_of_current = 0
+        self._num_sent_of_current = 0
         self._source_end = 0  # end of the source text covered so far
 
     def feed(self, number: int, token_ids: Sequence[int]) -> str:
@@ -34,8 +34,8 @@ class TextStream:
         part = self._decoder.feed(token_ids)
         if not part:
             return ""
-        before = self._before(self._segments[number]) if not self._num_told_of_current else ""
-        self._num_told_of_current += len(part)
+        before = self._before(self._segments[number]) if not self._num_sent_of_current else ""
+        self._num_sent_of_current += len(part)
         return self._advance(before + part)
 
     def settle(self, number: int, text: str) -> str:
@@ -44,12 +44,12 @@ class TextStream:
         parts: list[str] = []
         while self._current < len(self._segments) and self._current in self._settled:
             segment = self._segments[self._current]
-            if not self._num_told_of_current:
+            if not self._num_sent_of_current:
                 parts.append(self._before(segment))
-            parts.append(self._settled.pop(self._current)[self._num_told_of_current :])
+            parts.append(self._settled.pop(self._current)[self._num_sent_of_current :])
             self._source_end = segment.end
             self._current += 1
-            self._decoder, self._num_told_of_current = IncrementalDecoder(self._tokenizer), 0
+            self._decoder, self._num_sent_of_current = IncrementalDecoder(self._tokenizer), 0
         return self._advance("".join(parts))
 
     def finish(self, translation: Translation) -> str:

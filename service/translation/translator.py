@@ -27,7 +27,8 @@ from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
-from service.text.glossary import Glossaries, find_glossary
+from service.process.event_loop import all_of
+from service.text.glossary import Glossaries
 from service.text.languages import canonical
 from service.text.terms import TermIndex
 from service.translation.assembling import Candidates
@@ -56,7 +57,7 @@ class Translator:
         """Apply `limits` to every call, and keep `placeholders` unchanged in all texts."""
         self._placeholders = placeholders
         self.glossaries = glossaries
-        self._limits = limits
+        self.limits = limits  # of every call
         self._metrics = metrics
         self._decoder = SegmentDecoder(metrics, cache)
         self._catalogue = Catalogue()
@@ -72,11 +73,6 @@ class Translator:
     def close(self) -> None:
         """End all computations without waiting for them."""
         self._computations.close()
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the limits of every call."""
-        return self._limits
 
     @property
     def num_pending(self) -> int:
@@ -147,12 +143,7 @@ class Translator:
         if len(parts) == 1:
             results = [await self._translate(parts[0])]
         else:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(self._translate(part)) for part in parts]
-            except BaseExceptionGroup as errors:  # the first failure cancelled the others
-                raise errors.exceptions[0] from None
-            results = [task.result() for task in tasks]
+            results = await all_of(map(self._translate, parts))
         if request.source_language_code:
             return results[0]
         translations = joined(request, parts, [result.translations for result in results])
@@ -188,7 +179,7 @@ class Translator:
         Raises:
             InvalidRequest: there are none, or they are too long.
         """
-        check_texts(texts, self._limits.max_characters)
+        check_texts(texts, self.limits.max_characters)
 
     async def detect(
         self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
@@ -199,7 +190,7 @@ class Translator:
             ServiceError: the server is loading, there are no texts, they are too long, or the deadline passed.
         """
         self.models()
-        check_texts(texts, self._limits.max_characters)
+        check_texts(texts, self.limits.max_characters)
 
         detected = functools.partial(detect_languages, texts, mime_type)
         return await self._computations.run(detected, sum(map(len, texts)), deadline_seconds)
@@ -235,7 +226,7 @@ class Translator:
         """Check a request and split it by source language: the one given by the caller, or the one detected for each
         text among those that can be translated into the target."""
         self.models()
-        check_request(request, self._limits.max_characters)
+        check_request(request, self.limits.max_characters)
         if request.source_language_code:
             return [Part(request)]
         sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
@@ -247,7 +238,9 @@ class Translator:
     def _model_for(self, part: Part) -> Iterator[tuple[LoadedModel, LanguagePair]]:
         """Keep a part's model loaded through the `with` block, even if it is replaced meanwhile, and count the call."""
         try:
-            model, pair = self._resolve(part.request)
+            requested = part.request
+            codes = requested.source_language_code, requested.target_language_code
+            model, pair = self._catalogue.resolve(requested.model, requested.model_version, *codes)
             with model.leases, model.statistics.call(len(part.request.texts)):
                 yield model, pair
         except InvalidRequest as error:
@@ -260,10 +253,7 @@ class Translator:
             call = await self._planned(part, model, pair)
             candidates = await self._repairer.translate(call)
             translations = await self._computations.assemble(
-                lambda: tuple(
-                    part.completed(call.translation(index, candidates)) for index in range(len(request.texts))
-                ),
-                call,
+                lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))), call
             )
             self._count(current_call(), model, request.texts, translations)
             return TranslationResult(model.name, model.version, translations)
@@ -278,9 +268,8 @@ class Translator:
             num_left = Counter(index for index, _ in call.places)
 
             async def assembled(index: int) -> Translation:
-                return await self._computations.assemble(
-                    lambda: part.completed(call.translation(index, candidates)), call
-                )
+                translation = await self._computations.assemble(lambda: call.translation(index, candidates), call)
+                return replace(translation, detected_language_code=part.detected_language_code)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
                 return StreamEvent(part.place(index), delta, translation, model.name, model.version)
@@ -312,18 +301,9 @@ class Translator:
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         """Return a model that can translate into the request's target."""
-        asked = (request.model, request.model_version)
-        sources = self._catalogue.sources(*asked, request.target_language_code)
-        return self._catalogue.resolve(*asked, sources[0], request.target_language_code)[0]
-
-    def _resolve(self, request: TranslationRequest) -> tuple[LoadedModel, LanguagePair]:
-        return self._catalogue.resolve(
-            request.model, request.model_version, request.source_language_code, request.target_language_code
-        )
-
-    async def _terms(self, glossary: str, pair: LanguagePair, key_name: str) -> TermIndex:
-        codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
-        return find_glossary(await self.latest_glossaries(), glossary, *codes, key_name).index
+        requested = (request.model, request.model_version)
+        sources = self._catalogue.sources(*requested, request.target_language_code)
+        return self._catalogue.resolve(*requested, sources[0], request.target_language_code)[0]
 
     async def _planned(self, part: Part, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
         request = part.request
@@ -332,10 +312,14 @@ class Translator:
         # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps:
             _check_queue(model, request, current)
-        terms = [await self._terms(request.glossary, pair, current.key_name)] if request.glossary else []
-        call = TranslationCall(request, model, pair, terms, self._limits, part.documents)
+        terms: list[TermIndex] = []
+        if request.glossary:
+            codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
+            terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
+        call = TranslationCall(request, model, pair, terms, self.limits, part.documents)
         await self._computations.plan(call)
-        _check_in_time(request)
+        if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
+            raise DeadlineExceeded("the deadline passed before decoding began.")
         return call
 
     def _count(self, call: Call, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
@@ -350,8 +334,3 @@ def _check_queue(model: LoadedModel, request: TranslationRequest, call: Call) ->
     """Reject a call for which the model's queue has no room, unless it has been admitted there."""
     if call.admission != (model.name, model.version, request.priority):
         model.engine.check_queue(request.priority, call.origin)
-
-
-def _check_in_time(request: TranslationRequest) -> None:
-    if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
-        raise DeadlineExceeded("the deadline passed before decoding began.")

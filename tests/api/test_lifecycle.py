@@ -124,7 +124,7 @@ def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
     serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve()
-    monkeypatch.setattr("service.models.supervisor._FIRST_DELAY_SECONDS", 1.0)  # time to check everything
+    monkeypatch.setattr("service.process.backoff.FIRST_DELAY_SECONDS", 1.0)  # time to check everything
 
     def die(*_: Any, **__: Any) -> None:
         raise RuntimeError("boom")

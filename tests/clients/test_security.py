@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli import exit_codes
+from service.cli.exit_codes import ExitCode
 from tests.certificates import Authority, Pair, replace
 from tests.servers import ServerProcess, dragoman, eventually, free_port, samples
 
@@ -20,7 +20,7 @@ def refused(folder: Path, *arguments: str) -> str:
     run = dragoman("serve", *ports, "--models", str(folder), *arguments)
     assert run.stdout == b""
     (line,) = run.stderr.decode().splitlines()
-    assert run.returncode == exit_codes.CONFIG, line
+    assert run.returncode == ExitCode.CONFIG, line
     return line
 
 
@@ -86,7 +86,7 @@ def test_every_command_speaks_tls_and_sends_the_key(process: ServerProcess, fold
 def test_who_has_no_good_key_is_told_so_in_one_line(process: ServerProcess, folder: Path) -> None:
     tls = ("--tls-ca", str(folder / "ca.crt"))
     assert ask(process, "translate", "--to", "de", "Hello", *tls, key="dgm_wrong") == (
-        exit_codes.NO_PERMISSION,
+        ExitCode.NO_PERMISSION,
         "",
         "dragoman: the API key is unknown; check it for typing errors, or ask for a new one. "
         "This command reads it from DRAGOMAN_API_KEY.\n",
@@ -97,12 +97,12 @@ def test_who_has_no_tls_connection_is_told_why_in_one_line(process: ServerProces
     (tmp_path / "other.crt").write_bytes(Authority("Somebody else").certificate)
     not_trusted = "the server's certificate is not trusted; name its certificate authority with --tls-ca."
     assert ask(process, "models", "--tls-ca", str(tmp_path / "other.crt")) == (
-        exit_codes.NOT_SECURE,
+        ExitCode.NOT_SECURE,
         "",
         f"dragoman: no TLS connection to {process.address}: {not_trusted}\n",
     )
     assert ask(process, "models") == (
-        exit_codes.NOT_SECURE,
+        ExitCode.NOT_SECURE,
         "",
         f"dragoman: {process.address} closed the connection; if it uses TLS, add --tls.\n",
     )

@@ -156,7 +156,7 @@ def test_a_worker_that_dies_is_replaced_and_the_others_serve_on(start: Start) ->
     code, _, errors = process.wait()
     assert code == 0
     (line,) = errors.splitlines()
-    assert re.search(r"(worker-\d) was ended by signal 9; \1 is restarted in 0\.5 s process=supervisor$", line)
+    assert re.search(r"(worker-\d) was ended by signal 9; \1 is restarted in 0\.1 s process=supervisor$", line)
 
 
 def test_a_bundle_that_was_refused_ends_no_worker_that_replaces_another(

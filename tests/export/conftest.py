@@ -1,20 +1,21 @@
-"""A small native checkpoint and its bundle."""
+"""Checkpoints and their bundles, of which each is converted once."""
 
 import functools
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from filelock import FileLock
-from torch._export import utils as export_utils
-from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from export.convert import convert
-from export.graphs import tracing
 from service.bundle.manifest import Manifest
+from tests.export.huggingface.checkpoints import FAMILIES
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
-from tests.export.traced_graphs import Trace, remembering
+from tests.export.variants import Variant, trace_variant
+
+Converted = tuple[Path, Path, Manifest]  # a checkpoint, its bundle, and that one's manifest
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,25 +24,24 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_tracing() -> Iterator[None]:
-    """Collect torch's operators and what they are in ONNX once, not for each graph: a seventh of the tracing time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib)))
-        patch.setattr(export_utils, "_materialize_cpp_cia_ops", functools.cache(export_utils._materialize_cpp_cia_ops))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def traced_anew(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Trace]:
-    """Trace equal modules once in all of pytest's processes; yield the function that does it each time."""
+@pytest.fixture(scope="session")
+def conversions(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Converted]:
+    """Convert a family's checkpoint, or the native one, once for all of pytest's processes."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "traced"
-    folder.mkdir(exist_ok=True)
-    trace: Trace = tracing._trace
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracing, "_trace", remembering(trace, folder))
-        yield trace
+    root = (base if worker_id == "master" else base.parent) / "conversions"
+    root.mkdir(exist_ok=True)
+
+    @functools.cache
+    def converted(family: str) -> Converted:
+        source, bundle = root / family / "opus-mt-tiny", root / family / "bundle"
+        with FileLock(root / f"{family}.lock"):
+            if not bundle.exists():
+                shutil.rmtree(root / family, ignore_errors=True)
+                source.parent.mkdir()
+                convert((FAMILIES | {"native": write_tiny_checkpoint})[family](source), bundle)
+        return source, bundle, Manifest.load(bundle)
+
+    return converted
 
 
 @pytest.fixture(scope="session")
@@ -51,10 +51,12 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def exported(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> tuple[Path, Manifest]:
-    """Return the bundle of that checkpoint, shared by pytest's processes."""
-    base = tmp_path_factory.getbasetemp()
-    directory = (base if worker_id == "master" else base.parent) / "exported" / "tiny" / "1"
-    with FileLock(directory.parents[1].with_suffix(".lock")):
-        manifest = Manifest.load(directory) if directory.exists() else convert(checkpoint, directory)
-    return directory, manifest
+def exported(conversions: Callable[[str], Converted]) -> tuple[Path, Manifest]:
+    """Return the bundle of an equal checkpoint."""
+    return conversions("native")[1:]
+
+
+@pytest.fixture(scope="session")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Variant]:
+    """Trace the graphs of a variant once."""
+    return functools.cache(lambda name: trace_variant(name, tmp_path_factory.mktemp("variant")))

@@ -21,17 +21,11 @@ def write_half(directory: Path) -> None:
         raise RuntimeError("half way")
 
 
-def test_new_bundle_appears_with_its_parents(tmp_path: Path) -> None:
-    write(tmp_path / "en-de" / "1", "first")
-    assert {path.name for path in (tmp_path / "en-de" / "1").iterdir()} == {MANIFEST_NAME, "first.onnx"}
-    assert [path.name for path in (tmp_path / "en-de").iterdir()] == ["1"]
-
-
-def test_old_bundle_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    write(tmp_path / "1", "first")
-    write(tmp_path / "1", "second")
-    assert {path.name for path in (tmp_path / "1").iterdir()} == {MANIFEST_NAME, "second.onnx"}
-    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+def test_a_new_bundle_replaces_the_old_one_as_a_whole(tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        write(tmp_path / "en-de" / "1", text)
+        assert {path.name for path in (tmp_path / "en-de" / "1").iterdir()} == {MANIFEST_NAME, f"{text}.onnx"}
+        assert [path.name for path in (tmp_path / "en-de").iterdir()] == ["1"]
 
 
 def test_failure_leaves_the_old_bundle_and_nothing_else(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def run(*arguments: str) -> int:
 def test_it_names_everything(exported: tuple[Path, Manifest], capsys: pytest.CaptureFixture[str]) -> None:
     directory, manifest = exported
     assert run(str(directory)) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in (
         "tiny: float32, licence unknown",
         "2+2 layers, d_model 32, d_ff 50/51, 4 heads, pre-norm, relu",
@@ -31,7 +31,7 @@ def test_it_names_everything(exported: tuple[Path, Manifest], capsys: pytest.Cap
         f"{len(manifest.golden)} golden sentences",
         "all files match their checksums",
     ):
-        assert part in told
+        assert part in output
 
 
 def test_json_holds_the_same(exported: tuple[Path, Manifest], capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,8 +50,8 @@ def test_a_damaged_bundle_is_told_by_the_exit_code(
     (copy / "encoder.onnx").unlink()
     (copy / "tokenizer.model").write_bytes(b"other")
     assert run(str(copy)) == EXIT_FAILED
-    told = capsys.readouterr().out
-    assert "encoder.onnx is missing; tokenizer.model does not match its checksum" in told
+    output = capsys.readouterr().out
+    assert "encoder.onnx is missing; tokenizer.model does not match its checksum" in output
     assert run(str(tmp_path)) == EXIT_BAD_CHECKPOINT
     assert "holds no manifest.json" in capsys.readouterr().err
 

@@ -117,16 +117,6 @@ def _nllb(folder: Path) -> Case:
     return Case(load_tokenizer(files.spec(files.eos_id), bundle), reference, files.size)
 
 
-def marian(root: Path) -> Case:
-    """Return the published layout: of the settings, `tokenizer_config.json` holds only the languages."""
-    return _marian(write_marian(root / "marian"))
-
-
-def marian_saved(root: Path) -> Case:
-    """Return a fine-tuned checkpoint as saved by transformers 5."""
-    return _marian(_resaved(transformers.MarianTokenizer, write_marian(root / "marian")))
-
-
 def marian_older(root: Path) -> Case:
     """Return a fine-tuned one saved by transformers 4, which by default cleaned up spaces and placed its tokens."""
     folder = write_marian(root / "marian")
@@ -141,15 +131,6 @@ def marian_extra(root: Path) -> Case:
     folder = write_marian(root / "marian")
     _update(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop> Hello", "▁Save"])
     return _marian(folder)
-
-
-def marian_several_targets(root: Path) -> Case:
-    return _marian(write_marian(root / "marian", languages=("de", "fr", "pt_BR")), prefix="de")
-
-
-def marian_separate(root: Path) -> Case:
-    """Return a checkpoint with a vocabulary for each side."""
-    return _marian(write_marian(root / "marian", is_separate=True))
 
 
 def m2m100(root: Path) -> Case:
@@ -214,10 +195,6 @@ def nllb_sentencepiece(root: Path) -> Case:
         return _nllb(_nllb_sentencepiece(root))
 
 
-def nllb(root: Path) -> Case:
-    return _nllb(_nllb_folder(root))
-
-
 def nllb_older(root: Path) -> Case:
     """Return one written by transformers 4: other pre-tokenization, which version 5 replaces, and merges as strings."""
     folder = _nllb_folder(root)
@@ -243,27 +220,30 @@ def word_level(root: Path) -> Case:
     return Case(load_tokenizer(spec, root), reference, len(reference))
 
 
-KINDS = (
-    marian,
-    marian_saved,
-    marian_older,
-    marian_extra,
-    marian_several_targets,
-    marian_separate,
-    m2m100,
-    m2m100_saved,
-    m2m100_older,
-    nllb,
-    nllb_sentencepiece,
-    nllb_older,
-    word_level,
-)
+KINDS: dict[str, Callable[[Path], Case]] = {
+    # the published layout: of the settings, `tokenizer_config.json` holds only the languages
+    "marian": lambda root: _marian(write_marian(root / "marian")),
+    # a fine-tuned checkpoint as saved by transformers 5
+    "marian saved": lambda root: _marian(_resaved(transformers.MarianTokenizer, write_marian(root / "marian"))),
+    "marian older": marian_older,
+    "marian extra": marian_extra,
+    "marian several targets": lambda root: _marian(
+        write_marian(root / "marian", languages=("de", "fr", "pt_BR")), prefix="de"
+    ),
+    "marian separate": lambda root: _marian(write_marian(root / "marian", is_separate=True)),
+    "m2m100": m2m100,
+    "m2m100 saved": m2m100_saved,
+    "m2m100 older": m2m100_older,
+    "nllb": lambda root: _nllb(_nllb_folder(root)),
+    "nllb sentencepiece": nllb_sentencepiece,
+    "nllb older": nllb_older,
+    "word level": word_level,
+}
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=lambda build: build.__name__)
+@pytest.fixture(scope="module", params=KINDS)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    build: Callable[[Path], Case] = request.param
-    return build(tmp_path_factory.mktemp("tokenizers") / "folders")
+    return KINDS[request.param](tmp_path_factory.mktemp("tokenizers") / "folders")
 
 
 def differences(case: Case, texts: Sequence[str]) -> list[str]:
@@ -297,7 +277,7 @@ def test_threads_do_not_disturb_each_other(case: Case) -> None:
 
 
 def test_a_tokenizer_without_its_vocabulary_is_noticed(tmp_path: Path) -> None:
-    case = marian(tmp_path)
+    case = KINDS["marian"](tmp_path)
     spec = TokenizerSpec("sentencepiece", "source.spm", pad_id=0, eos_id=2, unk_id=0, decoder_start_id=0)
     wrong = Case(load_tokenizer(spec, tmp_path / "marian"), case.reference, case.size)
     assert len(differences(wrong, NASTY_TEXTS)) > len(NASTY_TEXTS) / 2
@@ -311,7 +291,7 @@ def test_special_tokens_that_are_looked_for_are_noticed(case: Case) -> None:
 
 def test_marian_normalizes_no_punctuation(tmp_path: Path) -> None:
     """If a version of transformers starts to apply its normalizer (sacremoses), ours must as well."""
-    reference = marian(tmp_path).reference
+    reference = KINDS["marian"](tmp_path).reference
     called: list[str] = []
     reference.punc_normalizer = called.append
     for text in NASTY_TEXTS:

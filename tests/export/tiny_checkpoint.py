@@ -1,6 +1,5 @@
 """A native checkpoint folder with a tiny model and a tokenizer trained on the golden texts."""
 
-import dataclasses
 from pathlib import Path
 
 from export.golden_texts import GOLDEN_TEXTS
@@ -28,8 +27,3 @@ def write_tiny_checkpoint(directory: Path) -> Path:
     save_checkpoint(tiny_model(config, seed=1, end_bias=2.5), INFO, tokenizer, directory)
     assert (directory / TOKENIZER_NAME).exists()
     return directory
-
-
-def info_document() -> dict[str, object]:
-    """Return `checkpoint.json` as a plain object."""
-    return dataclasses.asdict(INFO)

@@ -14,6 +14,7 @@ from pathlib import Path
 from service.cli.main import main as dragoman
 from service.engine.runtime.session import Binding, GraphSession
 from service.models import supervisor
+from service.process import backoff
 
 FAULT_FILE = "FAULT_FILE"
 
@@ -38,8 +39,8 @@ def main() -> None:
         run(session, binding)
 
     GraphSession.run = faulty_run  # type: ignore[assignment, method-assign]
-    supervisor._FIRST_DELAY_SECONDS = 0.001
-    supervisor._END_SECONDS = 1.0
+    backoff.FIRST_DELAY_SECONDS = 0.001
+    supervisor.ENGINE_STOP_SECONDS = 1.0  # type: ignore[attr-defined]
     dragoman()
 
 

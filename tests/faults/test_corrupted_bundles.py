@@ -9,7 +9,7 @@ import pytest
 
 from service.bundle.errors import BundleError
 from service.bundle.transfer import transfer
-from service.cli import exit_codes
+from service.cli.exit_codes import ExitCode
 from service.models.reload_plan import ReloadOutcome
 from tests.faults.bundle_loader import BundleLoader
 from tests.faults.damaged_bundles import (
@@ -201,7 +201,7 @@ def test_serve_says_so_and_exits(tiny_models: Path, tmp_path: Path, proved: Call
         ended = dragoman(
             "serve", "--models", str(models), "--port", "0", "--metrics-port", "0", timeout_seconds=patient(60)
         )
-        assert ended.returncode == exit_codes.CONFIG, (damage.name, ended)
+        assert ended.returncode == ExitCode.CONFIG, (damage.name, ended)
         (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith("dragoman: ")]
         assert str(models) in line
         assert b"Traceback" not in ended.stderr

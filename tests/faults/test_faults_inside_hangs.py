@@ -227,7 +227,7 @@ def down(
     models.mkdir()
     write_tiny_bundle(models / "other" / "1", "other")
     put_bundle(models, tiny_versions / "1")
-    monkeypatch.setattr("service.models.supervisor._FIRST_DELAY_SECONDS", 25.0)
+    monkeypatch.setattr("service.process.backoff.FIRST_DELAY_SECONDS", 25.0)
     server = serve(models=models, max_slots=4)
     (tiny,) = (model for model in server.server.models if model.name == "tiny")
     monkeypatch.setattr(tiny.engine.workers[0], "run", die)
@@ -311,7 +311,7 @@ def test_slots_of_a_hanging_engine_count_as_free(
     serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
 ) -> None:
     """For a permanent hang: callers get their results before the threads end, and the server gives up."""
-    monkeypatch.setattr("service.models.supervisor._END_SECONDS", 0.2)
+    monkeypatch.setattr("service.models.supervisor.ENGINE_STOP_SECONDS", 0.2)
     server = serve(stuck_turn_seconds=1.0)
     engine = server.server.models[0].engine
     session: Any = session_of(engine.workers[0].runner, "decoder_step")
@@ -341,7 +341,7 @@ def test_an_event_loop_that_hangs_is_told_by_the_probes(
     monkeypatch: pytest.MonkeyPatch,
     proved: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(monitoring, "MAX_SILENT_SECONDS", 1.5)
+    monkeypatch.setattr(monitoring, "HUNG_SECONDS", 1.5)
     server = serve()
     assert server.get("/livez")[::2] == (200, "serving\n")
     release = threading.Event()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli import exit_codes
+from service.cli.exit_codes import ExitCode
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment
 
@@ -44,7 +44,7 @@ def test_memory_runs_out_at_the_start(tiny_models: Path, limits_mib: tuple[int, 
         if ended.returncode in (-signal.SIGSEGV, -signal.SIGABRT) and not said:
             continue
         (line,) = said.splitlines()
-        assert ended.returncode == exit_codes.CONFIG, line
+        assert ended.returncode == ExitCode.CONFIG, line
         assert line.startswith("dragoman: ")
         assert "memory or threads ran out (" in line
         assert not {"CUDA", "export"} & set(line.split())

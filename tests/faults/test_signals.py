@@ -20,7 +20,7 @@ from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, Se
 from benchmarks import http2_frames as http2
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.server.call_ports import LAST_MESSAGE_SECONDS
+from service.process.lifecycle import LAST_SECONDS
 from tests.faults.faulty_server import FAULT_FILE
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.http_caller import Reply, call, events
@@ -182,7 +182,7 @@ def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -
         raw.until(HeadersFrame)
         process.signal(signal.SIGTERM)
         with pytest.raises(subprocess.TimeoutExpired):
-            process.process.wait(2 * LAST_MESSAGE_SECONDS)
+            process.process.wait(2 * LAST_SECONDS)
         raw.send(http2.window_update(0, 2**20) + http2.window_update(1, 2**20))
         assert answered(raw) == [2]
     assert process.wait(STOP_SECONDS) == (0, "", "")

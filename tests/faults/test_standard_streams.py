@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from dragoman_client import Client
-from service.cli import exit_codes
+from service.cli.exit_codes import ExitCode
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 
@@ -132,25 +132,25 @@ def test_standard_output_that_can_t_be_written(
         ended = run(words, redirected)
         told = ended.stderr.splitlines()[command.startswith("key") :]  # the first line is the key
         assert (ended.returncode, told) == (
-            exit_codes.IO_ERROR,
+            ExitCode.IO_ERROR,
             [b"dragoman: writing to standard output failed: " + REASONS[redirected]],
         ), command
     ended = run("config", f"{redirected} 2>&-")
-    assert (ended.returncode, ended.stdout, ended.stderr) == (exit_codes.IO_ERROR, b"", b"")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (ExitCode.IO_ERROR, b"", b"")
 
 
 def test_standard_error_that_can_t_be_written(tiny_models: Path) -> None:
     codes = {
-        "config": exit_codes.OK,
-        "key new somebody": exit_codes.IO_ERROR,  # its key is printed there, and nowhere else
-        "translate": exit_codes.USAGE,
-        "translate --server 127.0.0.1:1 --to de Hello": exit_codes.NO_SERVER,
-        f"serve --port 0 --models {tiny_models}/tiny/1/source.model --metrics-port 0": exit_codes.CONFIG,
+        "config": ExitCode.OK,
+        "key new somebody": ExitCode.IO_ERROR,  # its key is printed there, and nowhere else
+        "translate": ExitCode.USAGE,
+        "translate --server 127.0.0.1:1 --to de Hello": ExitCode.NO_SERVER,
+        f"serve --port 0 --models {tiny_models}/tiny/1/source.model --metrics-port 0": ExitCode.CONFIG,
     }
     for command, code in codes.items():
         ended = run(command, "2>/dev/full")
         assert (ended.returncode, bool(ended.stdout)) == (code, command == "config"), command
-    assert run("key new somebody", "2>&-").returncode == exit_codes.IO_ERROR
+    assert run("key new somebody", "2>&-").returncode == ExitCode.IO_ERROR
 
 
 def test_who_reads_standard_output_goes_away(tiny_models: Path) -> None:
@@ -166,7 +166,7 @@ def test_who_reads_standard_output_goes_away(tiny_models: Path) -> None:
         )
         os.close(writing)
         try:
-            assert (process.communicate(timeout=patient(60))[1], process.returncode) == (b"", exit_codes.BROKEN_PIPE)
+            assert (process.communicate(timeout=patient(60))[1], process.returncode) == (b"", ExitCode.BROKEN_PIPE)
         finally:
             process.kill()
 

@@ -18,7 +18,7 @@ _ENDLESS = 2**40
 
 def main() -> None:
     if os.environ[UNGUARDED] == COMPRESSION:
-        grpc_server._ALGORITHMS, grpc_server._INFLATES = 7, 1
+        grpc_server._ALGORITHMS, grpc_server._INFLATES = 7, True
     else:
         memory = intake.Memory(ByteBudget(_ENDLESS, 1), Receptions(_ENDLESS), Receptions(_ENDLESS), 1)
         intake.Memory.of = lambda *_: memory  # type: ignore[method-assign]

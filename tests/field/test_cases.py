@@ -25,7 +25,7 @@ import subprocess
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from click.testing import CliRunner
 from service.cli.main import dragoman
 from service.config.server_config import ServerConfig
 from service.domain.translation import SplitSentences
-from service.text.sentences import cut
+from service.text.sentences import pieces
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, LoopThread, in_process
 from tests.tools import tool
@@ -64,15 +64,8 @@ class Tried:
         self._server, self._folder = server, folder
 
     def outcome(self, case: dict[str, Any]) -> str:
-        ways: dict[str, Callable[..., str]] = {
-            "text": self.called,
-            "html": self.called,
-            "same": self.same,
-            "count": self.count,
-            "cut": self.cut,
-        }
-        ways |= {"file": self.file, "msgfmt": self.file, "socket": self.socket, "http": self.http, "form": self.form}
-        return ways[case["how"]](case, **case.get("option", {}))
+        way = {"text": "called", "html": "called", "msgfmt": "file"}.get(case["how"], case["how"])
+        return str(getattr(self, way)(case, **case.get("option", {})))
 
     def called(self, case: dict[str, Any], **fields: Any) -> str:
         mime_type = "text/html" if case["how"] == "html" else "text/plain"
@@ -94,7 +87,7 @@ class Tried:
         return "same" if found.count(sign) == case["input"].count(sign) else f"different: {found!r}"
 
     def cut(self, case: dict[str, Any], language: str) -> str:
-        return str(sum(piece.is_segment for piece in cut(case["input"], language, SplitSentences.ON)))
+        return str(sum(piece.is_segment for piece in pieces(case["input"], language, SplitSentences.ON)))
 
     def file(
         self,

@@ -25,13 +25,13 @@ from service.text.markup.structure import parts
 from service.text.placeholders import find_placeholders, search_placeholders
 from service.text.protected import find_protected
 from service.text.protection import protect, replace_aligned
-from service.text.sentences import cut
+from service.text.sentences import pieces
 from service.text.target_writing import Restored
 from service.text.terms import TermIndex, find_terms
 from service.text.tokenizers import clean_up_spaces, settled
 from service.text.words import is_word_boundary, words
-from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble
+from service.translation.checks import AnswerSize
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from tests.fuzz.models import MANIFEST, TOKENIZERS
@@ -78,17 +78,17 @@ def sentences(data: bytes) -> None:
     language, mode = source.pick(_LANGUAGES), source.pick(list(SplitSentences))
     text = source.text()
     whole = find_placeholders(text)
-    pieces = cut(text, language, mode, whole)
-    assert "".join(piece.text for piece in pieces) == text
+    found = list(pieces(text, language, mode, whole))
+    assert "".join(piece.text for piece in found) == text
     end = 0
-    for piece in pieces:
+    for piece in found:
         end += len(piece.text)
         assert piece.text
         assert not any(span.start < end < span.end for span in whole)
         if piece.is_segment:
             assert piece.text.strip() == piece.text and any(map(str.isalpha, piece.text))
     if mode is SplitSentences.OFF and "\t" not in text:
-        assert sum(piece.is_segment for piece in pieces) <= 1
+        assert sum(piece.is_segment for piece in found) <= 1
 
 
 def long_segments(data: bytes) -> None:
@@ -262,7 +262,7 @@ def documents(data: bytes) -> None:
         None,
         pair,
         preserves_formatting=bool(len(text) % 2),
-        tells_scores=False,
+        returns_scores=False,
         size=AnswerSize(_MAX_ANSWER),
     )
     segments = list(planned.segments)

@@ -46,6 +46,5 @@ def decoding(name: str) -> Target:
             assert text.startswith(tokenizer.decode_settled(ids[:end]))
             told += incremental.feed(ids[:end])
             assert text.startswith(told), (told, text)
-        assert told + incremental.finish(ids) == text
 
     return target

@@ -6,7 +6,8 @@ import onnxruntime as ort
 import pytest
 
 import service.engine.runtime
-from tests.unit.engine.runtime.half_precision import HALF, SINGLE, write_bundle
+from tests.unit.engine.runtime.half_precision import HALF, SINGLE
+from tests.unit.engine.runtime.tiny_runners import write_graphs
 
 CUDA = {"CUDAExecutionProvider"}
 GRAPHS = sorted((Path(service.engine.runtime.__file__).parent / "graphs").glob("*.onnx"))
@@ -31,7 +32,7 @@ def test_memory_is_moved_on_the_device(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["encoder.onnx", "decoder_step.onnx"])
 def test_float16_graphs_compute_on_the_device(name: str, tmp_path: Path) -> None:
-    found = providers(write_bundle(tmp_path / "half", HALF) / name)
+    found = providers(write_graphs(tmp_path / "half", HALF) / name)
     for operator in {"MatMul", "MultiHeadAttention", "GroupQueryAttention", "TopK", "ArgMax"} & found.keys():
         assert found[operator] == CUDA, operator
     assert found["MultiHeadAttention"] == CUDA
@@ -39,5 +40,5 @@ def test_float16_graphs_compute_on_the_device(name: str, tmp_path: Path) -> None
 
 def test_float32_graphs_would_send_the_caches_to_the_cpu(tmp_path: Path) -> None:
     """This is why `engine.precision` rejects them: if this fails, ONNX Runtime has got a kernel."""
-    found = providers(write_bundle(tmp_path / "single", SINGLE) / "decoder_step.onnx")
+    found = providers(write_graphs(tmp_path / "single", SINGLE) / "decoder_step.onnx")
     assert found["GroupQueryAttention"] == {"CPUExecutionProvider"}

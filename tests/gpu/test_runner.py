@@ -1,26 +1,13 @@
-"""The runner and the engine on the GPU in float16, compared with float32 on the CPU."""
+"""The engine on the GPU in float16, compared with float32 on the CPU."""
 
-import pytest
+from pathlib import Path
 
+from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
-from tests.unit.engine.runtime import half_precision
-from tests.unit.engine.runtime.half_precision import Pair
-
-CUDA = SessionConfig("cuda")
+from tests.unit.engine.runtime.half_precision import CONFIG, HALF, SINGLE, check_scores
+from tests.unit.engine.runtime.tiny_runners import manifest, write_graphs
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return Pair(tmp_path_factory.mktemp("bundles"), CUDA, max_slots=12)
-
-
-def test_rows_go_on_through_joins_moves_and_copies(pair: Pair) -> None:
-    half_precision.check_rows_through_joins_moves_and_copies(pair)
-
-
-def test_a_failed_rows_leavings_do_not_reach_its_next_owner(pair: Pair) -> None:
-    half_precision.check_a_failed_rows_leavings_do_not_reach_its_next_owner(pair)
-
-
-def test_the_engines_outputs_have_the_scores_that_it_gives_them(pair: Pair) -> None:
-    half_precision.check_the_engines_scores(pair)
+def test_the_engines_outputs_have_the_scores_that_it_gives_them(tmp_path: Path) -> None:
+    half, single = write_graphs(tmp_path / "half", HALF), write_graphs(tmp_path / "single", SINGLE)
+    check_scores(OnnxRunner.load(half, manifest(HALF), CONFIG, SessionConfig("cuda")), single)

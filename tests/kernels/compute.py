@@ -58,41 +58,35 @@ class _CacheShape(Structure):
     _fields_ = [("num_heads", c_int32), ("head_size", c_int32), ("padded_head_size", c_int32)]
 
 
-def _function(result: Any, *arguments: Any) -> Any:
-    return CFUNCTYPE(result, *arguments)
-
-
 _Rows = (c_void_p, c_int64, c_int64)
 
 
 class _Table(Structure):
     _fields_ = [
         ("name", c_char_p),
-        ("quantize", _function(None, *_Rows, c_int64, c_int32, POINTER(_Levels))),
-        ("norm", _function(None, POINTER(_Norm), *_Rows, c_void_p, c_int64, POINTER(_Levels))),
-        ("prepare", _function(None, POINTER(_Dense), c_void_p, c_void_p)),
-        ("dense", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_bool, c_void_p, c_int64)),
-        ("dense_activated", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_int32, c_void_p, c_int64)),
-        ("dense_arg_max", _function(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_void_p, c_void_p)),
+        ("quantize", CFUNCTYPE(None, *_Rows, c_int64, c_int32, POINTER(_Levels))),
+        ("norm", CFUNCTYPE(None, POINTER(_Norm), *_Rows, c_void_p, c_int64, POINTER(_Levels))),
+        ("prepare", CFUNCTYPE(None, POINTER(_Dense), c_void_p, c_void_p)),
+        ("dense", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_bool, c_void_p, c_int64)),
+        ("dense_activated", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_int32, c_void_p, c_int64)),
+        ("dense_arg_max", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_void_p, c_void_p)),
         (
             "dense_columns",
-            _function(
-                None, POINTER(_Dense), POINTER(_Columns), c_void_p, c_float, c_void_p, c_int64, c_void_p
-            ),
+            CFUNCTYPE(None, POINTER(_Dense), POINTER(_Columns), c_void_p, c_float, c_void_p, c_int64, c_void_p),
         ),
-        ("append", _function(None, POINTER(_CacheShape), c_void_p, c_void_p, c_int64, c_void_p)),
+        ("append", CFUNCTYPE(None, POINTER(_CacheShape), c_void_p, c_void_p, c_int64, c_void_p)),
         (
             "attend",
-            _function(
+            CFUNCTYPE(
                 None, POINTER(_CacheShape), c_void_p, c_float, c_void_p, c_int64, c_void_p, c_int64, c_void_p,
                 c_void_p,
             ),
         ),
-        ("recur", _function(None, c_void_p, c_void_p, c_int64, c_void_p)),
-        ("embed", _function(None, c_void_p, c_int64, c_float, c_void_p, c_int64, c_void_p)),
-        ("is_finite", _function(c_bool, c_void_p, c_int64)),
-        ("log_sum", _function(None, c_void_p, c_int64, c_void_p, c_void_p)),
-        ("top", _function(c_int, c_void_p, c_int64, c_int32, c_int, c_int, c_void_p, c_void_p)),
+        ("recur", CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_void_p)),
+        ("embed", CFUNCTYPE(None, c_void_p, c_int64, c_float, c_void_p, c_int64, c_void_p)),
+        ("is_finite", CFUNCTYPE(c_bool, c_void_p, c_int64)),
+        ("log_sum", CFUNCTYPE(None, c_void_p, c_int64, c_void_p, c_void_p)),
+        ("top", CFUNCTYPE(c_int, c_void_p, c_int64, c_int32, c_int, c_int, c_void_p, c_void_p)),
     ]  # fmt: skip
 
 
@@ -189,23 +183,16 @@ class Compute:
         np.testing.assert_array_equal(only.found().scales, to.found().scales)
         return normed[:, :width], to.found()
 
-    def dense(self, layer: DenseLayer, x: Quantized, residual: Floats | None = None) -> Floats:
-        """Return the layer's result for (M, K), added to `residual` if there is one."""
+    def dense(
+        self, layer: DenseLayer, x: Quantized, residual: Floats | None = None, activation: str | None = None
+    ) -> Floats:
+        """Return the layer's result for (M, K), activated, or added to `residual` if there is one."""
         dense, inputs, alive = self._dense(layer, x)
         rows, outputs = len(x.levels), len(layer.weights)
         y = padded(np.full((rows, outputs), np.nan, np.float32) if residual is None else residual, 64)
-        adds = residual is not None
-        self._table.dense(dense, inputs, rows, adds, y.ctypes.data, y.shape[1])
-        del alive
-        return y[:, :outputs]
-
-    def dense_activated(self, layer: DenseLayer, x: Quantized, activation: str) -> Floats:
-        """Return the layer's activated result for (M, K)."""
-        dense, inputs, alive = self._dense(layer, x)
-        rows, outputs = len(x.levels), len(layer.weights)
-        y = padded(np.full((rows, outputs), np.nan, np.float32), 64)
-        kind = ACTIVATIONS.index(activation)
-        self._table.dense_activated(dense, inputs, rows, kind, y.ctypes.data, y.shape[1])
+        run = self._table.dense if activation is None else self._table.dense_activated
+        how = residual is not None if activation is None else ACTIVATIONS.index(activation)
+        run(dense, inputs, rows, how, y.ctypes.data, y.shape[1])
         del alive
         return y[:, :outputs]
 

@@ -10,10 +10,13 @@ from filelock import FileLock
 
 from kernels.build import build
 from kernels.compilers import NoCompiler
+from tests.export.tiny_models import random_sources
 from tests.kernels.compute import INSTRUCTION_SETS, Compute
+from tests.kernels.fused_graphs import SHAPES, Shape
 from tests.kernels.native_search import compile_search
+from tests.kernels.operators import Ids, Operators
 from tests.servers import REPOSITORY
-from tests.tools import REQUIRED
+from tests.tools import REQUIRED, tool
 
 GIVEN = "DRAGOMAN_KERNELS_LIBRARY"  # another build of it, as with --sanitize
 
@@ -42,9 +45,36 @@ def computes(kernels_library: Path) -> list[Compute]:
 
 
 @pytest.fixture(scope="session")
-def search_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the choice of tokens alone; skip without a compiler."""
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("there is no C++ compiler")
+def compiler() -> str:
+    """Return a real compiler; skip if there is none but zig, which takes its time."""
+    return next((path for name in ("g++", "clang++") if (path := shutil.which(name))), "") or tool("g++", "g++")
+
+
+@pytest.fixture(scope="session")
+def search_library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the choice of tokens alone."""
     return compile_search(compiler, tmp_path_factory.mktemp("search"))
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def shape(request: pytest.FixtureRequest) -> Shape:
+    """Return each of the small models' shapes."""
+    return SHAPES[request.param]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, shape: Shape) -> Path:
+    """Return the folder of `operators`."""
+    return tmp_path_factory.mktemp("operators")
+
+
+@pytest.fixture(scope="module")
+def operators(kernels_library: Path, folder: Path, shape: Shape) -> Operators:
+    """Return the operators of a model, which record attention if it has heads for that."""
+    return Operators.tiny(kernels_library, folder, shape)
+
+
+@pytest.fixture(scope="module")
+def sources(shape: Shape) -> list[Ids]:
+    """Return sources of many lengths, among them those around a block's."""
+    return random_sources(shape.num_tokens, [17, 1, 9, 16, 33, 15, 3, 22, 48, 64])

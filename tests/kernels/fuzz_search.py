@@ -29,17 +29,17 @@ def fuzz(library: Path, num_cases: int, seed: int) -> Counter[str]:
     """Return how many damaged states were rejected, and how many searched."""
     rng = random.Random(seed)
     random_values = np.random.default_rng(seed)
-    told: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(num_cases):
         state = valid_state(rng)
         run(library, state, rng.randint(0, 6), random_values)
         damage(state, rng, random_values)
         try:
             run(library, state, rng.choice((4, 2 * CAPACITY)), random_values)
-            told["searched"] += 1
+            outcomes["searched"] += 1
         except ValueError:
-            told["rejected"] += 1
-    return told
+            outcomes["rejected"] += 1
+    return outcomes
 
 
 def valid_state(rng: random.Random) -> State:
@@ -87,13 +87,15 @@ def damage(state: State, rng: random.Random, values: np.random.Generator) -> Non
         return
     for _ in range(rng.choice((1, 1, 2, 5))):
         # An access beyond the last row is one beyond the array, which sanitizers see.
-        row, place = rng.choice((state.num_slots - 1, rng.randrange(state.num_slots))), rng.randrange(CAPACITY)
+        row, place = rng.choice((state.num_slots - 1, rng.randrange(state.num_slots))), rng.randrange(state.capacity)
         kind = rng.randrange(8)
         if kind == 0:
             name = rng.choice(("num_rows", "eos_id", "decoder_start_id"))
             state.control[name] = rng.choice(EDGES)
         elif kind == 1:
-            state.output_ids[row, place % 6] = rng.choice((-(2**20), -1, NUM_TOKENS, NUM_READABLE, 2**40))
+            state.output_ids[row, place % 6] = rng.choice(
+                (-(2**40), -1, NUM_TOKENS, NUM_READABLE, 90, 2**40, 2**63 - 1)
+            )
         elif kind == 2:
             state.history[row, place] = rng.choice(EDGES)
         elif kind == 3:

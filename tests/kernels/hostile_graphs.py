@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from service.bundle.errors import BundleError
-from tests.kernels.fused_graphs import SHAPES, Graph, decode_graph, encode_graph
+from tests.kernels.fused_graphs import SHAPES, Graph, Shape, decode_graph, encode_graph
 from tests.kernels.operators import Operators, open_decoder, open_encoder
 
 SHAPE = SHAPES["as shipped"]
@@ -55,6 +55,20 @@ def load(library: Path, folder: Path, case: Case) -> str:
     return ""
 
 
+def _with(make: Callable[..., Graph], attributes: dict[str, Any], shape: Shape = SHAPE) -> Graph:
+    """Return a graph with these attributes, or without one of them if it is None."""
+    graph = make(shape)
+    graph.attributes = {name: each for name, each in (graph.attributes | attributes).items() if each is not None}
+    return graph
+
+
+def _with_constant(make: Callable[..., Graph], place: int, array: np.ndarray) -> Graph:
+    """Return a graph with another constant."""
+    graph = make(SHAPE)
+    graph.constants[place] = array
+    return graph
+
+
 def _attributes(make: Callable[..., Graph]) -> Iterator[Case]:
     graph = make(SHAPE)
     for name, value in graph.attributes.items():
@@ -67,25 +81,15 @@ def _attributes(make: Callable[..., Graph]) -> Iterator[Case]:
         if name == "recorded_layer":
             wrong.remove(-1)  # none
         for each in (None, *wrong):
-            changed = make(SHAPE)
-            if each is None:
-                del changed.attributes[name]
-            else:
-                changed.attributes[name] = each
-            yield Case(f"{graph.operator} {name}={each!r:.20}", changed, name)
+            yield Case(f"{graph.operator} {name}={each!r:.20}", _with(make, {name: each}), name)
     for name, value in (("num_heads", 3), ("num_heads", 1), ("head_size", 7), ("head_size", 64)):
-        changed = make(SHAPE)
-        changed.attributes[name] = value
-        yield Case(f"{graph.operator} with {name} {value}", changed, "expected is")
-    changed = make(OTHER_SHAPE)
-    changed.attributes |= {"num_heads": 2, "head_size": 15}
-    yield Case(f"{graph.operator} with heads that fit", changed, "cache")
-    for name in ("num_layers", "num_decoder_layers"):
-        if name in graph.attributes:
-            for value in (1, 3, 1000):
-                changed = make(SHAPE)
-                changed.attributes[name] = value
-                yield Case(f"{graph.operator} with {name} {value}", changed, "")
+        yield Case(f"{graph.operator} with {name} {value}", _with(make, {name: value}), "expected is")
+    yield Case(
+        f"{graph.operator} with heads that fit", _with(make, {"num_heads": 2, "head_size": 15}, OTHER_SHAPE), "cache"
+    )
+    for name in graph.attributes.keys() & {"num_layers", "num_decoder_layers"}:
+        for value in (1, 3, 1000):
+            yield Case(f"{graph.operator} with {name} {value}", _with(make, {name: value}), "")
 
 
 def _constants(make: Callable[..., Graph]) -> Iterator[Case]:
@@ -113,10 +117,8 @@ def _constants(make: Callable[..., Graph]) -> Iterator[Case]:
         for what, other in others.items():
             if place in ids and what in ("empty", "empty rows", "shorter", "longer"):
                 continue
-            changed = make(SHAPE)
-            changed.constants[place] = other
             if what not in free.get(place, ()):
-                yield Case(f"{graph.operator} constant {place} {what}", changed, "")
+                yield Case(f"{graph.operator} constant {place} {what}", _with_constant(make, place, other), "")
         changed = make(SHAPE)
         del changed.constants[place]
         yield Case(f"{graph.operator} without constant {place}", changed, "")
@@ -134,14 +136,12 @@ def _values(make: Callable[..., Graph]) -> Iterator[Case]:
         if array.dtype == np.float32:
             is_bias = array.ndim == 1 and graph.constants[place - 1].dtype == np.int8
             for value in _BAD_FLOATS[: 2 if is_bias else 3]:
-                changed = make(SHAPE)
-                changed.constants[place] = array.copy()
+                changed = _with_constant(make, place, array.copy())
                 changed.constants[place].reshape(-1)[-1] = value
                 yield Case(f"{graph.operator} constant {place} with {value}", changed, "finite")
         if array.dtype == np.int8 and place > 1:  # all but the embedding, which is not multiplied
             for index in (0, -1):
-                changed = make(SHAPE)
-                changed.constants[place] = array.copy()
+                changed = _with_constant(make, place, array.copy())
                 changed.constants[place].reshape(-1)[index] = -128
                 yield Case(f"{graph.operator} constant {place} with -128 at {index}", changed, "weight -128")
 
@@ -172,13 +172,9 @@ def _files(make: Callable[..., Graph]) -> Iterator[Case]:
 
 def _vocabulary() -> Iterator[Case]:
     for ids in ([-1], [SHAPE.num_tokens], [2**40], [-(2**63)]):
-        changed = decode_graph(SHAPE)
-        changed.constants[-2] = np.array(ids, np.int64)
+        changed = _with_constant(decode_graph, -2, np.array(ids, np.int64))
         yield Case(f"suppressed {ids}", changed, "not in the vocabulary")
     for heads in ([-1], [0, SHAPE.num_heads], [2**40], [-(2**63)]):
-        changed = decode_graph(SHAPE)
-        changed.constants[-1] = np.array(heads, np.int64)
-        yield Case(f"recorded {heads}", changed, "does not exist")
-    changed = decode_graph(SHAPE)
-    changed.constants[0] = changed.constants[0][:-1]
+        yield Case(f"recorded {heads}", _with_constant(decode_graph, -1, np.array(heads, np.int64)), "does not exist")
+    changed = _with_constant(decode_graph, 0, decode_graph(SHAPE).constants[0][:-1])
     yield Case("a projection of more tokens than can be read", changed, "have an embedding")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Sequence as Several
 
-from service.bundle.fused_io import RUNNING
+from service.bundle.fused_io import RUNNING, WANTS_ATTENTION
 from service.engine.sequence import Sequence
 from tests.kernels.fused_graphs import Shape
 from tests.kernels.operators import Ids, Operators
@@ -50,9 +50,16 @@ def decode(
         operators.join(sequence, own, own[::-1], own[-1])
         joined.append(own)
     run(operators)
-    answers = [answer(operators, own) for own in joined]
+    answers = [(*answer(operators, own), attention(operators, own[0])) for own in joined]
     operators.state.rows["status"] = 1  # all are free
     return answers
+
+
+def attention(operators: Operators, row: int) -> bytes:
+    """Return what was recorded of a row's tokens, of all that it read."""
+    length, slot, num_sources = (int(operators.state.rows[name][row]) for name in ("length", "slot", "source_length"))
+    is_recorded = operators.attention.size and operators.state.rows["flags"][row] & WANTS_ATTENTION
+    return operators.attention[slot].reshape(-1)[: length * num_sources].tobytes() if is_recorded else b""
 
 
 def answer(operators: Operators, rows: list[int]) -> Answer:

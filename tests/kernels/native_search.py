@@ -9,18 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.fused_io import (
-    CONTROL,
-    FORCES_END,
-    HYPOTHESIS,
-    ROW,
-    STOPS_EARLY,
-    UNGUARDED,
-    WANTS_ATTENTION,
-    WANTS_SCORE,
-)
-from service.domain.options import ROW_OPTIONS
+from service.bundle.fused_io import CONTROL, HYPOTHESIS, ROW
 from service.engine.runner import RunnerSpec
+from service.engine.search_state import SearchState
 from service.engine.sequence import Sequence
 from tests.unit.engine.reference_search import most_repeats
 
@@ -98,34 +89,14 @@ class State:
         return _State(*(array.ctypes.data for array in arrays), self.num_slots, self.capacity)
 
     def join(self, sequence: Sequence, rows: Several[int], slots: Several[int], spec: RunnerSpec) -> None:
-        """Reset `rows` for a sequence's first step."""
-        options, forced = sequence.options, sequence.forced_ids
-        values = np.zeros((), ROW)
-        values["token_id"] = spec.decoder_start_id
-        values["seed"] = options.seed or 0
-        values["source_length"] = len(sequence.source_ids)
-        values["forced_length"] = len(forced)
-        values["limit"] = len(sequence.target_prefix_ids) + sequence.max_tokens
-        repeats = max(options.max_repeats, most_repeats(sequence.source_ids))
-        values["max_repeats"] = repeats if options.max_repeats else UNGUARDED
-        for name in ROW_OPTIONS:
-            values[name] = getattr(options, name)
-        values["width"] = options.beam_size
-        values["caller_prefix"] = len(sequence.output_prefix_ids)
-        values["model_prefix"] = len(sequence.target_prefix_ids)
-        flags = (
-            (options.return_scores, WANTS_SCORE),
-            (options.forces_end, FORCES_END),
-            (options.stops_early, STOPS_EARLY),
-            (sequence.wants_attention, WANTS_ATTENTION),
-        )
-        values["flags"] = sum(flag for is_set, flag in flags if is_set)
-        self.rows[list(rows)] = values
+        """Reset `rows`, anywhere and in any order, for a sequence's first step."""
+        made, own = SearchState.empty(len(rows), self.capacity), list(rows)
+        made.begin(0, sequence, spec.decoder_start_id)
+        self.rows[own], self.output_ids[own] = made.rows, made.output_ids
+        self.rows["slot"][own] = slots
         self.rows["beam_rows"][rows[0], : len(rows)] = rows
-        for rank, (row, slot) in enumerate(zip(rows, slots, strict=True)):
-            self.rows["rank"][row], self.rows["slot"][row] = rank, slot
-            self.rows["log_prob"][row] = -np.inf if rank else 0.0
-            self.output_ids[row, : len(forced)] = forced
+        if sequence.options.max_repeats:
+            self.rows["max_repeats"][own] = max(sequence.options.max_repeats, most_repeats(sequence.source_ids))
 
 
 class NativeSearch:

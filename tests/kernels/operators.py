@@ -60,8 +60,9 @@ class Operators:
 
     @classmethod
     def tiny(cls, library: Path, folder: Path, shape: Shape, seed: int = 0, **sizes: Any) -> Self:
-        """Write and open small graphs."""
+        """Write and open small graphs; attention is recorded if the shape has heads for that."""
         folder.mkdir(parents=True, exist_ok=True)
+        sizes = {"records": bool(shape.recorded_heads)} | sizes
         return cls.of(library, folder, encode_graph(shape, seed), decode_graph(shape, seed), **sizes)
 
     @classmethod

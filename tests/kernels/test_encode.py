@@ -5,35 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.export.tiny_models import random_sources
 from tests.kernels.compute import Compute
 from tests.kernels.fused_graphs import SHAPES, Shape, decode_graph, encode_graph
 from tests.kernels.operators import Operators
 from tests.references.bfloat16 import NAN, Bits
 from tests.references.fused_model import FusedEncoder
 from tests.unit.engine.reference_search import most_repeats
-
-LENGTHS = (1, 15, 16, 17, 33, 48, 2, 64)
-
-
-@pytest.fixture(scope="module", params=SHAPES)
-def shape(request: pytest.FixtureRequest) -> Shape:
-    return SHAPES[request.param]
-
-
-@pytest.fixture(scope="module")
-def folder(shape: Shape, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("encode")
-
-
-@pytest.fixture(scope="module")
-def operators(kernels_library: Path, folder: Path, shape: Shape) -> Operators:
-    return Operators.tiny(kernels_library, folder, shape)
-
-
-@pytest.fixture(scope="module")
-def sources(shape: Shape) -> list[tuple[int, ...]]:
-    return random_sources(shape.num_tokens, list(LENGTHS))
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +58,8 @@ def test_packing_and_threads_change_no_bit(
         assert is_finite == [1] * len(sources)
         assert repeats == [most_repeats(sources[place]) for place in order]
         np.testing.assert_array_equal(operators.cross_cache, caches)
-    operators.num_threads = 1
-
-
-@pytest.mark.parametrize("num_threads", [1, 2])
-def test_many_sources_are_encoded_some_at_a_time(
-    operators: Operators, caches: Bits, sources: list[tuple[int, ...]], num_threads: int
-) -> None:
     count = len(sources)
-    operators.num_threads = num_threads
-    operators.cross_cache[...] = NAN
-    operators.encode(sources * 2, range(2 * count))
+    operators.encode(sources * 2, range(2 * count))  # some at a time
     for copy in (operators.cross_cache[:count], operators.cross_cache[count : 2 * count]):
         np.testing.assert_array_equal(copy, caches[:count])
     operators.num_threads = 1
@@ -118,7 +86,7 @@ def test_many_short_sources_share_a_run(kernels_library: Path, tmp_path: Path) -
     np.testing.assert_array_equal(operators.cross_cache[0], operators.cross_cache[1])
 
 
-def test_a_source_that_becomes_infinite_is_told(kernels_library: Path, tmp_path: Path) -> None:
+def test_a_source_that_becomes_infinite_is_reported(kernels_library: Path, tmp_path: Path) -> None:
     shape = SHAPES["post-norm"]
     encoder = encode_graph(shape)
     encoder.constants[0][7] = 3e38  # the scale of token 7

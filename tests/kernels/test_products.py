@@ -55,14 +55,14 @@ def test_rows_do_not_depend_on_each_other(
     for compute in computes:
         together = (
             compute.dense(layer, x),
-            compute.dense_activated(layer, x, activation),
+            compute.dense(layer, x, activation=activation),
             compute.dense_arg_max(layer, x)[1],
         )
         for row in range(rows):
             one = x.rows(row, row + 1)
             alone = (
                 compute.dense(layer, one),
-                compute.dense_activated(layer, one, activation),
+                compute.dense(layer, one, activation=activation),
                 compute.dense_arg_max(layer, one)[1],
             )
             for own, other in zip(alone, together, strict=True):
@@ -118,7 +118,7 @@ def test_dense_activated(
     computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int, activation: str
 ) -> None:
     layer, x = layer_and_rows(rows, inputs, outputs, seed)
-    results = [compute.dense_activated(layer, x, activation) for compute in computes]
+    results = [compute.dense(layer, x, activation=activation) for compute in computes]
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
     values = layer.values(x)
@@ -167,7 +167,7 @@ def test_activations(computes: list[Compute], activation: str) -> None:
         expected = values / (1 + np.exp(-values))
     layer = DenseLayer(np.zeros((len(x), 1), np.int8), np.zeros_like(x), x, 0)
     for compute in computes:
-        values = compute.dense_activated(layer, with_ones(np.zeros((1, 1))), activation)[0]
+        values = compute.dense(layer, with_ones(np.zeros((1, 1))), activation=activation)[0]
         np.testing.assert_allclose(values, expected, rtol=2e-6, atol=2e-6, err_msg=compute.name)
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,27 +70,31 @@ def test_a_field_out_of_range_is_named(search_library: Path, row: int, name: str
         NativeSearch(search_library, state, NUM_TOKENS, num_readable=NUM_READABLE)
 
 
-def test_what_is_out_of_range_in_other_arrays_is_named(search_library: Path) -> None:
-    def rejected(state: State) -> str:
-        with pytest.raises(ValueError, match="allowed") as raised:
-            NativeSearch(search_library, state, NUM_TOKENS, num_readable=NUM_READABLE)
-        return str(raised.value)
-
-    state = beam_and_row()
-    state.output_ids[3, 0] = NUM_READABLE
-    assert rejected(state).startswith("row 3: a token of the output is 12; allowed are 0 to 11")
-    state = beam_and_row()
+def set_history(state: State) -> None:
     state.rows["length"][:2], state.history[1, 0] = 1, -1
-    assert rejected(state).startswith("row 0: a slot in the history of a beam is -1")
-    state = beam_and_row()
+
+
+def set_hypothesis(state: State) -> None:
     state.rows["num_given_up"][0], state.hypotheses["length"][SPEC.max_slots] = 1, CAPACITY + 1
-    assert rejected(state).startswith("row 0: length of a hypothesis is 33")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.output_ids.put(3 * CAPACITY, NUM_READABLE), "row 3: a token of the output is 12; allowed"),
+        (set_history, "row 0: a slot in the history of a beam is -1"),
+        (set_hypothesis, "row 0: length of a hypothesis is 33"),
+        (lambda state: state.control["num_rows"].fill(SPEC.max_slots + 1), "num_rows is 25; allowed are 0 to 24"),
+        (lambda state: state.control["eos_id"].fill(NUM_TOKENS), "eos_id is 9; allowed are 0 to 8"),
+    ],
+)
+def test_what_is_out_of_range_in_other_arrays_is_named(
+    search_library: Path, change: Callable[[State], object], message: str
+) -> None:
     state = beam_and_row()
-    state.control["num_rows"] = SPEC.max_slots + 1
-    assert rejected(state).startswith("num_rows is 25; allowed are 0 to 24")
-    state = beam_and_row()
-    state.control["eos_id"] = NUM_TOKENS
-    assert rejected(state).startswith("eos_id is 9; allowed are 0 to 8")
+    change(state)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        NativeSearch(search_library, state, NUM_TOKENS, num_readable=NUM_READABLE)
 
 
 def test_rows_that_have_ended_may_hold_anything(search_library: Path) -> None:
@@ -102,8 +107,8 @@ def test_rows_that_have_ended_may_hold_anything(search_library: Path) -> None:
 
 
 def test_garbage_is_rejected_or_searched(search_library: Path) -> None:
-    told = fuzz(search_library, 400, seed=1)
-    assert min(told["rejected"], told["searched"]) > 50, told
+    outcomes = fuzz(search_library, 400, seed=1)
+    assert min(outcomes["rejected"], outcomes["searched"]) > 50, outcomes
 
 
 def test_garbage_under_sanitizers(tmp_path: Path) -> None:

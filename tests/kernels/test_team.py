@@ -1,7 +1,6 @@
 """The threads that share a run's work, compiled alone and under ThreadSanitizer."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,14 +10,6 @@ from tests.kernels.native_search import KERNELS
 from tests.patience import patient
 
 THREAD_SANITIZER = ("-fsanitize=thread", "-g")
-
-
-@pytest.fixture(scope="module")
-def compiler() -> str:
-    found = shutil.which("g++") or shutil.which("clang++")
-    if found is None:
-        pytest.skip("there is no C++ compiler")
-    return found
 
 
 def compile_team(compiler: str, folder: Path, *flags: str) -> Path:

@@ -74,7 +74,8 @@ def check_apart(library: Path, path: Path, graph: Graph, arrays: dict[str, npt.N
             # the run must be refused before it reads or writes there.
             for address in (begin - array.nbytes + 8, end - 8):
                 memory = {each: Buffer.of(other) for each, other in arrays.items()}
-                memory[name] = memory[name]._replace(address=address)
+                moved = memory[name]
+                memory[name] = Buffer(moved.device, moved.dtype, moved.shape, address, moved.owner)
                 results = {each: memory.pop(each) for each in outputs}
                 with pytest.raises(Exception, match="share memory"):
                     session.run(session.bind(memory, results))

@@ -30,14 +30,10 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     for name in ("service", "export", "kernels/src/runtime"):
         (folder / name).mkdir(parents=True)
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "THIRD_PARTY.md", ".gitignore"):
-        shutil.copy(REPOSITORY / name, folder)
     for name in (
-        "service/__init__.py",
-        "export/__init__.py",
-        "kernels/build.py",
-        "kernels/compilers.py",
-        "kernels/exports.map",
+        *("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "THIRD_PARTY.md", ".gitignore"),
+        *("service/__init__.py", "export/__init__.py"),
+        *("kernels/build.py", "kernels/compilers.py", "kernels/exports.map"),
     ):
         shutil.copy(REPOSITORY / name, folder / name)
     (folder / "kernels" / "src" / "runtime" / "entries.cpp").write_text(ENTRIES)
@@ -47,17 +43,8 @@ def project(tmp_path: Path) -> Path:
 def wheel(project: Path, **settings: str) -> Path:
     """Return the wheel that pip builds in the environment, changed by the settings; raise what pip says if it fails."""
     output = project.parent / "wheels"
-    command: list[str | Path] = [
-        *PIP,
-        "wheel",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        output,
-        project,
-    ]
+    flags = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(output), str(project))
+    command = [*PIP, "wheel", *flags]
     run = subprocess.run(command, env=ENVIRONMENT | settings, capture_output=True, text=True, timeout=patient(60))
     if run.returncode:
         raise RuntimeError(run.stderr)
@@ -71,17 +58,8 @@ def test_the_wheel_contains_the_library_and_names_its_platform(project: Path) ->
     assert made.name.startswith("dragoman-0.1.0-py3-none-manylinux_2_")
     assert made.name.endswith(f"_{os.uname().machine}.whl")
     target = project.parent / "installed"
-    install: list[str | Path] = [
-        *PIP,
-        "install",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-        "--no-compile",
-        "--target",
-        target,
-        made,
-    ]
+    flags = ("--quiet", "--no-index", "--no-deps", "--no-compile", "--target", str(target), str(made))
+    install = [*PIP, "install", *flags]
     subprocess.run(install, check=True, timeout=patient(60))
     assert ctypes.CDLL(str(target / "service" / "kernels" / LIBRARY)).dragoman_compute(2) == 0
     assert not (target / "kernels").exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 from service.cli.main import main
 from service.observe.metrics import Metrics
-from service.translation.engine_bridge import EngineBridge
+from service.translation.pending import EngineBridge
 
 LEAKED_BYTES = 2**20  # per call
 CALLS_PER_THREAD = 50

@@ -46,14 +46,8 @@ _FENCES = (
     (r"\\{1,2}\[", r"\\\]"),
     (r":{3,}[ \t]*(?:mermaid|math|code|plantuml)", r":{3,}"),
     (r"\\begin\{(?P<name>\w{1,40}\*?)\}(?!.*\\end).*", r"\\end\{NAME\}"),
-    (
-        r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*",
-        r"\{%-?\s*endNAME\b.*",
-    ),
-    (
-        r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*",
-        r"\{\{[<%]\s*/\s*NAME\b.*",
-    ),
+    (r"\{%-?[ ]*(?P<name>highlight|raw|comment|mermaid|math|code|codeblock|verbatim)\b.*", r"\{%-?\s*endNAME\b.*"),
+    (r"\{\{[<%][ ]*(?P<name>highlight|raw|code|mermaid|math|katex|chart|plantuml)\b.*", r"\{\{[<%]\s*/\s*NAME\b.*"),
     (r"\{::(?P<name>comment|nomarkdown)\b.*\}", r"\{:/(?:NAME)?\}"),
     (r"\{%(?!.*%\}).*", r"%\}"),
     (r"\{\{[<%](?!.*\}\}).*", r"[>%]\}\}"),
@@ -156,31 +150,31 @@ def _next(state: "StateBlock", first: int, end: int, closing: str) -> int:
 
     Where there is none is kept, as else many openings would be searched for in vain.
     """
-    vain: dict[str, int] = state.env.setdefault("vain", {})  # up to which line there is no such ending
-    if first < vain.get(closing, 0) or len(vain) > _MAX_KINDS:
+    unmatched: dict[str, int] = state.env.setdefault("vain", {})  # up to which line there is no such ending
+    if first < unmatched.get(closing, 0) or len(unmatched) > _MAX_KINDS:
         return 0
     pattern = re.compile(rf"(?:{closing})[ \t]*\Z")
     last = first
     for last in _lines(state, first + 1, end):
         if pattern.search(_text(state, last)):
             return last + 1
-    vain[closing] = last + 1
+    unmatched[closing] = last + 1
     return 0
 
 
 def _end_of_module(state: "StateBlock", first: int, end: int) -> int:
     """Return the empty line that ends an import or an export: the first one outside of braces, if all are closed."""
-    vain: dict[str, int] = state.env.setdefault("vain", {})
+    unmatched: dict[str, int] = state.env.setdefault("vain", {})
     depth = following = 0
     for line in _lines(state, first, end):
         if state.isEmpty(line):
             following = following or line
-            if depth <= 0 or first < vain.get("", 0):
+            if depth <= 0 or first < unmatched.get("", 0):
                 return following if depth > 0 else line
         text = _text(state, line)
         depth += text.count("{") - text.count("}")
     if depth > 0 and following:
-        vain[""] = end
+        unmatched[""] = end
         return following
     return end
 

@@ -50,7 +50,6 @@ def _slots(source: str, end: int, is_toml: bool, keys: set[str]) -> Iterator[Slo
 
 
 def _lines(source: str, end: int) -> list[tuple[int, str]]:
-    """Return the lines of the front matter without their ends, with their starts."""
     found: list[tuple[int, str]] = []
     start = 0
     for line in source[:end].splitlines(keepends=True):

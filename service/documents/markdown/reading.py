@@ -10,17 +10,29 @@ from typing import TYPE_CHECKING, Any
 from service.documents.document import DocumentText, MimeType, Slot, has_words
 from service.documents.inline import InlineText
 from service.documents.markdown.blocks import FROM_END, QUOTE
-from service.documents.markdown.parser import parsed
 from service.documents.markdown.pieces import Inner, sentence
 from service.documents.markdown.writing import Frame, plain, written
 
 if TYPE_CHECKING:
+    from markdown_it.token import Token
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from service.documents.markdown.blocks import INTERRUPTED, block_rule, terms_rule
+from service.documents.markdown.spans import SPAN, STOPS, inline_rule
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _TITLE = re.compile(r"""[ \t](?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|\(((?:[^()\\]|\\.)*)\))[ \t]*\Z""")
 _HEADING_END = re.compile(r"[ \t]+#+[ \t]*\Z")
 _NO_ADDRESSES = ("", "#")  # of definitions that are comments, as in `[//]: # (text)`
+_MDX = re.compile(
+    r"^(?:import [^\n]* from ['\"]|import ['\"]|export (?:default|const) )|\{/\*|<[A-Z]\w*[\s/>.]", re.MULTILINE
+)
 
 
 class Reader:
@@ -171,13 +183,9 @@ class Reader:
 
 
 def _inner_slot(text: Inner, place: tuple[int, int], line: int, frame: Frame) -> Slot:
-    told = DocumentText(_unescaped(text.text), MimeType.TEXT, f"line {line + 1}")
-    write = functools.partial(_inner_written, replace(frame, quote=text.quote), text.suffix)
-    return Slot(*place, told, write)
-
-
-def _inner_written(frame: Frame, suffix: str, translation: str) -> str:
-    return plain(frame, translation) + suffix
+    source_text = DocumentText(_unescaped(text.text), MimeType.TEXT, f"line {line + 1}")
+    own_frame = replace(frame, quote=text.quote)
+    return Slot(*place, source_text, lambda translation: plain(own_frame, translation) + text.suffix)
 
 
 def _unescaped(raw: str) -> str:
@@ -185,3 +193,51 @@ def _unescaped(raw: str) -> str:
     from markdown_it.common.utils import unescapeAll  # slow to import
 
     return unescapeAll(raw)
+
+
+def parsed(source: str, *, is_mdx: bool) -> tuple[list["Token"], dict[str, dict[str, object]], bool]:
+    """Return the tokens of Markdown, its definitions of references, and whether it is MDX, if only by its looks."""
+    env: dict[str, object] = {"mdx": is_mdx or _MDX.search(source) is not None}
+    tokens = _parser().parse(source, env)
+    return tokens, env.get("references", {}), bool(env["mdx"])  # type: ignore[return-value]  # as the parser makes it
+
+
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # slow to import
+    from mdit_py_plugins.deflist import deflist_plugin
+    from mdit_py_plugins.footnote import footnote_plugin
+
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser.disable(["text_join", "fragments_join"])  # they would join tokens whose positions differ
+    for name in ("newline", "escape", "backticks", "link", "image", "autolink", "html_inline"):
+        rule = next(each.fn for each in parser.inline.ruler.__rules__ if each.name == name)
+        parser.inline.ruler.at(name, _located(rule))
+    parser.use(footnote_plugin, inline=False, move_to_end=False)
+    parser.use(deflist_plugin)
+    parser.block.ruler.before("deflist", "terms", terms_rule)
+    parser.block.ruler.before("fence", "kept_block", block_rule, {"alt": INTERRUPTED})
+    parser.inline.ruler.before("escape", "kept", inline_rule)
+    parser.inline.terminator_re = re.compile(rf"{parser.inline.terminator_re.pattern}|{STOPS}")
+    return parser
+
+
+def _located(rule: "Callable[[StateInline, bool], bool]") -> "Callable[[StateInline, bool], bool]":
+    """Return the rule of a parser with the positions of its tokens noted in them."""
+
+    def located(state: "StateInline", silent: bool) -> bool:
+        start, num_tokens, has_pending = state.pos, len(state.tokens), bool(state.pending)
+        if not rule(state, silent):
+            return False
+        if not silent:
+            new = state.tokens[num_tokens:]
+            if has_pending and new:
+                del new[0]  # the text before
+            if new and new[0].type == "link_open" and new[0].info != "auto":
+                end = state.md.helpers.parseLinkLabel(state, start, True)
+                new[0].meta[SPAN] = start, start + 1
+                new[-1].meta[SPAN] = end, state.pos
+            elif new:
+                new[0].meta[SPAN] = start, state.pos
+        return True
+
+    return located

@@ -53,15 +53,9 @@ class Rule(NamedTuple):
     is_mdx: bool = False  # only where braces are JavaScript
 
 
-def _rule(
-    kind: Kind | None, pattern: str, accepts: Callable[[str], bool] | None = None, *, is_mdx: bool = False
-) -> Rule:
-    return Rule(kind, pattern, accepts, is_mdx)
-
-
 @functools.cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of a table, compiled when a document needs it: all of them would take 20 ms."""
+    """Return a pattern of a table, compiled when a document needs it: all of them would delay a small one."""
     return re.compile(pattern, re.DOTALL | re.VERBOSE)
 
 
@@ -82,78 +76,71 @@ def is_math(raw: str) -> bool:
 # Docusaurus (MDX), VitePress, MkDocs Material (pymdownx), Obsidian.
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "$": (
-        _rule(Kind.KEPT, r"(?<!\$)\$\$(?!\$)[^$]{1,2000}\$\$(?!\$)"),
-        _rule(Kind.KEPT, r"(?<![\w$])\$`[^`\n]{1,500}`\$"),  # GitHub's and GitLab's
-        _rule(Kind.KEPT, r"(?<![\w$])\$(?:[A-Za-z]|[^\s$`]{0,60}[\\^{][^\s$`]{0,60})\$(?=[A-Za-z])"),  # as in $n$th
-        _rule(Kind.KEPT, r"(?<![\w$])\$(?![\s$])(?:[^$\\`]|\\.){1,500}?(?<![\s\\])\$(?![\w$])", is_math),
+        Rule(Kind.KEPT, r"(?<!\$)\$\$(?!\$)[^$]{1,2000}\$\$(?!\$)"),
+        Rule(Kind.KEPT, r"(?<![\w$])\$`[^`\n]{1,500}`\$"),  # GitHub's and GitLab's
+        Rule(Kind.KEPT, r"(?<![\w$])\$(?:[A-Za-z]|[^\s$`]{0,60}[\\^{][^\s$`]{0,60})\$(?=[A-Za-z])"),  # as in $n$th
+        Rule(Kind.KEPT, r"(?<![\w$])\$(?![\s$])(?:[^$\\`]|\\.){1,500}?(?<![\s\\])\$(?![\w$])", is_math),
     ),
     "\\": (
-        _rule(Kind.KEPT, r"\\\((?:[^\\]|\\(?!\))){1,500}?\\\)", is_math),
-        _rule(Kind.KEPT, r"\\{2}\((?:[^\\]|\\(?!\\\))){1,500}?\\{2}\)", is_math),  # where CommonMark is read first
-        _rule(Kind.KEPT, r"\\{2}\[(?:[^\\]|\\(?!\\\])){1,1000}?\\{2}\]", is_math),
-        _rule(Kind.KEPT, r"\\\[(?:[^\\]|\\(?!\])){1,1000}?\\\]", is_math),
-        _rule(Kind.KEPT, r"\\begin\{(\w{1,40}\*?)\}.{1,2000}?\\end\{\1\}"),
-        _rule(Kind.KEPT, r"\\[A-Za-z]{2,30}(?:\[[^\[\]\n]{0,100}\])?(?:\{[^{}\n]{0,200}\}){1,3}"),
+        Rule(Kind.KEPT, r"\\\((?:[^\\]|\\(?!\))){1,500}?\\\)", is_math),
+        Rule(Kind.KEPT, r"\\{2}\((?:[^\\]|\\(?!\\\))){1,500}?\\{2}\)", is_math),  # where CommonMark is read first
+        Rule(Kind.KEPT, r"\\{2}\[(?:[^\\]|\\(?!\\\])){1,1000}?\\{2}\]", is_math),
+        Rule(Kind.KEPT, r"\\\[(?:[^\\]|\\(?!\])){1,1000}?\\\]", is_math),
+        Rule(Kind.KEPT, r"\\begin\{(\w{1,40}\*?)\}.{1,2000}?\\end\{\1\}"),
+        Rule(Kind.KEPT, r"\\[A-Za-z]{2,30}(?:\[[^\[\]\n]{0,100}\])?(?:\{[^{}\n]{0,200}\}){1,3}"),
     ),
     "{": (
-        _rule(Kind.KEPT, r"\{[\w:+.-]{1,60}\}(`{1,3})[^`\n]{1,300}\1"),  # a role of MyST
-        _rule(Kind.MARK, ATTRIBUTES),
-        _rule(Kind.ORDERED, _TEMPLATE),
-        _rule(Kind.KEPT, r"\{\{\{?(?:(?!\{\{).){1,1000}?\}\}\}?"),
-        _rule(Kind.MARK, r"\{/\*.{0,2000}?\*/\}"),
-        _rule(Kind.MARK, r"\{~~.{1,500}?~~\}"),
+        Rule(Kind.KEPT, r"\{[\w:+.-]{1,60}\}(`{1,3})[^`\n]{1,300}\1"),  # a role of MyST
+        Rule(Kind.MARK, ATTRIBUTES),
+        Rule(Kind.ORDERED, _TEMPLATE),
+        Rule(Kind.KEPT, r"\{\{\{?(?:(?!\{\{).){1,1000}?\}\}\}?"),
+        Rule(Kind.MARK, r"\{/\*.{0,2000}?\*/\}"),
+        Rule(Kind.MARK, r"\{~~.{1,500}?~~\}"),
         *(  # CriticMarkup's and GitLab's additions and deletions
-            _rule(Kind.OPEN, rf"\{{{begin}(?P<text>(?!\s*{end})[^{{}}\n]{{1,500}}?){end}\}}")
-            for begin, end in (
-                ("\\+\\+", "\\+\\+"),
-                ("--", "--"),
-                ("==", "=="),
-                (">>", "<<"),
-                ("\\+", "\\+"),
-                ("-", "-"),
-            )
+            Rule(Kind.OPEN, rf"\{{{begin}(?P<text>(?!\s*{end})[^{{}}\n]{{1,500}}?){end}\}}")
+            for begin, end in ((r"\+\+", r"\+\+"), ("--", "--"), ("==", "=="), (">>", "<<"), (r"\+", r"\+"), ("-", "-"))
         ),
-        _rule(Kind.KEPT, r"\{[A-Za-z_$][\w$.\[\]()'?!:-]{0,100}\}"),
-        _rule(Kind.KEPT, _BRACES, is_mdx=True),
+        Rule(Kind.KEPT, r"\{[A-Za-z_$][\w$.\[\]()'?!:-]{0,100}\}"),
+        Rule(Kind.KEPT, _BRACES, is_mdx=True),
     ),
     "[": (
-        _rule(Kind.MARK, r"\A\[[^\]\s^[]?[ ]?\](?=[ \t]|\Z)", lambda raw: len(raw) == 3),  # a task's box
-        _rule(Kind.MARK, r"\[\^[^\]\s]{1,100}\]"),
-        _rule(Kind.KEPT, r"\[\[[^\[\]|\n]{1,200}\]\]"),
-        _rule(Kind.OPEN, r"\[\[[^\[\]|\n]{1,200}\|(?P<text>[^\[\]|\n]{1,300})\]\]"),
-        _rule(Kind.KEPT, r"\[\[[^\[\]\n]{1,300}\]\]"),
-        _rule(Kind.MARK, r"\[(?:[^\[\]\n@]{0,100}[\s;-])?-?@[\w{][^\[\]\n]{0,200}\](?![(\[{:])"),
+        Rule(Kind.MARK, r"\A\[[^\]\s^[]?[ ]?\](?=[ \t]|\Z)", lambda raw: len(raw) == 3),  # a task's box
+        Rule(Kind.MARK, r"\[\^[^\]\s]{1,100}\]"),
+        Rule(Kind.KEPT, r"\[\[[^\[\]|\n]{1,200}\]\]"),
+        Rule(Kind.OPEN, r"\[\[[^\[\]|\n]{1,200}\|(?P<text>[^\[\]|\n]{1,300})\]\]"),
+        Rule(Kind.KEPT, r"\[\[[^\[\]\n]{1,300}\]\]"),
+        Rule(Kind.MARK, r"\[(?:[^\[\]\n@]{0,100}[\s;-])?-?@[\w{][^\[\]\n]{0,200}\](?![(\[{:])"),
     ),
-    "!": (_rule(Kind.MARK, r"!\[\[[^\[\]\n]{1,300}\]\]"),),
-    "|": (_rule(Kind.MARK, r"(?:\A|(?<=\n))\|[ \t]+"),),  # a line of a verse (Pandoc)
+    "!": (Rule(Kind.MARK, r"!\[\[[^\[\]\n]{1,300}\]\]"),),
+    "|": (Rule(Kind.MARK, r"(?:\A|(?<=\n))\|[ \t]+"),),  # a line of a verse (Pandoc)
     ":": (
-        _rule(Kind.MARK, r"(?:\A|(?<=\n)):[ \t]+"),  # a caption of a table (Pandoc)
-        _rule(Kind.OPEN, r"(?<![\w:]):[A-Za-z][\w-]{0,40}\[(?P<text>[^\[\]\n]{1,300})\](?:\{[^{}\n]{0,300}\})?"),
-        _rule(Kind.KEPT, r"(?<![\w:]):[A-Za-z][\w-]{0,40}\{[^{}\n]{1,300}\}"),
-        _rule(Kind.KEPT, r"(?<![\w:]):[\w-]{1,40}:`[^`\n]{1,300}`"),  # a role of reStructuredText
-        _rule(Kind.KEPT, r"(?<![\w:]):[+\w-]{0,60}[A-Za-z+-][+\w-]{0,60}:(?!:)"),
+        Rule(Kind.MARK, r"(?:\A|(?<=\n)):[ \t]+"),  # a caption of a table (Pandoc)
+        Rule(Kind.OPEN, r"(?<![\w:]):[A-Za-z][\w-]{0,40}\[(?P<text>[^\[\]\n]{1,300})\](?:\{[^{}\n]{0,300}\})?"),
+        Rule(Kind.KEPT, r"(?<![\w:]):[A-Za-z][\w-]{0,40}\{[^{}\n]{1,300}\}"),
+        Rule(Kind.KEPT, r"(?<![\w:]):[\w-]{1,40}:`[^`\n]{1,300}`"),  # a role of reStructuredText
+        Rule(Kind.KEPT, r"(?<![\w:]):[+\w-]{0,60}[A-Za-z+-][+\w-]{0,60}:(?!:)"),
     ),
-    "=": (_rule(Kind.OPEN, r"(?<!=)==(?P<text>(?![\s=])(?:[^=\n]|=(?!=)){1,500}(?<!\s))==(?!=)"),),
-    "~": (_rule(Kind.OPEN, rf"(?<!~)~(?P<text>(?![\s~])[^~\n]{{1,300}}(?<!\s)){_SPACED_OUT}~(?!~)"),),
+    "=": (Rule(Kind.OPEN, r"(?<!=)==(?P<text>(?![\s=])(?:[^=\n]|=(?!=)){1,500}(?<!\s))==(?!=)"),),
+    "~": (Rule(Kind.OPEN, rf"(?<!~)~(?P<text>(?![\s~])[^~\n]{{1,300}}(?<!\s)){_SPACED_OUT}~(?!~)"),),
     "^": (
-        _rule(Kind.MARK, r"(?<=\s)\^[A-Za-z0-9-]{1,60}(?=[ ]*(?:\n|\Z))"),  # the name of a block (Obsidian)
-        _rule(Kind.OPEN, r"(?<!\^)\^(?P<text>[^\s^\[]{1,100})\^(?!\^)"),
+        Rule(Kind.MARK, r"(?<=\s)\^[A-Za-z0-9-]{1,60}(?=[ ]*(?:\n|\Z))"),  # the name of a block (Obsidian)
+        Rule(Kind.OPEN, r"(?<!\^)\^(?P<text>[^\s^\[]{1,100})\^(?!\^)"),
     ),
     "+": (
-        _rule(Kind.KEPT, r"(?<![\w+])\+\+[a-z0-9\"-]{1,40}(?:\+[a-z0-9\"-]{1,40}){0,6}\+\+(?!\w)"),  # keys
-        _rule(Kind.OPEN, r"(?<![\w+])\+\+(?P<text>(?![\s+])[^+\n]{1,300}(?<!\s))\+\+(?![\w+])"),
+        Rule(Kind.KEPT, r"(?<![\w+])\+\+[a-z0-9\"-]{1,40}(?:\+[a-z0-9\"-]{1,40}){0,6}\+\+(?!\w)"),  # keys
+        Rule(Kind.OPEN, r"(?<![\w+])\+\+(?P<text>(?![\s+])[^+\n]{1,300}(?<!\s))\+\+(?![\w+])"),
     ),
-    "#": (_rule(Kind.KEPT, r"(?<![^\s(])\#\w[\w/-]{0,80}"),),
-    "@": (_rule(Kind.KEPT, r"(?<![\w.@/])@\w[\w-]{0,60}(?:/[\w-]{1,60})?"),),
-    "%": (_rule(Kind.MARK, r"(?<!\w)%%[^%\n]{0,500}%%"),),
+    "#": (Rule(Kind.KEPT, r"(?<![^\s(])\#\w[\w/-]{0,80}"),),
+    "@": (Rule(Kind.KEPT, r"(?<![\w.@/])@\w[\w-]{0,60}(?:/[\w-]{1,60})?"),),
+    "%": (Rule(Kind.MARK, r"(?<!\w)%%[^%\n]{0,500}%%"),),
     "<": (
-        _rule(Kind.MARK, r"<%.{0,500}?%>"),
-        _rule(Kind.KEPT, _KEPT_ELEMENT),
-        _rule(Kind.MARK, _OPAQUE_ELEMENT),
-        _rule(None, JSX_TAG, is_mdx=True),
+        Rule(Kind.MARK, r"<%.{0,500}?%>"),
+        Rule(Kind.KEPT, _KEPT_ELEMENT),
+        Rule(Kind.MARK, _OPAQUE_ELEMENT),
+        Rule(None, JSX_TAG, is_mdx=True),
     ),
-    "h": (_rule(Kind.KEPT, r"(?<![A-Za-z0-9])https?://[^\s<>|\[\]`\"{}]{0,2000}[^\s<>|\[\]`\"{}?!.,:;*_~')]/?\)?"),),
-    "w": (_rule(Kind.KEPT, r"(?<![A-Za-z0-9])www\.[^\s<>|\[\]`\"{}]{0,2000}[^\s<>|\[\]`\"{}?!.,:;*_~')]/?\)?"),),
+    "h": (Rule(Kind.KEPT, r"(?<![A-Za-z0-9])https?://[^\s<>|\[\]`\"{}]{0,2000}[^\s<>|\[\]`\"{}?!.,:;*_~')]/?\)?"),),
+    "w": (Rule(Kind.KEPT, r"(?<![A-Za-z0-9])www\.[^\s<>|\[\]`\"{}]{0,2000}[^\s<>|\[\]`\"{}?!.,:;*_~')]/?\)?"),),
 }
 STOPS = r"(?<![A-Za-z0-9])(?:https?://|www\.)|(?:\A|(?<=\n))\|[ \t]"
 """Where the parser has to stop in a text beside at punctuation."""

@@ -211,9 +211,9 @@ class _Writer:
                     self._path.pop()
                 if following.kind is not Kind.CLOSE and _needs_space(raw, after, self._line[-1:]):
                     raw += " "
-            case _ if not _is_seen(raw, before := self._line[-1:], after):
-                is_before = bool(before) and not _is_seen(raw, before, " ")
-                is_after = not is_before or not _is_seen(raw, " ", after)
+            case _ if not _is_recognized(raw, before := self._line[-1:], after):
+                is_before = bool(before) and not _is_recognized(raw, before, " ")
+                is_after = not is_before or not _is_recognized(raw, " ", after)
                 raw = f"{' ' * is_before}{raw}{' ' * is_after}"
         self._line += raw
 
@@ -227,7 +227,7 @@ def _needs_space(sign: str, outside: str, inside: str) -> bool:
     return not _is_punctuation(outside[0]) and (sign[0] == "_" or _is_punctuation(inside[:1], with_symbols=True))
 
 
-def _is_seen(raw: str, before: str, after: str) -> bool:
+def _is_recognized(raw: str, before: str, after: str) -> bool:
     """Return whether a construct of the table is seen as one between two signs."""
     if raw.startswith("`"):
         return before != "`" and not after.startswith("`")

@@ -17,7 +17,7 @@ from numpy import typing as npt
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import ModelShape
-from service.engine.config import EngineConfig
+from service.engine.config import FIRST_SLOTS, EngineConfig
 from service.engine.cpus import available_cpus
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.control import Control
@@ -26,9 +26,7 @@ from service.engine.runtime.weights import Weights
 from service.engine.search_state import SearchState
 from service.engine.sequence import Attention
 
-_FIRST_TOKENS = 1024  # of the sources of one encoder run; more are bound when they come
 _CACHED = np.uint16  # bfloat16, or half of a float32 of a state
-_FIRST_SLOTS = 16  # of each worker, until the best number is measured: enough to test a bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,7 @@ class FusedRunner:
         self._reads = graphs.attention_reads
         self._control = Control(spec)
         self._encodings: dict[int, _Encoding] = {}  # by the number of sources
-        self._reserve(_FIRST_TOKENS)
+        self._reserve(spec.max_source_tokens)
         self._num_steps = np.zeros(1, np.int32)  # the operator's only output; `control` has it too
         self._is_terminated = False
         self._state: SearchState | None = None
@@ -186,7 +184,7 @@ class FusedRunner:
         cls, graphs: FusedGraphs, config: EngineConfig, session_config: SessionConfig, workers: int
     ) -> "list[FusedRunner]":
         """Return runners for some number of workers, which share the slots."""
-        spec = dataclasses.replace(graphs.spec, max_slots=(config.max_slots or _FIRST_SLOTS * workers) // workers)
+        spec = dataclasses.replace(graphs.spec, max_slots=(config.max_slots or FIRST_SLOTS * workers) // workers)
         total = session_config.intra_op_threads or available_cpus()
         threads, at_work = (total, max(total // workers, 1)), set[FusedRunner]()
         return [cls(graphs, spec, threads=threads, at_work=at_work) for _ in range(workers)]

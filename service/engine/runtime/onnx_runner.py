@@ -8,7 +8,7 @@ import numpy as np
 
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
-from service.engine.config import EngineConfig
+from service.engine.config import FIRST_SLOTS, EngineConfig
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, SearchRun
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.host_cache import HostCache
@@ -22,7 +22,6 @@ from service.engine.search_state import SearchState
 from service.engine.sequence import Attention
 
 _MAX_BINDINGS = 512
-_FIRST_SLOTS = 16  # until the best number is measured: enough to test a bundle
 
 
 class OnnxRunner:
@@ -122,7 +121,7 @@ class OnnxRunner:
             num_layers=num_layers,
             num_heads=model.num_heads,
             head_size=model.head_size,
-            max_slots=config.max_slots or _FIRST_SLOTS,
+            max_slots=config.max_slots or FIRST_SLOTS,
             kv_capacity=kv_capacity,
             max_source_tokens=limits.max_source_tokens,
             max_encode_tokens=config.max_encode_tokens,

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from service.engine.config import FIRST_SLOTS
 from service.engine.cpus import available_cpus
 from service.engine.runtime.session import GraphSession, SessionConfig
 from service.engine.runtime.weights import Weights
 
 _MAX_LANES = 4  # each reads all weights in each step: more workers would be limited by memory bandwidth
-_MIN_SLOTS_PER_LANE = 16
 
 
 def num_workers(config: SessionConfig, max_slots: int | None) -> int:
@@ -25,7 +25,7 @@ def num_workers(config: SessionConfig, max_slots: int | None) -> int:
     if config.device != "cpu":
         return 1
     threads = config.intra_op_threads or available_cpus()
-    most = _MAX_LANES if max_slots is None else max_slots // _MIN_SLOTS_PER_LANE
+    most = _MAX_LANES if max_slots is None else max_slots // FIRST_SLOTS
     return max(1, min(threads, _MAX_LANES, most))
 
 

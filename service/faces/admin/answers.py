@@ -13,7 +13,6 @@ from service.faces.http.application import HttpAnswer
 Document = dict[str, Any]
 
 CHANGE_SECONDS = 600.0  # for loading, unloading and reloading, which continue after that
-LAST_SECONDS = 2.0  # for an answer that arrives at the deadline
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

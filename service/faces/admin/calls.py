@@ -64,8 +64,8 @@ class AdminCalls:
     async def models(self) -> Document:
         """Return the state of each version on disk or in memory."""
         states = await self._control.states()
-        shown = [{"name": s.name, "version": s.version, "state": s.state.value, "reason": s.reason} for s in states]
-        return {"models": shown}
+        documents = [{"name": s.name, "version": s.version, "state": s.state.value, "reason": s.reason} for s in states]
+        return {"models": documents}
 
     async def load(self, name: str, headers: Mapping[str, str]) -> Document:
         """See `ModelControl.load`."""

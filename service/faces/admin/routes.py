@@ -4,6 +4,7 @@ import re
 from typing import Protocol
 from urllib.parse import unquote
 
+from service.calls.call_hold import PIECE_BYTES
 from service.faces.admin.answers import HEADERS, failure
 from service.faces.admin.pages import operators_page, status_page
 from service.faces.admin.same_site import refusal
@@ -11,7 +12,7 @@ from service.faces.http.application import Answer, HttpAnswer, HttpRequest, appl
 from service.faces.http.listener import HttpListener
 
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
-_MAX_BODY_BYTES = 131_072  # can be parsed as JSON in a few milliseconds, which block everything else
+_MAX_BODY_BYTES = 2 * PIECE_BYTES  # can be parsed as JSON in a few milliseconds, which block everything else
 _PATHS = {
     "GET": "/, /status, /status.json, /api/models",
     "POST": "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload",
@@ -23,27 +24,21 @@ class Operators(Protocol):
 
     async def status(self) -> HttpAnswer:
         """Return the data of the status page."""
-        ...
 
     async def models(self) -> HttpAnswer:
         """Return the state of each version on disk or in memory."""
-        ...
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate the texts of the request's body."""
-        ...
 
     async def reload(self, request: HttpRequest) -> HttpAnswer:
         """Look at the models on disk again."""
-        ...
 
     async def load(self, name: str, request: HttpRequest) -> HttpAnswer:
         """Load a model."""
-        ...
 
     async def unload(self, name: str, request: HttpRequest) -> HttpAnswer:
         """Unload a model."""
-        ...
 
 
 def admin_listener(host: str, port: int, answer: Answer, max_request_bytes: int) -> HttpListener:

@@ -10,7 +10,7 @@ from typing import Any
 
 import service
 from service.domain.errors import DeadlineExceeded, ServiceError, Unavailable
-from service.faces.admin.answers import CHANGE_SECONDS, LAST_SECONDS, Document, in_json, of_error
+from service.faces.admin.answers import CHANGE_SECONDS, Document, in_json, of_error
 from service.faces.admin.calls import AdminCalls
 from service.faces.admin.status import errors_of, models_of
 from service.faces.admin.status_numbers import numbers_of
@@ -18,9 +18,8 @@ from service.faces.http.application import HttpAnswer, HttpRequest
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.lifecycle import Phase
-
-_READ_SECONDS = 10.0  # for read-only requests
+from service.process.hangs import HUNG_SECONDS
+from service.process.lifecycle import LAST_SECONDS, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class AdminServer:
 
     async def models(self) -> HttpAnswer:
         """See `Operators`."""
-        return await self._awaited(self._calls.models(), _READ_SECONDS)
+        return await self._awaited(self._calls.models(), HUNG_SECONDS)
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """See `Operators`."""

@@ -18,8 +18,8 @@ from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
-from service.faces.deepl.messages import Document, Names, check_formality, glossary_of
-from service.faces.deepl.parameters import asked_in
+from service.faces.deepl.messages import Document, NamesGlossary, check_formality, glossary_of
+from service.faces.deepl.parameters import parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bounded import Name
@@ -40,15 +40,13 @@ _ID = "document_id"
 _API = "deepl"
 
 
-class UploadParameters(BaseModel):
+class UploadParameters(NamesGlossary):
     """How to translate a document. Unknown parameters are ignored, as DeepL does."""
 
     target_lang: Name
     source_lang: Name | None = None
     filename: Name | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
-    glossary_id: Name | None = None
-    glossary_ids: Names | None = None
     output_format: Name | None = None
 
 
@@ -82,20 +80,20 @@ class Documents:
     async def upload(self, request: HttpRequest) -> HttpAnswer:
         """Begin to translate a document."""
         file, _ = form_with_file(request)
-        asked = asked_in(request, UploadParameters)
-        check_formality(asked.formality)
-        options = DocumentOptions(target=asked.target_lang, source=asked.source_lang or "")
-        upload = upload_of(file, asked.filename or "", options)
+        parameters = parameters_in(request, UploadParameters)
+        check_formality(parameters.formality)
+        options = DocumentOptions(target=parameters.target_lang, source=parameters.source_lang or "")
+        upload = upload_of(file, parameters.filename or "", options)
         check_ending(upload.name)
-        _check_output(upload.name, asked.output_format)
-        glossary = glossary_of(asked)
-        if glossary and not asked.source_lang:
+        _check_output(upload.name, parameters.output_format)
+        glossary = glossary_of(parameters)
+        if glossary and not parameters.source_lang:
             raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
         name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
         wanted = TranslationRequest(
             texts=(),
-            source_language_code=asked.source_lang or "",
-            target_language_code=asked.target_lang,
+            source_language_code=parameters.source_lang or "",
+            target_language_code=parameters.target_lang,
             glossary=name,
             deadline_seconds=time.monotonic() + DOCUMENT_SECONDS,
         )
@@ -114,11 +112,11 @@ class Documents:
 
     async def status(self, request: HttpRequest) -> HttpAnswer:
         """Tell how far a document is."""
-        return in_json(_status_document(await self._asked_for(request)))
+        return in_json(_status_document(await self._find(request)))
 
     async def result(self, request: HttpRequest) -> HttpAnswer:
         """Return a translated document, once."""
-        kept = await self._asked_for(request)
+        kept = await self._find(request)
         if kept.failure is not None:
             raise kept.failure
         if kept.num_characters is None:
@@ -132,10 +130,10 @@ class Documents:
         failure.spelling = spelled
         await self._kept.failed(kept, failure)
 
-    async def _asked_for(self, request: HttpRequest) -> KeptDocument:
-        asked = asked_in(request, HandleParameters)
+    async def _find(self, request: HttpRequest) -> KeptDocument:
+        parameters = parameters_in(request, HandleParameters)
         kept = await self._kept.find(_API, request.parts[_ID], current_call().key_name)
-        if not secrets.compare_digest(kept.key.encode(), asked.document_key.encode("utf-8", "replace")):
+        if not secrets.compare_digest(kept.key.encode(), parameters.document_key.encode("utf-8", "replace")):
             raise NotFound("the document has another key", "document", advice="send the one that its upload returned")
         return kept
 

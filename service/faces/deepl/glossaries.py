@@ -14,7 +14,7 @@ from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, NotFound, Path, Public
 from service.faces.deepl import glossary_messages as messages
 from service.faces.deepl.failures import failure
-from service.faces.deepl.parameters import asked_in, key_in
+from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, key_in, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
@@ -25,7 +25,6 @@ from service.translation.translator import Translator
 
 _TSV = "text/tab-separated-values; charset=UTF-8"
 _REMOVED = HttpAnswer(HTTPStatus.NO_CONTENT, "", b"")
-_CHARACTERS_PER_ENTRY = 4  # of terms that take about as long as an entry of an answer
 
 T = TypeVar("T")
 
@@ -71,9 +70,9 @@ class Glossaries:
 
     async def create_single(self, request: HttpRequest) -> HttpAnswer:
         """Create a glossary with one dictionary."""
-        asked = asked_in(request, messages.CreateParameters)
-        dictionary = await self._dictionary(asked)
-        created = await asyncio.to_thread(self._store.create, asked.name, [dictionary], _key_name())
+        parameters = parameters_in(request, messages.CreateParameters)
+        dictionary = await self._dictionary(parameters)
+        created = await asyncio.to_thread(self._store.create, parameters.name, [dictionary], _key_name())
         return in_json(messages.single_glossary_document(created), status=HTTPStatus.CREATED)
 
     async def get_single(self, request: HttpRequest) -> HttpAnswer:
@@ -98,11 +97,11 @@ class Glossaries:
 
     async def create(self, request: HttpRequest) -> HttpAnswer:
         """Create a glossary."""
-        asked = asked_in(request, messages.CreateSeveralParameters)
-        if not asked.dictionaries:
+        parameters = parameters_in(request, messages.CreateSeveralParameters)
+        if not parameters.dictionaries:
             raise InvalidRequest("{path} is empty", Path("dictionaries"), advice="give at least one")
-        dictionaries = await self._dictionaries(asked.dictionaries)
-        created = await asyncio.to_thread(self._store.create, asked.name, dictionaries, _key_name())
+        dictionaries = await self._dictionaries(parameters.dictionaries)
+        created = await asyncio.to_thread(self._store.create, parameters.name, dictionaries, _key_name())
         return in_json(messages.glossary_document(created), status=HTTPStatus.CREATED)
 
     async def get(self, request: HttpRequest) -> HttpAnswer:
@@ -111,13 +110,13 @@ class Glossaries:
 
     async def patch(self, request: HttpRequest) -> HttpAnswer:
         """Rename a glossary, or add entries to its dictionaries; those of the same source are replaced."""
-        asked = asked_in(request, messages.PatchParameters)
-        dictionaries = await self._dictionaries(asked.dictionaries)
+        parameters = parameters_in(request, messages.PatchParameters)
+        dictionaries = await self._dictionaries(parameters.dictionaries)
         glossary_id = request.parts["glossary_id"]
         for each in dictionaries:
             await asyncio.to_thread(self._store.put, glossary_id, each, _key_name(), merges=True)
-        if asked.name is not None:
-            await asyncio.to_thread(self._store.rename, glossary_id, asked.name, _key_name())
+        if parameters.name is not None:
+            await asyncio.to_thread(self._store.rename, glossary_id, parameters.name, _key_name())
         return in_json(messages.glossary_document(await self._find(request)))
 
     async def delete(self, request: HttpRequest) -> HttpAnswer:
@@ -127,20 +126,20 @@ class Glossaries:
 
     async def entries(self, request: HttpRequest) -> HttpAnswer:
         """Return the entries of a dictionary."""
-        pair = messages.pair_of(asked_in(request, messages.PairParameters))
+        pair = messages.pair_of(parameters_in(request, messages.PairParameters))
         found = found_dictionary(await self._find(request), *pair)
         return await self._translator.convert(lambda: in_json(messages.entries_document(found)), len(found.terms))
 
     async def put_dictionary(self, request: HttpRequest) -> HttpAnswer:
         """Replace a dictionary, or add one."""
-        dictionary = await self._dictionary(asked_in(request, messages.DictionaryParameters))
+        dictionary = await self._dictionary(parameters_in(request, messages.DictionaryParameters))
         await asyncio.to_thread(self._store.put, request.parts["glossary_id"], dictionary, _key_name())
         codes = dictionary.source_language_code, dictionary.target_language_code
         return in_json(messages.dictionary_document(found_dictionary(await self._find(request), *codes)))
 
     async def delete_dictionary(self, request: HttpRequest) -> HttpAnswer:
         """Delete a dictionary."""
-        pair = messages.pair_of(asked_in(request, messages.PairParameters))
+        pair = messages.pair_of(parameters_in(request, messages.PairParameters))
         await asyncio.to_thread(self._store.remove_dictionary, request.parts["glossary_id"], *pair, _key_name())
         return _REMOVED
 
@@ -160,16 +159,16 @@ class Glossaries:
             )
         return glossary
 
-    async def _dictionary(self, asked: messages.DictionaryParameters) -> Dictionary:
+    async def _dictionary(self, parameters: messages.DictionaryParameters) -> Dictionary:
         pairs = self._pairs()
-        return await self._read(lambda: messages.dictionary_of(asked, pairs), [asked])
+        return await self._read(lambda: messages.dictionary_of(parameters, pairs), [parameters])
 
-    async def _dictionaries(self, asked: Sequence[messages.DictionaryParameters]) -> Sequence[Dictionary]:
+    async def _dictionaries(self, parameters: Sequence[messages.DictionaryParameters]) -> Sequence[Dictionary]:
         pairs = self._pairs()
-        return await self._read(lambda: messages.dictionaries_of(asked, pairs), asked)
+        return await self._read(lambda: messages.dictionaries_of(parameters, pairs), parameters)
 
-    async def _read(self, work: Callable[[], T], asked: Sequence[messages.DictionaryParameters]) -> T:
-        size = sum(len(each.entries) for each in asked) // _CHARACTERS_PER_ENTRY
+    async def _read(self, work: Callable[[], T], parameters: Sequence[messages.DictionaryParameters]) -> T:
+        size = sum(len(each.entries) for each in parameters) // CHARACTERS_PER_ENTRY
         return await self._translator.convert(work, size)
 
     def _pairs(self) -> Sequence[tuple[str, str]]:

@@ -15,21 +15,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path, Public, Quoted
 from service.domain.translation import Term
-from service.faces.http.bounded import AtMost, Checked, Name
+from service.faces.http.bounded import MAX_NAME_LENGTH, AtMost, Checked, Name
 from service.faces.http.languages import ListedLanguage
-from service.text.glossary import MAX_TERM_LENGTH, Glossary
+from service.text.glossary import COMMENT, MAX_TERM_LENGTH, Glossary
 from service.text.glossary_files import Dictionary
-from service.text.glossary_head import COMMENT
 from service.text.glossary_store import StoredGlossary
 from service.text.languages import canonical, folded, is_well_formed, language_of
 
 Document = dict[str, Any]
 
 _MAX_DICTIONARIES = 256
-_MAX_TITLE = 1024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
-Title = Annotated[str, Field(min_length=1, max_length=_MAX_TITLE)]
+Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 
 
 class _Message(BaseModel):
@@ -73,14 +71,14 @@ class PatchParameters(_Message):
     dictionaries: Dictionaries = []
 
 
-def pair_of(asked: PairParameters, where: tuple[str | int, ...] = ()) -> tuple[str, str]:
+def pair_of(parameters: PairParameters, where: tuple[str | int, ...] = ()) -> tuple[str, str]:
     """Return the codes of a pair of languages as this server spells them.
 
     Raises:
         InvalidRequest: one is no language code, or both are the same.
     """
     codes = []
-    for name, code in (("source_lang", asked.source_lang), ("target_lang", asked.target_lang)):
+    for name, code in (("source_lang", parameters.source_lang), ("target_lang", parameters.target_lang)):
         if not is_well_formed(code):
             expected = "expected a BCP 47 code such as 'en'"
             raise InvalidRequest("{path} is {code}", Path(*where, name), code=code, advice=expected)
@@ -97,33 +95,33 @@ def pairs_of(languages: Iterable[ListedLanguage]) -> list[tuple[str, str]]:
 
 
 def dictionary_of(
-    asked: DictionaryParameters, pairs: Sequence[tuple[str, str]], where: tuple[str | int, ...] = ()
+    parameters: DictionaryParameters, pairs: Sequence[tuple[str, str]], where: tuple[str | int, ...] = ()
 ) -> Dictionary:
     """Return a dictionary; its languages must be those of one of `pairs`.
 
     Raises:
         InvalidRequest: the languages or the entries can't be used.
     """
-    codes = pair_of(asked, where)
+    codes = pair_of(parameters, where)
     if tuple(map(language_of, codes)) not in {tuple(map(language_of, pair)) for pair in pairs}:
         raise InvalidRequest(
             "Unsupported glossary source and target language pair: {source} and {target}",
             Path(*where, "target_lang"),
-            source=asked.source_lang,
-            target=asked.target_lang,
+            source=parameters.source_lang,
+            target=parameters.target_lang,
             advice="/v2/glossary-language-pairs lists those that are",
         )
-    return Dictionary(*codes, terms_of(asked, Path(*where, "entries")))
+    return Dictionary(*codes, terms_of(parameters, Path(*where, "entries")))
 
 
-def dictionaries_of(asked: Sequence[DictionaryParameters], pairs: Sequence[tuple[str, str]]) -> list[Dictionary]:
+def dictionaries_of(parameters: Sequence[DictionaryParameters], pairs: Sequence[tuple[str, str]]) -> list[Dictionary]:
     """Return the dictionaries of a glossary.
 
     Raises:
         InvalidRequest: two are of the same languages, or as for `dictionary_of`.
     """
     found: dict[tuple[str, str], Dictionary] = {}
-    for index, each in enumerate(asked):
+    for index, each in enumerate(parameters):
         dictionary = dictionary_of(each, pairs, ("dictionaries", index))
         key = folded(dictionary.source_language_code), folded(dictionary.target_language_code)
         if key in found:
@@ -132,15 +130,15 @@ def dictionaries_of(asked: Sequence[DictionaryParameters], pairs: Sequence[tuple
     return list(found.values())
 
 
-def terms_of(asked: DictionaryParameters, path: Path) -> tuple[Term, ...]:
+def terms_of(parameters: DictionaryParameters, path: Path) -> tuple[Term, ...]:
     """Return the terms of a dictionary's entries. Passes checkpoints.
 
     Raises:
         InvalidRequest: there are none, or one can't be used; tells which.
     """
     entries: dict[str, tuple[int, str]] = {}
-    rows = _rows_of_tsv if asked.entries_format == "tsv" else _rows_of_csv
-    for index, row in paced(rows(asked, path)):
+    rows = _rows_of_tsv if parameters.entries_format == "tsv" else _rows_of_csv
+    for index, row in paced(rows(parameters, path)):
         source, target = (each.strip() for each in row)
         _check_entry(path, index, source, target)
         first, _ = entries.setdefault(source, (index, target))
@@ -201,8 +199,8 @@ def pairs_document(pairs: Iterable[tuple[str, str]]) -> Document:
     return {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in listed]}
 
 
-def _rows_of_tsv(asked: DictionaryParameters, path: Path) -> Iterator[tuple[int, Sequence[str]]]:
-    for index, line in enumerate(asked.entries.split("\n")):
+def _rows_of_tsv(parameters: DictionaryParameters, path: Path) -> Iterator[tuple[int, Sequence[str]]]:
+    for index, line in enumerate(parameters.entries.split("\n")):
         if not line.strip():
             continue
         row = line.removesuffix("\r").split("\t")
@@ -213,11 +211,11 @@ def _rows_of_tsv(asked: DictionaryParameters, path: Path) -> Iterator[tuple[int,
         yield index, row
 
 
-def _rows_of_csv(asked: DictionaryParameters, path: Path) -> Iterator[tuple[int, Sequence[str]]]:
+def _rows_of_csv(parameters: DictionaryParameters, path: Path) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield the first two columns; of rows that name languages in two more, those of the dictionary's."""
-    pair = folded(asked.source_lang), folded(asked.target_lang)
+    pair = folded(parameters.source_lang), folded(parameters.target_lang)
     try:
-        for index, row in enumerate(csv.reader(io.StringIO(asked.entries, newline=""), strict=True)):
+        for index, row in enumerate(csv.reader(io.StringIO(parameters.entries, newline=""), strict=True)):
             if not any(each.strip() for each in row):
                 continue
             if len(row) not in (2, 4):

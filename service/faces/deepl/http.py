@@ -11,15 +11,13 @@ from service.faces.deepl import messages
 from service.faces.deepl.documents import Documents
 from service.faces.deepl.failures import failure
 from service.faces.deepl.glossaries import Glossaries
-from service.faces.deepl.parameters import asked_in, key_in
+from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, key_in, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
 from service.text.glossary_store import GlossaryStore
 from service.translation.translator import Translator
-
-_CHARACTERS_PER_ENTRY = 2  # of markup that take about as long as an entry of an answer
 
 # Paths of what DeepL has and this server has not, and what to do instead.
 _REFUSED = (
@@ -72,33 +70,33 @@ class DeepL:
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate texts."""
-        asked = asked_in(request, messages.TranslateParameters)
-        messages.check_parameters(asked)
-        current_call().asks_for(asked.text)
-        self._translator.check_texts(asked.text)
-        glossary = messages.glossary_of(asked)
+        parameters = parameters_in(request, messages.TranslateParameters)
+        messages.check_parameters(parameters)
+        current_call().asks_for(parameters.text)
+        self._translator.check_texts(parameters.text)
+        glossary = messages.glossary_of(parameters)
         name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
-        size = sum(map(len, asked.text)) // _CHARACTERS_PER_ENTRY if asked.tag_handling else 0
-        marked = await self._translator.convert(lambda: messages.marked_texts(asked), size)
+        size = sum(map(len, parameters.text)) // CHARACTERS_PER_ENTRY if parameters.tag_handling else 0
+        marked = await self._translator.convert(lambda: messages.marked_texts(parameters), size)
         deadline = time.monotonic() + self._default_deadline_seconds
-        result = await self._translator.translate(messages.request_from(asked, marked, name, deadline))
+        result = await self._translator.translate(messages.request_from(parameters, marked, name, deadline))
 
         def answer() -> HttpAnswer:
             texts = marked.restored([each.text for each in result.translations])
-            return in_json(messages.translations_document(asked, texts, result.translations))
+            return in_json(messages.translations_document(parameters, texts, result.translations))
 
         return await self._translator.convert(answer, size)
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
         """List the languages that can be translated, or translated into."""
-        asked = asked_in(request, messages.LanguagesParameters)
-        return in_json(messages.languages_document(languages_of(self._translator.models()), asked.type))
+        parameters = parameters_in(request, messages.LanguagesParameters)
+        return in_json(messages.languages_document(languages_of(self._translator.models()), parameters.type))
 
     async def languages_of_resource(self, request: HttpRequest) -> HttpAnswer:
         """List the languages, as version 3 does."""
-        asked = asked_in(request, messages.LanguagesOfResourceParameters)
+        parameters = parameters_in(request, messages.LanguagesOfResourceParameters)
         languages = languages_of(self._translator.models())
-        return in_json(messages.languages_of_resource_document(languages, asked.resource))
+        return in_json(messages.languages_of_resource_document(languages, parameters.resource))
 
     async def usage(self, request: HttpRequest) -> HttpAnswer:
         """Tell what the caller's key has used; without keys, nothing is counted or limited."""

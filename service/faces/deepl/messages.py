@@ -6,7 +6,7 @@ Source: https://developers.deepl.com/api-reference, and its OpenAPI document.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from service.domain.call import TokenUsage
 from service.domain.errors import InvalidRequest, Path, Quoted, Unimplemented
 from service.domain.translation import MimeType, SplitSentences, Translation, TranslationRequest
-from service.faces.http.bounded import AtMost, Checked, Name, Texts
+from service.faces.http.bounded import AtMost, Checked, Listed, Name
 from service.faces.http.languages import ListedLanguage
 from service.text.detection import UNDETERMINED
 from service.text.languages import display_name
@@ -30,10 +30,6 @@ _VARIANTS: Mapping[str, Sequence[str]] = MappingProxyType({"en": ("en-GB", "en-U
 _NO_LANGUAGE = "EN"  # DeepL names a language even where a text has none, such as a number
 _NO_LIMIT = 1_000_000_000_000  # DeepL's own number for keys without one
 _MAX_TAGS = 1024
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
 
 
 def _names(value: object) -> object:
@@ -54,11 +50,17 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Listed = Annotated[Texts, BeforeValidator(_listed)]
 Names = Annotated[list[Name], AtMost(_MAX_TAGS), BeforeValidator(_names)]
 
 
-class TranslateParameters(BaseModel):
+class NamesGlossary(BaseModel):
+    """Parameters that may name a glossary."""
+
+    glossary_id: Name | None = None
+    glossary_ids: Names | None = None
+
+
+class TranslateParameters(NamesGlossary):
     """What to translate, and how. Unknown parameters are ignored, as DeepL does."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
@@ -70,8 +72,6 @@ class TranslateParameters(BaseModel):
     split_sentences: Annotated[Literal["0", "1", "nonewlines"] | None, BeforeValidator(_as_text)] = None
     preserve_formatting: bool | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
-    glossary_id: Name | None = None
-    glossary_ids: Names | None = None
     model_type: Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None = None
     show_billed_characters: bool | None = None
     tag_handling: Literal["xml", "html", ""] | None = None
@@ -97,24 +97,24 @@ class LanguagesOfResourceParameters(BaseModel):
     resource: Literal["translate_text", "glossary"]
 
 
-def check_parameters(asked: TranslateParameters) -> None:
+def check_parameters(parameters: TranslateParameters) -> None:
     """Check what doesn't depend on models.
 
     Raises:
         InvalidRequest: there are parameters that don't go together.
         Unimplemented: DeepL has what is asked for, and this server has not.
     """
-    check_formality(asked.formality)
+    check_formality(parameters.formality)
     for name, value in (
-        ("style_id", asked.style_id),
-        ("custom_instructions", asked.custom_instructions),
-        ("translation_memory_id", asked.translation_memory_id),
+        ("style_id", parameters.style_id),
+        ("custom_instructions", parameters.custom_instructions),
+        ("translation_memory_id", parameters.translation_memory_id),
     ):
         if value:
             raise Unimplemented(f"'{name}' is not supported by this server", advice="leave it out")
-    if glossary_of(asked) and not asked.source_lang:
+    if glossary_of(parameters) and not parameters.source_lang:
         raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
-    if asked.ignore_tags and not asked.tag_handling:
+    if parameters.ignore_tags and not parameters.tag_handling:
         raise InvalidRequest("{path} is given without tag_handling", Path("ignore_tags"), advice="add tag_handling=xml")
 
 
@@ -132,31 +132,19 @@ def check_formality(formality: str | None) -> None:
         )
 
 
-class NamesGlossary(Protocol):
-    """Parameters that may name a glossary."""
-
-    @property
-    def glossary_id(self) -> str | None:
-        """Return the one of a call."""
-
-    @property
-    def glossary_ids(self) -> Sequence[str] | None:
-        """Return those of a call."""
-
-
-def glossary_of(asked: NamesGlossary) -> str:
+def glossary_of(parameters: NamesGlossary) -> str:
     """Return the id of the glossary to use; empty if there is none.
 
     Raises:
         InvalidRequest: both ways of naming one are used.
         Unimplemented: there are several.
     """
-    several = asked.glossary_ids or []
-    if asked.glossary_id and several:
+    several = parameters.glossary_ids or []
+    if parameters.glossary_id and several:
         raise InvalidRequest("{path} and glossary_id are both given", Path("glossary_ids"), advice="give one of them")
     if len(several) > 1:
         raise Unimplemented("this server uses one glossary for a call", advice="give one, with the entries of all")
-    return asked.glossary_id or "".join(several)
+    return parameters.glossary_id or "".join(several)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,26 +166,26 @@ class MarkedTexts:
         return list(translations)
 
 
-def marked_texts(asked: TranslateParameters) -> MarkedTexts:
+def marked_texts(parameters: TranslateParameters) -> MarkedTexts:
     """Return the texts with their tags handled. Passes checkpoints.
 
     Raises:
         InvalidRequest: one is to be XML and is not.
     """
-    texts = tuple(asked.text)
-    ignored = frozenset(asked.ignore_tags or ())
-    if not asked.tag_handling:
+    texts = tuple(parameters.text)
+    ignored = frozenset(parameters.ignore_tags or ())
+    if not parameters.tag_handling:
         return MarkedTexts(texts, MimeType.PLAIN)
-    if asked.tag_handling == "html":
+    if parameters.tag_handling == "html":
         if not ignored:
             return MarkedTexts(texts, MimeType.HTML)
         pairs = [with_untranslated(each, ignored) for each in texts]
         return MarkedTexts(tuple(html for html, _ in pairs), MimeType.HTML, _added=tuple(added for _, added in pairs))
     rules = TagRules(
         ignored,
-        frozenset(asked.splitting_tags or ()),
-        frozenset(asked.non_splitting_tags or ()),
-        finds_structure=asked.outline_detection is not False,
+        frozenset(parameters.splitting_tags or ()),
+        frozenset(parameters.non_splitting_tags or ()),
+        finds_structure=parameters.outline_detection is not False,
     )
     documents = []
     for index, text in enumerate(texts):
@@ -213,41 +201,43 @@ def marked_texts(asked: TranslateParameters) -> MarkedTexts:
     return MarkedTexts(tuple(each.html for each in documents), MimeType.HTML, tuple(documents))
 
 
-def request_from(asked: TranslateParameters, marked: MarkedTexts, glossary: str, deadline: float) -> TranslationRequest:
+def request_from(
+    parameters: TranslateParameters, marked: MarkedTexts, glossary: str, deadline: float
+) -> TranslationRequest:
     """Return the caller's request. `glossary` is its name on this server; `deadline` is on the clock of
     `time.monotonic()`.
     """
-    default = "nonewlines" if asked.tag_handling == "html" else "1"
+    default = "nonewlines" if parameters.tag_handling == "html" else "1"
     return TranslationRequest(
         texts=marked.texts,
-        source_language_code=asked.source_lang or "",
-        target_language_code=asked.target_lang,
+        source_language_code=parameters.source_lang or "",
+        target_language_code=parameters.target_lang,
         deadline_seconds=deadline,
         mime_type=marked.mime_type,
-        split_sentences=_SPLITTING[asked.split_sentences or default],
-        preserve_formatting=bool(asked.preserve_formatting),
+        split_sentences=_SPLITTING[parameters.split_sentences or default],
+        preserve_formatting=bool(parameters.preserve_formatting),
         glossary=glossary,
     )
 
 
 def translations_document(
-    asked: TranslateParameters, texts: Iterable[str], translations: Iterable[Translation]
+    parameters: TranslateParameters, texts: Iterable[str], translations: Iterable[Translation]
 ) -> Document:
     """Return the answer to a call; `texts` are those of the translations, with their tags."""
-    given = asked.source_lang or ""
+    given = parameters.source_lang or ""
     extra: Document = {}
-    if asked.model_type:
-        extra["model_type_used"] = asked.model_type.removeprefix("prefer_")
-    if asked.tag_handling:
-        extra["tag_handling_version"] = asked.tag_handling_version or "v2"
+    if parameters.model_type:
+        extra["model_type_used"] = parameters.model_type.removeprefix("prefer_")
+    if parameters.tag_handling:
+        extra["tag_handling_version"] = parameters.tag_handling_version or "v2"
     entries = []
-    for source, text, translation in zip(asked.text, texts, translations, strict=True):
+    for source, text, translation in zip(parameters.text, texts, translations, strict=True):
         language = (
             _NO_LANGUAGE
             if translation.detected_language_code == UNDETERMINED
             else (given or translation.detected_language_code)
         )
-        billed = {"billed_characters": len(source)} if asked.show_billed_characters else {}
+        billed = {"billed_characters": len(source)} if parameters.show_billed_characters else {}
         entries.append({"detected_source_language": language.upper(), "text": text, **billed, **extra})
     return {"translations": entries}
 

@@ -13,9 +13,10 @@ _LISTS = frozenset(
     {"text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions"}
 )
 _KEY = "auth_key"
+CHARACTERS_PER_ENTRY = 2  # of markup, or of terms, that take about as long as an entry of an answer
 
 
-def asked_in(request: HttpRequest, kind: type[T]) -> T:
+def parameters_in(request: HttpRequest, kind: type[T]) -> T:
     """Return the parameters of a call. In a form, lists are repeated fields; of others the first counts.
 
     Raises:

@@ -8,19 +8,6 @@ from service.domain.translation import FinishReason, Flag
 from service.faces.dragoman import http_messages as messages
 
 
-class Segment(BaseModel):
-    """A part of a text that was translated by itself. Positions are code points, from start to before end."""
-
-    source_start: int
-    source_end: int
-    target_start: int
-    target_end: int
-    finish_reason: Literal[tuple(each.value for each in FinishReason)]  # type: ignore[valid-type]
-    num_source_tokens: int
-    num_output_tokens: int
-    flags: list[Literal[tuple(each.value for each in Flag)]]  # type: ignore[valid-type]
-
-
 class AlignedSpan(BaseModel):
     """A part of a source and the part of its translation that it corresponds to, in code points."""
 
@@ -28,6 +15,15 @@ class AlignedSpan(BaseModel):
     source_end: int
     target_start: int
     target_end: int
+
+
+class Segment(AlignedSpan):
+    """A part of a text that was translated by itself. Positions are code points, from start to before end."""
+
+    finish_reason: Literal[tuple(each.value for each in FinishReason)]  # type: ignore[valid-type]
+    num_source_tokens: int
+    num_output_tokens: int
+    flags: list[Literal[tuple(each.value for each in Flag)]]  # type: ignore[valid-type]
 
 
 class Hypothesis(BaseModel):

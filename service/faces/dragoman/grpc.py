@@ -21,7 +21,7 @@ from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
 from service.faces.grpc.context import deadline_of
 from service.faces.grpc.counts import check_counts
-from service.faces.grpc.parsing import parse
+from service.faces.grpc.intake import parse
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.translation.translator import Translator
@@ -46,11 +46,11 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         """Translate texts and stream the translations as they grow."""
-        asked = self._request_from(request, context)
-        async with aclosing(self._translator.stream(asked)) as events:
+        translation_request = self._request_from(request, context)
+        async with aclosing(self._translator.stream(translation_request)) as events:
             async for event in events:
                 message = await self._translator.convert(partial(event_to_pb, event), num_entries([event.translation]))
-                await write(context, message, asked.deadline_seconds)
+                await write(context, message, translation_request.deadline_seconds)
 
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context

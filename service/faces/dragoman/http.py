@@ -7,6 +7,7 @@ from functools import partial
 from service.domain.call import current_call
 from service.domain.translation import Priority, StreamEvent, TranslationRequest
 from service.faces.dragoman import http_messages as messages
+from service.faces.dragoman.descriptions import Document, model_document
 from service.faces.dragoman.http_files import Files
 from service.faces.dragoman.openapi import openapi_document
 from service.faces.dragoman.reference import reference_page
@@ -66,11 +67,11 @@ class V1:
     async def stream(self, request: HttpRequest) -> HttpStream:
         """Translate texts, and send the translations as they grow, as server-sent events."""
         body = json_of(request, messages.TranslateRequest)
-        asked = self._request_from(body)
+        translation_request = self._request_from(body)
 
         async def parts() -> AsyncGenerator[bytes]:
             model = {}
-            async with aclosing(self._translator.stream(asked)) as events:
+            async with aclosing(self._translator.stream(translation_request)) as events:
                 async for event in events:
                     model = {"model": event.model, "model_version": event.model_version}
                     yield _event("", _stream_document(event, with_segments=body.return_segments))
@@ -102,7 +103,7 @@ class V1:
         """List the served models, and their language pairs as OpenAI lists models."""
         models = self._translator.models()
         openai = models_document(names_of(models))  # under this path OpenAI's clients look for theirs
-        return in_json({"models": [messages.model_document(model) for model in models], **openai})
+        return in_json({"models": [model_document(model) for model in models], **openai})
 
     async def openapi(self, request: HttpRequest) -> HttpAnswer:
         """Describe this API, as OpenAPI 3.1."""
@@ -122,13 +123,13 @@ def _priority(request: HttpRequest) -> Priority:
     return Priority(json_of(request, messages.TranslateRequest).priority)
 
 
-def _event(name: str, document: messages.Document) -> bytes:
+def _event(name: str, document: Document) -> bytes:
     head = f"event: {name}\n".encode() if name else b""
     return b"%sdata: %s\n\n" % (head, json_bytes(document))
 
 
-def _stream_document(event: StreamEvent, *, with_segments: bool) -> messages.Document:
-    document: messages.Document = {"text_index": event.text_index, "delta": event.delta}
+def _stream_document(event: StreamEvent, *, with_segments: bool) -> Document:
+    document: Document = {"text_index": event.text_index, "delta": event.delta}
     if event.translation is not None:
         document["translation"] = messages.translation_document(event.translation, with_segments=with_segments)
     return document

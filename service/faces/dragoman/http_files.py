@@ -74,7 +74,7 @@ class Files:
         """Translate a document."""
         file, parts = form_with_file(request)
         fields: FileFields = checked(_values(parts), FileFields)
-        asked = _request_from(fields)
+        translation_request = _request_from(fields)
         options = DocumentOptions(
             tuple(fields.columns),
             fields.target_language_code,
@@ -83,7 +83,7 @@ class Files:
             front_matter=tuple(key.strip() for key in fields.front_matter.split(",") if key.strip()),
             attributes=fields.attributes,
         )
-        return file_answer(await self._documents.translate(upload_of(file, options=options), asked))
+        return file_answer(await self._documents.translate(upload_of(file, options=options), translation_request))
 
 
 def _values(parts: list[FormPart]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     MAX_TEXTS,
     REQUEST_OPTIONS,
-    AlignedSpan,
     DetectedLanguage,
     OwnPlaceholder,
     Segment,
@@ -26,11 +25,8 @@ from service.domain.translation import (
     TranslationResult,
 )
 from service.faces.counts import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS
+from service.faces.dragoman.descriptions import Document, span_document
 from service.faces.http.bounded import AtMost, Name, Text, Texts
-from service.models.loaded_model import LoadedModel
-
-Document = dict[str, Any]
-
 
 DEADLINE = "Milliseconds until the answer must be there; --default-deadline-seconds where it is left out."
 
@@ -215,26 +211,17 @@ def translation_document(translation: Translation, *, with_segments: bool) -> Do
     if flags := sorted({flag.value for segment in translation.segments for flag in segment.flags}):
         document["flags"] = flags
     if translation.alignment:
-        document["alignment"] = [_span_document(each) for each in translation.alignment]
+        document["alignment"] = [span_document(each) for each in translation.alignment]
     return document
 
 
 def _segment_document(segment: Segment) -> Document:
     return {
-        **_span_document(segment),
+        **span_document(segment),
         "finish_reason": segment.finish_reason.value,
         "num_source_tokens": segment.num_source_tokens,
         "num_output_tokens": segment.num_output_tokens,
         "flags": [flag.value for flag in segment.flags],
-    }
-
-
-def _span_document(span: AlignedSpan | Segment) -> Document:
-    return {
-        "source_start": span.source_start,
-        "source_end": span.source_end,
-        "target_start": span.target_start,
-        "target_end": span.target_end,
     }
 
 
@@ -245,22 +232,4 @@ def detections_document(detected: Iterable[Iterable[DetectedLanguage]]) -> Docum
             {"languages": [{"language_code": each.language_code, "confidence": each.confidence} for each in languages]}
             for languages in detected
         ]
-    }
-
-
-def model_document(model: LoadedModel) -> Document:
-    """Return the public description of a model."""
-    limits, defaults = model.manifest.limits, model.default_options
-    return {
-        "name": model.name,
-        "version": model.version,
-        "language_pairs": [
-            {"source_language_code": source, "target_language_code": target} for source, target in model.pairs.listed
-        ],
-        "any_to_any_language_codes": list(model.pairs.any_to_any),
-        "max_source_tokens": limits.max_source_tokens,
-        "max_output_tokens": limits.max_output_tokens,
-        "default_options": {name: getattr(defaults, name) for name in OPTIONS},
-        "precision": model.manifest.precision,
-        "kernels": model.kernels,
     }

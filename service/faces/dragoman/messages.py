@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path
-from service.domain.options import OPTIONS, RequestedOptions
+from service.domain.options import RequestedOptions
 from service.domain.translation import (
     DetectedLanguage,
     FinishReason,
@@ -20,6 +20,7 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
+from service.faces.dragoman.descriptions import model_document, span_document
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.mime_types import mime_type_from
@@ -27,36 +28,17 @@ from service.models.loaded_model import LoadedModel
 
 Word = TypeVar("Word", bound=enum.Enum)
 
-FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
-    FinishReason.STOP: pb.FINISH_REASON_STOP,
-    FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
-    FinishReason.RATIO: pb.FINISH_REASON_RATIO,
-    FinishReason.REPETITION: pb.FINISH_REASON_REPETITION,
-    FinishReason.CANCELLED: pb.FINISH_REASON_CANCELLED,
-    FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
+FINISH_REASONS: dict[FinishReason, Any] = {
+    each: pb.FinishReason.Value(f"FINISH_REASON_{each.name}") for each in FinishReason
 }
-
+FLAGS: dict[Flag, Any] = {each: pb.Flag.Value(f"FLAG_{each.name}") for each in Flag}
 PRIORITIES: dict[int, Priority] = {
     pb.PRIORITY_UNSPECIFIED: Priority.NORMAL,
-    pb.PRIORITY_LOW: Priority.LOW,
-    pb.PRIORITY_NORMAL: Priority.NORMAL,
-    pb.PRIORITY_HIGH: Priority.HIGH,
+    **{pb.Priority.Value(f"PRIORITY_{each.name}"): each for each in Priority},
 }
-
-
 SPLITS: dict[int, SplitSentences] = {
     pb.SPLIT_SENTENCES_UNSPECIFIED: SplitSentences.ON,
-    pb.SPLIT_SENTENCES_OFF: SplitSentences.OFF,
-    pb.SPLIT_SENTENCES_ON: SplitSentences.ON,
-    pb.SPLIT_SENTENCES_NO_NEWLINES: SplitSentences.NO_NEWLINES,
-}
-
-FLAGS: dict[Flag, pb.Flag] = {
-    Flag.PLACEHOLDER: pb.FLAG_PLACEHOLDER,
-    Flag.TERM: pb.FLAG_TERM,
-    Flag.UNKNOWN: pb.FLAG_UNKNOWN,
-    Flag.EMPTY: pb.FLAG_EMPTY,
-    Flag.NUMBERS: pb.FLAG_NUMBERS,
+    **{pb.SplitSentences.Value(f"SPLIT_SENTENCES_{each.name}"): each for each in SplitSentences},
 }
 
 
@@ -116,52 +98,14 @@ def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
 
 def model_to_pb(model: LoadedModel) -> pb.Model:
     """Return the public description of a model."""
-    limits, defaults = model.manifest.limits, model.default_options
-    return pb.Model(
-        name=model.name,
-        version=model.version,
-        language_pairs=[
-            pb.LanguagePair(source_language_code=source, target_language_code=target)
-            for source, target in model.pairs.listed
-        ],
-        max_source_tokens=limits.max_source_tokens,
-        max_output_tokens=limits.max_output_tokens,
-        default_options=pb.DecodingOptions(**{name: getattr(defaults, name) for name in OPTIONS}),
-        precision=model.manifest.precision,
-        any_to_any_language_codes=model.pairs.any_to_any,
-        kernels=model.kernels,
-    )
-
-
-def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
-    return RequestedOptions(**{field.name: value for field, value in message.ListFields()})
+    return pb.Model(**model_document(model))
 
 
 def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
     if value not in words:
-        known = ", ".join(map(names.Name, words))
+        known = ", ".join(map(names.Name, sorted(words)))
         raise InvalidRequest("{path} is {value}", Path(field), value=value, allowed=known)
     return words[value]
-
-
-def _priority_from_pb(number: int) -> Priority:
-    return _word("priority", number, PRIORITIES, pb.Priority)
-
-
-def _split_from_pb(number: int) -> SplitSentences:
-    return _word("split_sentences", number, SPLITS, pb.SplitSentences)
-
-
-def _terms_from_pb(terms: Iterable[pb.Term]) -> tuple[Term, ...]:
-    return tuple(map(_term_from_pb, terms))
-
-
-def _placeholders_from_pb(placeholders: Iterable[pb.Placeholder]) -> tuple[OwnPlaceholder, ...]:
-    return tuple(OwnPlaceholder(each.pattern, each.start, each.end) for each in placeholders)
-
-
-def _labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(labels.items()))
 
 
 def _term_from_pb(message: pb.Term) -> Term:
@@ -186,22 +130,14 @@ def _fill(message: pb.Translation, translation: Translation) -> None:
         message.hypotheses.add(text=hypothesis.text, score=hypothesis.score, num_tokens=hypothesis.num_tokens)
     for segment in paced(translation.segments):
         message.segments.add(
-            source_start=segment.source_start,
-            source_end=segment.source_end,
-            target_start=segment.target_start,
-            target_end=segment.target_end,
+            **span_document(segment),
             finish_reason=FINISH_REASONS[segment.finish_reason],
             num_source_tokens=segment.num_source_tokens,
             num_output_tokens=segment.num_output_tokens,
             flags=[FLAGS[flag] for flag in segment.flags] if segment.flags else None,
         )
     for span in paced(translation.alignment):
-        message.alignment.add(
-            source_start=span.source_start,
-            source_end=span.source_end,
-            target_start=span.target_start,
-            target_end=span.target_end,
-        )
+        message.alignment.add(**span_document(span))
     if translation.detected_language_code:
         message.detected_language_code = translation.detected_language_code
 
@@ -209,13 +145,19 @@ def _fill(message: pb.Translation, translation: Translation) -> None:
 # The request's attribute and the conversion for each field of a message that is not simply a text or flag of its name.
 _REQUEST_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
     "texts": ("texts", tuple),
-    "options": ("options", _options_from_pb),
-    "priority": ("priority", _priority_from_pb),
+    "options": (
+        "options",
+        lambda given: RequestedOptions(**{field.name: each for field, each in given.ListFields()}),
+    ),
+    "priority": ("priority", lambda number: _word("priority", number, PRIORITIES, pb.Priority)),
     "mime_type": ("mime_type", mime_type_from),
-    "split_sentences": ("split_sentences", _split_from_pb),
+    "split_sentences": ("split_sentences", lambda number: _word("split_sentences", number, SPLITS, pb.SplitSentences)),
     "target_prefixes": ("target_prefixes", tuple),
-    "terms": ("terms", _terms_from_pb),
-    "placeholders": ("placeholders", _placeholders_from_pb),
+    "terms": ("terms", lambda terms: tuple(map(_term_from_pb, terms))),
+    "placeholders": (
+        "placeholders",
+        lambda own: tuple(OwnPlaceholder(p.pattern, p.start, p.end) for p in own),
+    ),
     "strict": ("is_strict", None),
-    "labels": ("labels", _labels_from_pb),
+    "labels": ("labels", lambda labels: tuple(sorted(labels.items()))),
 }

@@ -84,12 +84,12 @@ class _Operation:
 
 
 def _operations() -> Iterator[_Operation]:
-    asked, timed = messages.TranslateRequest, (_ID, _TIMING)
+    body, timed = messages.TranslateRequest, (_ID, _TIMING)
     yield _Operation(
-        "post", "/v1/translate", "Translate texts.", asked, answers.TranslateResponse, JSON, timed, _WORKING
+        "post", "/v1/translate", "Translate texts.", body, answers.TranslateResponse, JSON, timed, _WORKING
     )
     summary = "Translate, and send each translation as it grows."
-    yield _Operation("post", "/v1/translate/stream", summary, asked, answers.StreamEvent, media=EVENTS, errors=_WORKING)
+    yield _Operation("post", "/v1/translate/stream", summary, body, answers.StreamEvent, media=EVENTS, errors=_WORKING)
     summary = "Translate a document; the answer is the file."
     headers = (_ID, _NAME, _NOTES)
     yield _Operation("post", "/v1/files", summary, FileRequest, None, _FILE, headers, _WORKING)

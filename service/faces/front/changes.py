@@ -17,7 +17,7 @@ Outcome = HttpAnswer | NoAnswer
 
 def change_of(outcomes: Mapping[int, Outcome]) -> HttpAnswer:
     """Return the answer to a change: what all workers answered, or the first error and which workers have made it."""
-    failed = [number for number, outcome in outcomes.items() if not _is_done(outcome)]
+    failed = [number for number, each in outcomes.items() if isinstance(each, NoAnswer) or each.status != HTTPStatus.OK]
     if not failed:
         return in_json(_document({number: _read(outcome) for number, outcome in outcomes.items()}))
     first = failed[0]
@@ -36,10 +36,6 @@ def error_of(outcome: Outcome) -> tuple[str, str, dict[str, str]]:
     except (ValueError, LookupError, TypeError):  # refused before it reached what answers operators
         code, message = "INTERNAL", f"it answered with HTTP status {int(outcome.status)}."
     return code, message, {name: value for name, value in outcome.headers.items() if name == "retry-after"}
-
-
-def _is_done(outcome: Outcome) -> bool:
-    return isinstance(outcome, HttpAnswer) and outcome.status is HTTPStatus.OK
 
 
 def _read(outcome: Outcome) -> Document:

@@ -8,13 +8,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from service.domain.errors import DeadlineExceeded, NotFound, NotPossible, Public, ServiceError, Unavailable
-from service.faces.admin.answers import CHANGE_SECONDS, LAST_SECONDS
+from service.faces.admin.answers import CHANGE_SECONDS
 from service.faces.front.changes import error_of
 from service.faces.front.metrics import READ_SECONDS
 from service.faces.front.worker import NoAnswer, WorkerEndpoint, ask, get
 from service.models.control import ModelControl
 from service.models.index import ModelState
-from service.process.lifecycle import Phase
+from service.process.lifecycle import LAST_SECONDS, Phase
 
 _ANSWERING = (Phase.SERVING.value, Phase.RECOVERING.value)
 
@@ -46,12 +46,13 @@ class ControlOfAll:
             return
         path = f"/api/models/{quote(name, safe='')}/{change}"
         seconds = CHANGE_SECONDS + 2 * LAST_SECONDS
-        asked = asyncio.ensure_future(ask(self._front, "POST", path, seconds, {"content-type": "application/json"}))
+        answering = asyncio.ensure_future(ask(self._front, "POST", path, seconds, {"content-type": "application/json"}))
         try:
-            answer = await asyncio.shield(asked)  # completed even if the caller disconnects
+            answer = await asyncio.shield(answering)  # completed even if the caller disconnects
         except NoAnswer as error:
-            told = "the change was not confirmed: the front, which makes it in all workers, {reason}"
-            raise Unavailable(told, reason=Public(error)) from error
+            raise Unavailable(
+                "the change was not confirmed: the front, which makes it in all workers, {reason}", reason=Public(error)
+            ) from error
         if answer.status is not HTTPStatus.OK:
             code, message, _ = error_of(answer)
             raise _error(code, message.removesuffix("."), name)
@@ -74,12 +75,12 @@ async def served_by(workers: Sequence[WorkerEndpoint]) -> Collection[str] | None
 
 
 def _error(code: str, message: str, name: str) -> ServiceError:
-    told = Public(message)
+    reason = Public(message)
     match code:
         case "NOT_FOUND":
-            return NotFound("{told}", "model", name, told=told)
+            return NotFound("{reason}", "model", name, reason=reason)
         case "FAILED_PRECONDITION":
-            return NotPossible("{told}", told=told)
+            return NotPossible("{reason}", reason=reason)
         case "DEADLINE_EXCEEDED":
-            return DeadlineExceeded("{told}", told=told)
-    return Unavailable("{told}", told=told)
+            return DeadlineExceeded("{reason}", reason=reason)
+    return Unavailable("{reason}", reason=reason)

@@ -12,9 +12,10 @@ from service.observe.kept_counts import KeptCounts, reported_by
 from service.observe.merging import merged
 from service.observe.metrics import Metrics
 from service.observe.worker_metrics import WorkerState
+from service.process.hangs import LOOK_SECONDS
 
 READ_SECONDS = 2.0  # for what a worker answers at once, unless it hangs
-_SILENT_SECONDS = 2.0  # of its event loop, which runs every second
+_SILENT_SECONDS = 2 * LOOK_SECONDS  # of its event loop
 
 
 class _Reading(NamedTuple):

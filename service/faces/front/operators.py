@@ -12,15 +12,17 @@ from urllib.parse import quote
 
 import service
 from service.config.server_config import ServerConfig
-from service.faces.admin.answers import CHANGE_SECONDS, LAST_SECONDS, Document, failure, in_json
+from service.faces.admin.answers import CHANGE_SECONDS, Document, failure, in_json
 from service.faces.admin.status_numbers import numbers_of
 from service.faces.front.changes import Outcome, change_of, error_of
 from service.faces.front.metrics import READ_SECONDS, WorkersMetrics
 from service.faces.front.statuses import errors_of, models_of, phase_of, states_of, workers_of
 from service.faces.front.worker import NoAnswer, WorkerEndpoint, ask, get
 from service.faces.http.application import HttpAnswer, HttpRequest
+from service.process.hangs import HUNG_SECONDS
+from service.process.lifecycle import LAST_SECONDS
 
-_MODELS_SECONDS = 10.0 + LAST_SECONDS  # as long as a worker may take, and as a late answer needs
+_MODELS_SECONDS = HUNG_SECONDS + LAST_SECONDS  # as long as a worker may take, and as a late answer needs
 
 
 class WorkersOperators:

@@ -1,7 +1,7 @@
 """HTTP requests to a worker, over the Unix sockets on which it listens for its front only.
 
-asyncio's streams and h11, which uvicorn needs anyway: a request that waits for a worker costs a task, not a thread as
-with `http.client`, and is given up by cancelling it. A client library would be heavier than the rest of the front.
+asyncio's streams and h11: a request that waits for a worker costs a task, not a thread as with `http.client`, and is
+given up by cancelling it. A client library would be heavier than the rest of the front.
 """
 
 import asyncio
@@ -13,10 +13,9 @@ from types import MappingProxyType
 
 import h11
 
+from service.calls.call_hold import PIECE_BYTES
 from service.faces.http.application import HttpAnswer
 
-_CHUNK_BYTES = 65_536
-_MAX_ANSWER_BYTES = 64 * 2**20
 # Headers of one connection, those that this end writes itself, and `Origin`, which has been checked: for the worker,
 # every request comes from its own machine.
 _OF_CONNECTION = frozenset(
@@ -101,14 +100,12 @@ async def _exchange(
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
-            connection.receive_data(await reader.read(_CHUNK_BYTES))
+            connection.receive_data(await reader.read(PIECE_BYTES))
         elif isinstance(event, h11.Response):
             status = HTTPStatus(event.status_code)
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
         elif isinstance(event, h11.Data):
             answered += event.data
-            if len(answered) > _MAX_ANSWER_BYTES:
-                raise h11.RemoteProtocolError(f"the answer has more than {_MAX_ANSWER_BYTES} bytes")
         elif isinstance(event, h11.EndOfMessage):
             passed = {name: value for name, value in headers.items() if name not in _NOT_PASSED_BACK}
             return HttpAnswer(status, headers.get("content-type", ""), bytes(answered), passed)

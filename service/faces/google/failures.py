@@ -7,17 +7,17 @@ older APIs, which also list `errors`.
 from http import HTTPStatus
 from typing import Any
 
+from service.bundle.fields import MAX_NAME_BYTES
 from service.calls.failures import code_of
 from service.domain.call import Call
 from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceError
 from service.faces.grpc.status import ERROR_DOMAIN
-from service.faces.http.answers import in_json, status_of_error
+from service.faces.http.answers import failure_in_json, status_of_error
 from service.faces.http.application import HttpAnswer
 
 Document = dict[str, Any]
 
 _TYPES = "type.googleapis.com/google.rpc"
-_MAX_NAME_LENGTH = 256
 _REASONS = {
     HTTPStatus.BAD_REQUEST: "invalid",
     HTTPStatus.UNAUTHORIZED: "authError",
@@ -56,7 +56,7 @@ def _details(error: ServiceError) -> list[Document]:
         violation = {"field": error.field, "description": str(error)}
         details.append({"@type": f"{_TYPES}.BadRequest", "fieldViolations": [violation]})
     if isinstance(error, NotFound) and error.resource_type:
-        name = error.resource_name[:_MAX_NAME_LENGTH]
+        name = error.resource_name[:MAX_NAME_BYTES]
         details.append({"@type": f"{_TYPES}.ResourceInfo", "resourceType": error.resource_type, "resourceName": name})
     if isinstance(error, Overloaded):
         delay = max(0.001, error.retry_after_seconds)
@@ -66,6 +66,4 @@ def _details(error: ServiceError) -> list[Document]:
 
 
 def _answer(document: Document) -> HttpAnswer:
-    status = HTTPStatus(document["code"])
-    headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-    return in_json({"error": document}, headers, status)
+    return failure_in_json({"error": document}, HTTPStatus(document["code"]))

@@ -12,7 +12,6 @@ from service.domain.errors import (
     Public,
     ServiceError,
     Unimplemented,
-    dotted,
     listed,
 )
 from service.domain.translation import (
@@ -26,15 +25,16 @@ from service.domain.translation import (
 from service.faces.google.names import check_parent, entry_name, glossary_name, glossary_of, model_of
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.faces.http.spelling import spelling_of
 from service.faces.mime_types import mime_type_from
 from service.models.loaded_model import LoadedModel
 from service.text.glossary import Glossary
 from service.text.languages import display_name, folded, in_message, is_well_formed, language_of
+from service.translation.checks import MAX_LABEL_CHARACTERS
 
 MAX_PAGE_SIZE = 1000
 
-_MAX_LABEL_LENGTH = 63
-_LABELS = f"up to {_MAX_LABEL_LENGTH} lower case letters, digits, '_' and '-'"
+_LABELS = f"up to {MAX_LABEL_CHARACTERS} lower case letters, digits, '_' and '-'"
 _CONDITION = re.compile(r"(src|tgt)=(\S+)")
 _FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}  # where Google's names differ from ours
 
@@ -103,12 +103,12 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def response_to_pb(
-    asked: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
+    request: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
 ) -> pb.TranslateTextResponse:
     """Return the answer to a call; `with_glossary` are the translations with its glossary, if it has one."""
     return pb.TranslateTextResponse(
-        translations=[_translation_to_pb(asked, translation) for translation in translations],
-        glossary_translations=[_translation_to_pb(asked, translation, True) for translation in with_glossary],
+        translations=[_translation_to_pb(request, translation) for translation in translations],
+        glossary_translations=[_translation_to_pb(request, translation, True) for translation in with_glossary],
     )
 
 
@@ -268,31 +268,27 @@ def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryE
     )
 
 
-def in_googles_words(error: ServiceError, asked: pb.TranslateTextRequest) -> ServiceError:
+def in_googles_words(error: ServiceError, request: pb.TranslateTextRequest) -> ServiceError:
     """Return the error for callers of Google's API: with Google's field names, resource names and status."""
     if isinstance(error, PairNotFound):
         return error.as_invalid()
     if isinstance(error, NotFound) and error.resource_type == "model":
-        error.resource_name = asked.model
-    error.spelling = _spelled
+        error.resource_name = request.model
+    error.spelling = spelling_of(_FIELDS)
     return error
-
-
-def _spelled(path: Path) -> str:
-    return dotted(Path(_FIELDS.get(str(path[0]), path[0]), *path[1:]))
 
 
 def _is_label(text: str) -> bool:
     allowed = all(letter in "_-" or (letter.isalnum() and letter == letter.lower()) for letter in text)
-    return allowed and len(text) <= _MAX_LABEL_LENGTH
+    return allowed and len(text) <= MAX_LABEL_CHARACTERS
 
 
 def _translation_to_pb(
-    asked: pb.TranslateTextRequest, translation: Translation, has_glossary: bool = False
+    request: pb.TranslateTextRequest, translation: Translation, has_glossary: bool = False
 ) -> pb.Translation:
     return pb.Translation(
         translated_text=translation.text,
-        model=asked.model,
+        model=request.model,
         detected_language_code=translation.detected_language_code,
-        glossary_config=asked.glossary_config if has_glossary else None,
+        glossary_config=request.glossary_config if has_glossary else None,
     )

@@ -1,10 +1,8 @@
 """The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
 
-import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from google.protobuf.message import Message
 
@@ -16,6 +14,7 @@ from service.faces.google import names as names
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.models.loaded_model import LoadedModel
+from service.process.event_loop import all_of
 from service.text.glossary import Glossary
 from service.translation.translator import Translator
 
@@ -51,9 +50,9 @@ class GoogleMethods:
     ) -> tuple[pb.TranslateTextResponse, str]:
         """Translate texts; with a glossary, also without it. Return the `finish_reasons`, too."""
         current_call().asks_for(request.contents)
-        asked = messages.request_from_pb(request, deadline_seconds)
+        domain_request = messages.request_from_pb(request, deadline_seconds)
         try:
-            answers = await self._answers(request, asked)
+            answers = await self._answers(request, domain_request)
         except ServiceError as error:
             raise messages.in_googles_words(error, request) from error
         return messages.response_to_pb(request, *answers), messages.finish_reasons(*answers)
@@ -147,20 +146,24 @@ class GoogleMethods:
             )
         return [highest[name]]
 
-    async def _answers(self, request: pb.TranslateTextRequest, asked: TranslationRequest) -> list[Translations]:
+    async def _answers(
+        self, request: pb.TranslateTextRequest, domain_request: TranslationRequest
+    ) -> list[Translations]:
         """Return the translations without the glossary and then, if the call has one, those with it."""
-        if not asked.glossary:
-            return [await self._translate(asked)]
+        if not domain_request.glossary:
+            return [await self._translate(domain_request)]
         found = await self._found("glossary_config.glossary", request.glossary_config.glossary)
-        glossary = messages.fitting(found, asked)
-        plain, asked = replace(asked, glossary=""), replace(asked, glossary=glossary.name)
+        glossary = messages.fitting(found, domain_request)
+        plain, domain_request = replace(domain_request, glossary=""), replace(domain_request, glossary=glossary.name)
         if request.glossary_config.ignore_case:
             strict = (term for term in glossary.terms if term.is_case_sensitive)
-            asked = replace(asked, terms=tuple(replace(term, is_case_sensitive=False) for term in strict))
-        return await _all(self._translate(plain), self._translate(asked))
+            domain_request = replace(
+                domain_request, terms=tuple(replace(term, is_case_sensitive=False) for term in strict)
+            )
+        return await all_of(map(self._translate, (plain, domain_request)))
 
-    async def _translate(self, asked: TranslationRequest) -> Translations:
-        return (await self._translator.translate(asked)).translations
+    async def _translate(self, domain_request: TranslationRequest) -> Translations:
+        return (await self._translator.translate(domain_request)).translations
 
     async def _held(self) -> Sequence[Glossary]:
         """Return the glossaries that the caller may use."""
@@ -188,13 +191,3 @@ class GoogleMethods:
                 advice=f"name one of {listed(map(messages.glossary_id, found))}",
             )
         return found[0]
-
-
-async def _all(*calls: Coroutine[Any, Any, Translations]) -> list[Translations]:
-    """Return the answers of calls run concurrently; the first failure cancels the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

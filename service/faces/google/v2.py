@@ -24,8 +24,8 @@ from service.faces.google.methods import FINISH_REASONS_KEY, GoogleMethods
 from service.faces.google.parameters import Fields, key_in, own_fields
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.bodies import checked, fields_of_form, form_of, is_form, json_of
-from service.faces.http.forms import list_name
+from service.faces.http.bodies import checked, form_of, is_form, json_of
+from service.faces.http.forms import fields_of, list_name
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
 from service.faces.http.spelling import spell
@@ -67,46 +67,48 @@ class V2:
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate texts, HTML unless the format is text."""
-        asked = asked_in(request, messages.TranslateParameters)
-        if asked.cid:
+        parameters = parameters_in(request, messages.TranslateParameters)
+        if parameters.cid:
             raise Unimplemented("cid is not supported by this server", advice="leave it out")
-        texts = _texts(asked.q)
-        with in_words_of_v2(asked.model):
+        texts = _texts(parameters.q)
+        with in_words_of_v2(parameters.model):
             result = await self._translator.translate(
                 TranslationRequest(
                     texts=texts,
-                    source_language_code=asked.source or "",
-                    target_language_code=asked.target,
-                    model=messages.model_of(asked.model),
+                    source_language_code=parameters.source or "",
+                    target_language_code=parameters.target,
+                    model=messages.model_of(parameters.model),
                     deadline_seconds=self._deadline(),
-                    mime_type=messages.MIME_TYPES[asked.format or "html"],
+                    mime_type=messages.MIME_TYPES[parameters.format or "html"],
                 )
             )
         reasons = finish_reasons(result.translations)
         headers = {FINISH_REASONS_KEY: reasons} if reasons else {}
-        return in_json(messages.translations_document(result.translations, asked.model), headers)
+        return in_json(messages.translations_document(result.translations, parameters.model), headers)
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         """Detect the most probable language of each text."""
-        texts = _texts(asked_in(request, messages.DetectParameters).q)
+        texts = _texts(parameters_in(request, messages.DetectParameters).q)
         with in_words_of_v2():
             detected = await self._translator.detect(texts, self._deadline())
         return in_json(messages.detections_document(detected))
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
         """List the languages, with names if there is a language for them."""
-        asked = asked_in(request, messages.LanguagesParameters)
-        if asked.target and not is_well_formed(asked.target):
+        parameters = parameters_in(request, messages.LanguagesParameters)
+        if parameters.target and not is_well_formed(parameters.target):
             expected = "expected a BCP 47 code such as 'en'"
-            raise InvalidRequest("{path} is {code}", Path("target"), code=asked.target, advice=expected)
-        models = self._methods.models(messages.model_of(asked.model), asked.model or "")
-        return in_json(messages.languages_document(languages_of(models, asked.target or "en"), bool(asked.target)))
+            raise InvalidRequest("{path} is {code}", Path("target"), code=parameters.target, advice=expected)
+        models = self._methods.models(messages.model_of(parameters.model), parameters.model or "")
+        return in_json(
+            messages.languages_document(languages_of(models, parameters.target or "en"), bool(parameters.target))
+        )
 
     def _deadline(self) -> float:
         return time.monotonic() + self._default_deadline_seconds
 
 
-def asked_in(request: HttpRequest, kind: type[T]) -> T:
+def parameters_in(request: HttpRequest, kind: type[T]) -> T:
     """Return the parameters of a call: those of the query, and of a body of JSON or of a form.
 
     Raises:
@@ -147,16 +149,16 @@ def in_words_of_v2(model: str | None = None) -> Iterator[None]:
     try:
         yield
     except ServiceError as error:
-        told = error.as_invalid() if isinstance(error, PairNotFound) else error
-        if isinstance(told, NotFound) and told.resource_type == "model":
-            told.resource_name = model or ""
-        spell(told, _FIELDS)
-        raise told from error
+        reported = error.as_invalid() if isinstance(error, PairNotFound) else error
+        if isinstance(reported, NotFound) and reported.resource_type == "model":
+            reported.resource_name = model or ""
+        spell(reported, _FIELDS)
+        raise reported from error
 
 
 def _fields(request: HttpRequest) -> Fields:
     fields = form_of(request.query)
-    return [*fields, *fields_of_form(request)] if is_form(request) else fields
+    return [*fields, *fields_of(request.body)] if is_form(request) else fields
 
 
 def _texts(texts: list[str]) -> tuple[str, ...]:

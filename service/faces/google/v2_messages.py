@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from service.domain.translation import DetectedLanguage, MimeType, Translation
 from service.faces.google import names as names
-from service.faces.http.bounded import Name, Texts
+from service.faces.http.bounded import Listed, Name
 from service.faces.http.languages import ListedLanguage
 
 Document = dict[str, Any]
@@ -22,13 +22,6 @@ class _Parameters(BaseModel):
     """Google's clients send null for what they leave out."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-Listed = Annotated[Texts, BeforeValidator(_listed)]
 
 
 class TranslateParameters(_Parameters):

@@ -20,8 +20,7 @@ from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import end, forget, write
 from service.faces.grpc.api import GrpcApi, ReadPriority
 from service.faces.grpc.context import host_of
-from service.faces.grpc.intake import Intake
-from service.faces.grpc.parsing import parse
+from service.faces.grpc.intake import Intake, parse
 from service.faces.grpc.status import status_of
 
 Context = grpc.aio.ServicerContext[Any, Any]

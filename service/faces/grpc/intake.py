@@ -1,18 +1,20 @@
-"""Receiving of messages and sending of answers within the server's byte limit."""
+"""Receiving and parsing of messages, and sending of answers, within the server's byte limit."""
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from service.calls.byte_budget import ByteBudget
-from service.calls.call_hold import LARGE_BYTES, CallHold, LargeMessages
+from service.calls.call_hold import PIECE_BYTES, CallHold, LargeMessages
 from service.calls.open_calls import OpenCalls
 from service.domain.errors import InvalidRequest
 from service.faces.grpc.receptions import Receptions
 
+T = TypeVar("T")
 Context = grpc.aio.ServicerContext[Any, Any]
 
 _END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs don't know it
@@ -85,7 +87,7 @@ class Intake:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
             raise InvalidRequest("the call has no message", advice="send one")
         hold.grow(len(message))
-        if len(message) > LARGE_BYTES:
+        if len(message) > PIECE_BYTES:
             await self._large.turn(caller)
         hold.open()
         return message  # type: ignore[no-any-return]
@@ -94,3 +96,17 @@ class Intake:
         """Yield the messages of a stream of requests."""
         while (message := await self._memory.streams.receive(context.read, context.peer())) is not _END:
             yield message
+
+
+def parse(deserialize: Callable[[bytes], T], message: bytes) -> T:
+    """Parse a message.
+
+    Raises:
+        InvalidRequest: the bytes are not a valid message.
+    """
+    try:
+        return deserialize(message)
+    except DecodeError as error:
+        raise InvalidRequest(
+            "the request is not a valid message of this method", advice="check that its text is valid UTF-8"
+        ) from error

@@ -1,7 +1,7 @@
 """Limit on the messages being received at a time, each of which may reach the largest allowed size.
 
 It is unknown how large a message will be, or whether it arrives at all. Until it is read, gRPC buffers at most
-`connections.UNREAD_BYTES` of it; from then on up to the largest size. So only a limited number is read at a time, and
+`server.UNREAD_BYTES` of it; from then on up to the largest size. So only a limited number is read at a time, and
 callers that begin calls but send little must not block others.
 """
 
@@ -9,15 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from service.calls.byte_budget import PATIENCE_SECONDS
 from service.calls.turns import Turns
 from service.domain.errors import MessageTooSlow
 
 # A message that takes longer is slow: a small one arrives with its call and is received immediately.
 SLOW_SECONDS = 0.01
-# While others wait, at most half of the messages being received may be slow. Beyond that, those that have taken longer
-# than this are dropped first, then the latest: so messages that progress are not lost to those that never end.
-PATIENCE_SECONDS = 5.0
-_PAUSE_SECONDS = 1.0
 
 T = TypeVar("T")
 
@@ -62,7 +59,6 @@ class Receptions:
             if reception.is_evicted and reception.task is not None and not reception.task.uncancel():
                 raise MessageTooSlow(
                     "the message did not arrive in time while others were waiting; the server receives {limit} at once",
-                    _PAUSE_SECONDS,
                     limit=self.limit,
                     advice="try again, or send smaller messages",
                 ) from None
@@ -78,7 +74,12 @@ class Receptions:
             self._timer = loop.call_later(SLOW_SECONDS, loop.call_soon, self._make_room, loop.time())
 
     def _make_room(self, began_seconds: float) -> None:
-        """Evict surplus slow messages among those in progress when the watch began."""
+        """Evict surplus slow messages among those in progress when the watch began.
+
+        While others wait, at most half of the messages being received may be slow. Beyond that, those that have taken
+        longer than `PATIENCE_SECONDS` are dropped first, then the latest: so messages that progress are not lost to
+        those that never end.
+        """
         self._timer = None
         if not self._turns.num_waiting:
             return

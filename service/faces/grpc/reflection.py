@@ -9,7 +9,6 @@ from collections.abc import Iterable
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, text_format
 from grpc_reflection.v1alpha import reflection, reflection_pb2
-from grpc_reflection.v1alpha._async import ReflectionServicer
 
 _OLD = reflection.SERVICE_NAME
 SERVICE_NAMES = (_OLD.replace(".v1alpha.", ".v1."), _OLD)
@@ -19,7 +18,7 @@ _METHOD = "ServerReflectionInfo"
 def enable_reflection(names: Iterable[str], server: grpc.aio.Server) -> None:
     """Describe the services of these names, and reflection itself, to callers of a server that is not yet started."""
     _describe()
-    servicer = ReflectionServicer([*names, *SERVICE_NAMES])
+    servicer = reflection.aio.ReflectionServicer([*names, *SERVICE_NAMES])  # type: ignore[attr-defined]  # no stub
     handler = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,

@@ -1,11 +1,12 @@
 """Assembly of APIs, the way of calls, health and reflection into one gRPC server; limits of its connections."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 
+from service.calls.byte_budget import CALL_BYTES
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
@@ -18,30 +19,22 @@ from service.faces.grpc.intake import Intake, Memory
 from service.process.descriptors import affordable_connections
 from service.process.scheduling import patient_threads
 
-_ALGORITHMS = 1  # the bit of gRPC's first "algorithm": no compression
-_INFLATES = 0
+_ALGORITHMS = 1 << grpc.Compression.NoCompression.value  # as bits
+_INFLATES = False
 _GRPC_LOGGER = "grpc._cython.cygrpc"
 
 HANDSHAKE_SECONDS = 20.0  # for TLS and the first frames
 # A vanished caller is noticed after the sum of these two.
 KEEPALIVE_SECONDS = 30.0
 PING_TIMEOUT_SECONDS = 10.0
-MIN_PING_INTERVAL_SECONDS = 10.0  # clients may keep connections alive by pinging this often
+MIN_PING_INTERVAL_SECONDS = PING_TIMEOUT_SECONDS  # clients may keep connections alive by pinging this often
 # Further calls wait on the caller's side. Without a limit, a flood of calls begun and cancelled delays all others.
 MAX_CALLS = 1000
+# Of these, calls don't count as open: tools may keep streams of reflection open.
+NEVER_OPEN = (health.SERVICE_NAME, *reflection.SERVICE_NAMES)
 
-# Bytes of a message that are received before it is read: gRPC's window for each call.
-UNREAD_BYTES = 16 * 2**10
-
-
-def new_health_servicer(apis: Iterable[GrpcApi]) -> HealthServicer:
-    """Return the health of the whole server and of each of its APIs, NOT_SERVING at first."""
-    return HealthServicer([api.name for api in apis])
-
-
-def new_open_calls() -> OpenCalls:
-    """Return the open calls of our APIs; reflection is ignored, as tools may keep its streams open."""
-    return OpenCalls(ignored=(health.SERVICE_NAME, *reflection.SERVICE_NAMES))
+# Bytes of a message that are received before it is read: gRPC's window for each call, whose own bytes have room for it.
+UNREAD_BYTES = CALL_BYTES // 2
 
 
 def build_grpc_server(
@@ -73,7 +66,7 @@ def _channel_options(config: ServerConfig, *, shares_port: bool = False) -> list
     options = [
         # Compressed messages are rejected before inflating them, which could take a thousand times the memory.
         ("grpc.compression_enabled_algorithms_bitset", _ALGORITHMS),
-        ("grpc.per_message_decompression", _INFLATES),
+        ("grpc.per_message_decompression", int(_INFLATES)),
         ("grpc.so_reuseport", int(shares_port)),  # else a second server shares the port unnoticed
         ("grpc.max_receive_message_length", config.max_request_bytes),
         # Between these two sizes gRPC rejects some calls at random.

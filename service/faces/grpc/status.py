@@ -10,13 +10,12 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
+from service.bundle.fields import MAX_NAME_BYTES
 from service.calls.failures import code_of
 from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceError
 
 ERROR_DOMAIN = "dragoman"
 
-_MAX_KEPT_OVERLOADS = 64
-_MAX_NAME_LENGTH = 256  # metadata is limited to 8 KiB, and a name from a caller may have megabytes
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
@@ -46,12 +45,12 @@ def status_of(error: ServiceError) -> RpcStatus:
         violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=message)
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     if isinstance(error, NotFound) and error.resource_type:
-        name = error.resource_name[:_MAX_NAME_LENGTH]
+        name = error.resource_name[:MAX_NAME_BYTES]  # metadata is limited to 8 KiB, and a caller may give megabytes
         details.append(error_details_pb2.ResourceInfo(resource_type=error.resource_type, resource_name=name))
     return _status(_code_of(error), error.reason, message, details)
 
 
-@functools.lru_cache(_MAX_KEPT_OVERLOADS)  # hundreds a second, few of them different
+@functools.lru_cache  # hundreds a second, few of them different
 def _status_of_overload(code: grpc.StatusCode, reason: str, message: str, milliseconds: int) -> RpcStatus:
     delay = Duration()
     delay.FromMilliseconds(milliseconds)

@@ -17,6 +17,7 @@ EVENTS = "text/event-stream"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # a proxy must pass each event on at once
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_ASKS_FOR_KEY: Mapping[str, str] = MappingProxyType({"WWW-Authenticate": "Bearer"})
 # As google.api.http maps them.
 _STATUS = {
     "INVALID_ARGUMENT": HTTPStatus.BAD_REQUEST,
@@ -51,6 +52,11 @@ def retry_headers(error: ServiceError) -> Mapping[str, str]:
 def in_json(document: Any, headers: Mapping[str, str] = _NO_HEADERS, status: int = HTTPStatus.OK) -> HttpAnswer:
     """Return the document as an answer."""
     return HttpAnswer(status, JSON, json_bytes(document), headers)
+
+
+def failure_in_json(document: Any, status: HTTPStatus) -> HttpAnswer:
+    """Return the document as the answer to a call that failed; if a key was missing, with how to send one."""
+    return in_json(document, _ASKS_FOR_KEY if status is HTTPStatus.UNAUTHORIZED else _NO_HEADERS, status)
 
 
 def json_bytes(document: Any) -> bytes:

@@ -109,15 +109,6 @@ def form_of(query: str) -> list[tuple[str, str]]:
     return fields_of(query.encode("latin-1"))
 
 
-def fields_of_form(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the fields of a URL-encoded body; `curl -d` sends UTF-8 that is not percent-encoded.
-
-    Raises:
-        InvalidRequest: as for `form_of`.
-    """
-    return fields_of(request.body)
-
-
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return _kept_adapter(kind)
 

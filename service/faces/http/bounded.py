@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, GetCoreSchemaHandler
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 from service.domain.translation import MAX_TEXTS
@@ -36,4 +36,5 @@ class Checked:
 Name = Annotated[str, Field(max_length=MAX_NAME_LENGTH)]
 Text = Annotated[str, Checked("the characters of a call, which the translator counts")]
 Texts = Annotated[list[Text], AtMost(MAX_TEXTS)]
+Listed = Annotated[Texts, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 Anything = Annotated[Any, Checked("the values of a body, and what takes it")]

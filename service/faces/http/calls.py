@@ -93,7 +93,8 @@ class HttpCalls:
         if answer is not None:
             self._pipeline.count(call)
         else:
-            refused = refused or _no_route(head.method, head.path, found)
+            if refused is None:
+                refused = MethodNotAllowed(head.method, sorted(found.by_method)) if found else NoSuchPath(head.path)
             failure = next(iter(found.by_method.values())).failure if found else self._routes.failure(head.path)
             answer = _failed(self._pipeline.refuse(call, refused), failure, call)
             if isinstance(refused, HeadRefused | UnknownMethod):
@@ -197,7 +198,3 @@ def _failed(error: ServiceError, failure: Failure, call: Call) -> HttpAnswer:
     """Return an error in the words of its API, with what HTTP itself has to say."""
     answer = _with(failure(error, call), retry_headers(error))
     return _with(replace(answer, status=error.status), error.headers) if isinstance(error, Refused) else answer
-
-
-def _no_route(method: str, path: str, found: Found | None) -> Refused:
-    return MethodNotAllowed(method, sorted(found.by_method)) if found else NoSuchPath(path)

@@ -5,8 +5,7 @@ from http import HTTPStatus
 
 from service.faces.http.refusals import HeadRefused
 
-_MAX_LINE_BYTES = 256  # of a chunk's size, with extensions, which are ignored
-_MAX_TRAILER_BYTES = 8192  # of all trailers, which are ignored
+_MAX_IGNORED_BYTES = 1024  # of a chunk's size with extensions, and of all trailers
 _TRAILER = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
 _LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
 
@@ -50,9 +49,9 @@ class ChunkReader:
         return self._trailer(received, at) if self._in_trailers else self._size(received, at)
 
     def _size(self, received: bytearray, at: int) -> int:
-        end = received.find(b"\n", at, at + _MAX_LINE_BYTES) + 1
+        end = received.find(b"\n", at, at + _MAX_IGNORED_BYTES) + 1
         if not end:
-            if len(received) - at >= _MAX_LINE_BYTES:
+            if len(received) - at >= _MAX_IGNORED_BYTES:
                 raise _malformed()
             return at
         line = _LINE.fullmatch(received, at, end)
@@ -66,7 +65,7 @@ class ChunkReader:
     def _trailer(self, received: bytearray, at: int) -> int:
         end = received.find(b"\n", at) + 1
         self._trailer_bytes += end - at if end else 0
-        if self._trailer_bytes + (0 if end else len(received) - at) > _MAX_TRAILER_BYTES:
+        if self._trailer_bytes + (0 if end else len(received) - at) > _MAX_IGNORED_BYTES:
             raise _malformed()
         if not end:
             return at

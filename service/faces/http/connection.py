@@ -11,6 +11,7 @@ import math
 import socket
 from http import HTTPStatus
 
+from service.calls.call_hold import PIECE_BYTES
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.http.deadline import Deadline
 from service.faces.http.exchange import ClientGone, Exchange, plain_answer
@@ -21,14 +22,13 @@ from service.faces.http.refusals import BodyTooSlow, Refused
 _LOG = logging.getLogger(__name__)
 
 READ_SECONDS = 10.0  # to connect, to send a head, and to move each `PIECE_BYTES` of a body or of an answer
-PIECE_BYTES = 64 * 2**10
 MOST_SECONDS = 600.0  # for a body or an answer, whatever its size
+LINGER_SECONDS = 1.0  # for what a client still sends after the last answer, and for answers at a stop
 
 _MAX_WAITING = 16  # requests, behind the one that is being answered
 _REQUEST_LINE = b" HTTP/1."
-_DISCARD_SECONDS = 1.0  # for what a client still sends after the last answer
 # That the system takes before they can be sent: by default megabytes, all of which would count as taken by the client.
-_UNSENT_BYTES = 128 * 2**10
+_UNSENT_BYTES = 2 * PIECE_BYTES
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -244,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         if self.received or self._exchange is None or not self._exchange.is_received:
-            self._enter(State.DISCARDING, _DISCARD_SECONDS)
+            self._enter(State.DISCARDING, LINGER_SECONDS)
             self._exchange = None
             self.received.clear()
             self._regulate()

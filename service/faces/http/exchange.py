@@ -9,12 +9,12 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Protocol
 
+from service.calls.call_hold import PIECE_BYTES
 from service.domain.errors import ServiceError
 from service.faces.http.chunks import ChunkReader
 from service.faces.http.heads import CHUNKED, Head
 from service.faces.http.refusals import Refused
 
-_PIECE_BYTES = 64 * 2**10  # of an answer, that are waited for together
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PHRASES = {int(status): status.phrase for status in HTTPStatus}
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
@@ -32,19 +32,15 @@ class Wire(Protocol):
 
     async def wait_for_more(self) -> None:
         """Wait until more of the body has arrived."""
-        ...
 
     def use(self, exchange: "Exchange") -> None:
         """Go on after something of what had been received was used, or more may be."""
-        ...
 
     def fail(self, failure: ServiceError) -> None:
         """Let whoever reads the body fail with this."""
-        ...
 
     async def write(self, exchange: "Exchange", part: bytes) -> None:
         """Send a part of the answer."""
-        ...
 
 
 class Exchange:
@@ -127,9 +123,9 @@ class Exchange:
         self.has_ended = True
         if self.head.method == "HEAD" or status in _WITHOUT_BODY:
             body = b""
-        await self._wire.write(self, head + body[:_PIECE_BYTES])
-        for at in range(_PIECE_BYTES, len(body), _PIECE_BYTES):
-            await self._wire.write(self, body[at : at + _PIECE_BYTES])
+        await self._wire.write(self, head + body[:PIECE_BYTES])
+        for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
+            await self._wire.write(self, body[at : at + PIECE_BYTES])
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Begin an answer of unknown length; to HTTP/1.0 it ends with the connection."""
@@ -179,16 +175,16 @@ def plain_answer(status: int, text: str) -> bytes:
 
 def _head(status: int, headers: Mapping[str, str]) -> bytes:
     """Return the head of an answer with these headers and those that every answer has."""
-    lines = [f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}", "server: dragoman", f"date: {_date()}"]
+    lines = [
+        f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}",
+        "server: dragoman",
+        f"date: {_date_of(int(time.time()))}",
+    ]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     text = "\r\n".join(lines)
     if text.count("\r") != len(lines) - 1 or text.count("\n") != len(lines) - 1:
         raise ValueError("a header of the answer has a line end")
     return f"{text}\r\n\r\n".encode("latin-1")
-
-
-def _date() -> str:
-    return _date_of(int(time.time()))
 
 
 @lru_cache(maxsize=1)

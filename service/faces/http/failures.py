@@ -1,20 +1,17 @@
 """Errors as our own API and our pages return them."""
 
-from http import HTTPStatus
 from typing import Any
 
 from service.calls.failures import code_of
 from service.domain.call import Call
 from service.domain.errors import ServiceError
-from service.faces.http.answers import in_json, status_of_error
+from service.faces.http.answers import failure_in_json, status_of_error
 from service.faces.http.application import HttpAnswer
 
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:
     """Return an error: its code, the field, what is allowed, and a sentence that says it all."""
-    status = status_of_error(error)
-    headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-    return in_json(error_document(error, call), headers, status)
+    return failure_in_json(error_document(error, call), status_of_error(error))
 
 
 def error_document(error: ServiceError, call: Call) -> dict[str, Any]:

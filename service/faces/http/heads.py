@@ -11,9 +11,10 @@ from http import HTTPStatus
 
 import httptools
 
+from service.calls.call_hold import PIECE_BYTES
 from service.faces.http.refusals import HeadRefused
 
-MAX_HEAD_BYTES = 65_536
+MAX_HEAD_BYTES = PIECE_BYTES
 _END = b"\r\n\r\n"
 # What no head contains: controls other than tab, and a line end that is not CR LF (RFC 9112 2.2).
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")

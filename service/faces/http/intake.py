@@ -5,7 +5,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from service.calls.byte_budget import ByteBudget
-from service.calls.call_hold import LARGE_BYTES, CallHold, LargeMessages
+from service.calls.call_hold import PIECE_BYTES, CallHold, LargeMessages
 from service.calls.metadata import Metadata, api_key_in
 from service.calls.pipeline import CallPipeline
 from service.domain.call import Call
@@ -18,7 +18,7 @@ from service.faces.http.refusals import IDENTITY, BodyTooLarge, Encoded
 from service.faces.http.routes import Route
 
 # Of a body that may contain its caller's key, as long as the key is not known.
-MAX_UNKNOWN_BYTES = 64 * 2**10
+MAX_UNKNOWN_BYTES = PIECE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Intake:
                     identification.by(reception.request)
                 if not identification.is_done and reception.num_bytes >= MAX_UNKNOWN_BYTES:
                     raise _no_key()
-        if reception.num_bytes > LARGE_BYTES and not reception.is_form:
+        if reception.num_bytes > PIECE_BYTES and not reception.is_form:
             await self._large.turn(call.origin[:1])
         request = reception.request()
         identification.by(lambda: request, is_last=True)

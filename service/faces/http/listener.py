@@ -12,15 +12,13 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
-from service.faces.http.connection import READ_SECONDS, Connection
+from service.faces.http.connection import LINGER_SECONDS, READ_SECONDS, Connection
 from service.faces.http.open_connections import MAX_CONNECTIONS, Application, ConnectionLimits, OpenConnections
 from service.process.ports import check_port, port_error
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_WAITING = 1024  # connections, to be accepted
-_LAST_ANSWER_SECONDS = 1.0  # at a stop
-_STOP_SECONDS = 5.0
+_STOP_SECONDS = 5 * LINGER_SECONDS
 _MOST_AT_ONCE = 16  # connections, in one iteration of the event loop
 _RETRY_SECONDS = 0.1  # without descriptors: it is unknown when one will be free
 
@@ -37,7 +35,7 @@ class CallListener:
         self.port: int = 0 if listening.family == socket.AF_UNIX else listening.getsockname()[1]
         self._socket = listening
         self._socket.setblocking(False)
-        self._socket.listen(_MOST_WAITING)
+        self._socket.listen(socket.SOMAXCONN)
         self._connections = OpenConnections(limits, app)
         self._tls = tls
         self._connecting: set[asyncio.Task[None]] = set()
@@ -59,7 +57,7 @@ class CallListener:
         if self._retry is not None:
             self._retry.cancel()
         self.close()
-        await self._connections.stop(_LAST_ANSWER_SECONDS)
+        await self._connections.stop(LINGER_SECONDS)
 
     def close(self) -> None:
         """Close the port. Idempotent."""

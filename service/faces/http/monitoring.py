@@ -10,10 +10,9 @@ from service.faces.http.listener import HttpListener
 from service.faces.http.same_site import has_own_host
 from service.observe.families import to_json
 from service.observe.metrics import Metrics
+from service.process.hangs import HUNG_SECONDS
 from service.process.lifecycle import Phase
 
-# An event loop silent for longer answers no calls either. Probes retry several times before they act.
-MAX_SILENT_SECONDS = 10.0
 FAMILIES_PATH = "/metrics.json"  # the metrics as `families.to_json`, for what merges those of several workers
 
 Page = Callable[[str], Awaitable[HttpAnswer]]  # of a request's `Accept`
@@ -69,7 +68,7 @@ def monitoring_listener(
 
     def probe(is_fine: Callable[[Phase], bool]) -> Page:
         async def answer(_: str) -> HttpAnswer:
-            if (silent := silent_seconds()) > MAX_SILENT_SECONDS:
+            if (silent := silent_seconds()) > HUNG_SECONDS:  # probes retry several times before they act
                 return probed(f"stuck: the event loop has not run for {silent:.0f} s, and answers no calls", fine=False)
             now = phase()
             return probed(now.value, fine=is_fine(now))

@@ -12,14 +12,12 @@ from multipart import MultipartError, MultipartSegment, ParserLimitReached, Push
 
 from service.domain.errors import InvalidRequest, Public, Quoted, quoted
 from service.faces.http.application import FormPart, HttpRequest
-from service.faces.http.bodies import content_type, fields_of_form, is_form
+from service.faces.http.bodies import content_type, is_form
+from service.faces.http.forms import MAX_FIELDS, fields_of
 
 MULTIPART = "multipart/form-data"
 
-_MAX_PARTS = 4096
-_MAX_LINE_BYTES = 1024  # of one part's headers
-_MAX_LINES = 8
-_MAX_BOUNDARY = 200  # characters; RFC 2046 allows 70
+_MAX_LINE_BYTES = 1024  # of one part's headers, and of the boundary, where RFC 2046 allows 70
 _AT_ONCE_BYTES = 8192  # read between two looks of the event loop at everything else: some hundred parts
 _EXTENDED = re.compile(
     r""";\s*+filename\*\s*+=\s*+"?+(?P<charset>[\w-]{1,40})'[\w-]*+'(?P<value>[^\s;"]*+)""", re.IGNORECASE
@@ -39,11 +37,11 @@ class FormReader:
         """
         _, parameters = parse_options_header(headers.get("content-type", ""))
         boundary = parameters.get("boundary", "")
-        if not 0 < len(boundary) <= _MAX_BOUNDARY:
+        if not 0 < len(boundary) <= _MAX_LINE_BYTES:
             raise InvalidRequest(
                 "Content-Type has a boundary of {number} characters",
                 number=len(boundary),
-                allowed=f"1 to {_MAX_BOUNDARY}",
+                allowed=f"1 to {_MAX_LINE_BYTES}",
             )
         self.parts: list[FormPart] = []
         self._content: list[bytes] = []
@@ -52,8 +50,7 @@ class FormReader:
             self._parser = PushMultipartParser(
                 boundary,
                 max_header_size=_MAX_LINE_BYTES,
-                max_header_count=_MAX_LINES,
-                max_segment_count=_MAX_PARTS,
+                max_segment_count=MAX_FIELDS,
                 strict=False,
             )
         except MultipartError as error:
@@ -90,8 +87,8 @@ class FormReader:
             self._content = []
 
     def _too_large(self, error: ParserLimitReached) -> InvalidRequest:
-        if len(self.parts) >= _MAX_PARTS:
-            return InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_PARTS}")
+        if len(self.parts) >= MAX_FIELDS:
+            return InvalidRequest("the form has too many fields", allowed=f"up to {MAX_FIELDS}")
         return self._malformed(error)
 
     def _malformed(self, error: MultipartError) -> InvalidRequest:
@@ -107,11 +104,11 @@ def fields_of_any_form(request: HttpRequest) -> list[tuple[str, str]] | None:
     """Return the fields of a body that is a form in either encoding, in order and without files; `None` if it is none.
 
     Raises:
-        InvalidRequest: as for `fields_of_form`, or a field is not UTF-8.
+        InvalidRequest: as for `fields_of`, or a field is not UTF-8.
     """
     kind = content_type(request)
     if is_form(request):
-        return fields_of_form(request)
+        return fields_of(request.body)
     if kind == MULTIPART:
         return [(part.name, part.text) for part in request.form if part.filename is None]
     return None
@@ -137,7 +134,10 @@ def _check(segment: MultipartSegment) -> None:
     """Refuse a part whose content is not as it is."""
     encoding = segment.header("Content-Transfer-Encoding", "").lower()
     if encoding not in _UNENCODED:
-        shown = Quoted(quoted(encoding))
+        quoted_encoding = Quoted(quoted(encoding))
         raise InvalidRequest(
-            "form field {name} has Content-Transfer-Encoding {given}", name=segment.name, given=shown, allowed="binary"
+            "form field {name} has Content-Transfer-Encoding {given}",
+            name=segment.name,
+            given=quoted_encoding,
+            allowed="binary",
         )

@@ -8,8 +8,6 @@ from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Pu
 
 IDENTITY = "identity"  # of Content-Encoding: as it is
 
-_LONGEST_METHOD = 20
-
 
 class Refused(ServiceError):
     """A request that is refused; `status` and `headers` are those of the answer on every API."""
@@ -39,13 +37,12 @@ class MethodNotAllowed(Unimplemented, Refused):
 
 
 class UnknownMethod(Unimplemented, Refused):
-    """No path has such a method."""
+    """No path has such a method, which is one of those that llhttp knows."""
 
     status = HTTPStatus.NOT_IMPLEMENTED
 
     def __init__(self, method: str, possible: Sequence[str]) -> None:
-        shown = Public(method[:_LONGEST_METHOD])
-        super().__init__("{method} is not possible", method=shown, allowed=", ".join(possible))
+        super().__init__("{method} is not possible", method=Public(method), allowed=", ".join(possible))
 
 
 class HeadRefused(InvalidRequest, Refused):

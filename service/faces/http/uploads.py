@@ -1,6 +1,5 @@
 """Documents as callers send them, in forms, and as they get them back."""
 
-from collections.abc import Sequence
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -48,7 +47,7 @@ def file_answer(document: TranslatedDocument) -> HttpAnswer:
     """Return a document as a file to save."""
     headers = {"Content-Disposition": attachment(document.name), "X-Content-Type-Options": "nosniff"}
     if document.notes:
-        headers[NOTES_HEADER] = _in_ascii(document.notes)
+        headers[NOTES_HEADER] = " ".join(document.notes).encode("ascii", "replace").decode("ascii")
     if document.report:
         headers[REPORT_HEADER] = compact_json(document.report, _MAX_REPORT)
     return HttpAnswer(HTTPStatus.OK, document.content_type, document.data, headers)
@@ -59,7 +58,3 @@ def attachment(name: str) -> str:
     simple = "".join(character if character.isascii() and character not in '"\\%' else "_" for character in name)
     extended = f"; filename*=UTF-8''{quote(name, safe='')}" if simple != name else ""
     return f'attachment; filename="{simple}"{extended}'
-
-
-def _in_ascii(notes: Sequence[str]) -> str:
-    return " ".join(notes).encode("ascii", "replace").decode("ascii")

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from service.domain.call import Call
 from service.domain.errors import Forbidden, ServiceError, Unimplemented
 from service.domain.translation import Priority
-from service.faces.http.answers import in_json, status_of_error
+from service.faces.http.answers import failure_in_json, in_json, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.routes import Handle, Route
 from service.faces.http.same_site import has_own_origin
@@ -130,9 +130,7 @@ class KServe:
 
 def failure(error: ServiceError, _: Call) -> HttpAnswer:
     """Return an error as Triton does: a sentence."""
-    status = status_of_error(error)
-    headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-    return in_json({"error": str(error)}, headers, status)
+    return failure_in_json({"error": str(error)}, status_of_error(error))
 
 
 def _status_answer(word: str, is_so: bool, **more: str) -> HttpAnswer:

@@ -99,15 +99,10 @@ class InferStream:
         try:
             response, num_bytes = await self._pipeline.serve(call, answered, self._metadata)
         except ServiceError as error:
-            response = _failure(request, error)
+            failed = pb.ModelInferResponse(id=request.id)
+            response = pb.ModelStreamInferResponse(error_message=f"{code_of(error)}: {error}", infer_response=failed)
         finally:
             self.seconds.update({phase: call.seconds(phase) for phase in ENGINE_PHASES})
         if request.parameters["triton_enable_empty_final_response"].bool_param:
             response.infer_response.parameters["triton_final_response"].bool_param = True
         return response, num_bytes
-
-
-def _failure(request: pb.ModelInferRequest, error: ServiceError) -> pb.ModelStreamInferResponse:
-    return pb.ModelStreamInferResponse(
-        error_message=f"{code_of(error)}: {error}", infer_response=pb.ModelInferResponse(id=request.id)
-    )

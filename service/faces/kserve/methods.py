@@ -1,6 +1,5 @@
 """The methods of KServe v2 and Triton, whatever carries their messages."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -11,9 +10,10 @@ from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, U
 from service.domain.translation import TranslationResult
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
-from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, state_to_pb, statistics_to_pb
+from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
 from service.models.index import LoadState, ModelState
 from service.models.loaded_model import LoadedModel
+from service.process.event_loop import all_of
 from service.process.lifecycle import Phase
 from service.translation.source_languages import Part
 from service.translation.translator import Translator
@@ -27,15 +27,12 @@ class Control(Protocol):
 
     async def load(self, name: str) -> None:
         """Load a model."""
-        ...
 
     async def unload(self, name: str) -> None:
         """Unload a model."""
-        ...
 
     async def states(self) -> list[ModelState]:
         """Return the state of each version."""
-        ...
 
 
 class KServeMethods:
@@ -105,8 +102,10 @@ class KServeMethods:
         """List the models on disk and in memory."""
         _check_repository(repository)
         states = await self._control.states()
+        listed = [each for each in states if each.state is LoadState.READY or not only_ready]
+        entry = pb.RepositoryIndexResponse.ModelIndex
         return pb.RepositoryIndexResponse(
-            models=[state_to_pb(each) for each in states if each.state is LoadState.READY or not only_ready]
+            models=[entry(name=s.name, version=s.version, state=s.state.name, reason=s.reason) for s in listed]
         )
 
     async def load(self, repository: str, name: str, parameters: Iterable[str]) -> None:
@@ -133,12 +132,7 @@ class KServeMethods:
         """Return one result for each part of the call, or raise the error of one of them."""
         if len(call.parts) == 1:
             return [await self._translate_part(call.parts[0])]
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                results = [tasks.create_task(self._translate_part(part)) for part in call.parts]
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
-        return [result.result() for result in results]
+        return await all_of(map(self._translate_part, call.parts))
 
     async def _translate_part(self, part: Part) -> TranslationResult:
         try:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.kserve.tensors import BYTES, FP32, INPUTS, OUTPUTS, TEXT
-from service.models.index import ModelState
 from service.models.loaded_model import LoadedModel
 from service.models.statistics import Duration
 
@@ -82,13 +81,6 @@ def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
             pb.InferBatchStatistics(batch_size=rows, compute_infer=_duration_to_pb(step))
             for rows, step in steps.items()
         ],
-    )
-
-
-def state_to_pb(state: ModelState) -> pb.RepositoryIndexResponse.ModelIndex:
-    """Return the state of a model's version."""
-    return pb.RepositoryIndexResponse.ModelIndex(
-        name=state.name, version=state.version, state=state.state.name, reason=state.reason
     )
 
 

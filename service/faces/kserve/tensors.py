@@ -42,11 +42,13 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
     if len(elements) != number:
         shape = list(tensor.shape)
         raise _invalid(name, f"has shape {shape} and {len(elements)} elements", advice="give as many")
+    texts: list[str] = []
     try:
-        return [element.decode() for element in elements]
+        for element in elements:
+            texts.append(element.decode())  # how many there are tells which is wrong
     except UnicodeDecodeError:
-        wrong = next(index for index, element in enumerate(elements) if not _is_utf8(element))
-        raise _invalid(name, f"element {wrong} is not valid UTF-8.") from None
+        raise _invalid(name, f"element {len(texts)} is not valid UTF-8.") from None
+    return texts
 
 
 def num_elements(shape: Sequence[int]) -> int | None:
@@ -109,14 +111,6 @@ def _typed(tensor: pb.ModelInferRequest.InferInputTensor) -> Sequence[bytes]:
     if others := [field for field in fields if field != "bytes_contents"]:
         raise _invalid(tensor.name, f"has {others[0]}", advice="expected bytes_contents")
     return tensor.contents.bytes_contents
-
-
-def _is_utf8(element: bytes) -> bool:
-    try:
-        element.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _invalid(name: str, problem: str, advice: str = "", **given: Any) -> InvalidRequest:

@@ -83,6 +83,6 @@ class Files:
         """Return how the caller has reached this port; nothing where that is only what somebody claims in `Host`."""
         if self._url or not has_own_host(request.headers, self._own_host):
             return self._url
-        told = request.headers.get("x-forwarded-proto", "")
-        scheme = told if told in ("http", "https") else self._scheme
+        forwarded = request.headers.get("x-forwarded-proto", "")
+        scheme = forwarded if forwarded in ("http", "https") else self._scheme
         return f"{scheme}://{request.headers.get('host', '')}"

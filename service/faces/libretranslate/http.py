@@ -53,12 +53,12 @@ class LibreTranslate:
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate a text, or a list of them."""
-        asked = messages.asked_of(messages.body_of(request, messages.TranslateBody), self._deadline())
-        texts, mime_type = asked.request.texts, asked.request.mime_type
+        parameters = messages.parameters_of(messages.body_of(request, messages.TranslateBody), self._deadline())
+        texts, mime_type = parameters.request.texts, parameters.request.mime_type
         current_call().asks_for(texts)
-        result = await self._translator.translate(asked.request)
-        detected = await self._translator.detect(texts, self._deadline(), mime_type) if asked.is_detected else ()
-        return in_json(messages.answer_document(asked, result.translations, detected))
+        result = await self._translator.translate(parameters.request)
+        detected = await self._translator.detect(texts, self._deadline(), mime_type) if parameters.is_detected else ()
+        return in_json(messages.answer_document(parameters, result.translations, detected))
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         """Detect the language of a text; several texts are taken as one."""

@@ -68,7 +68,7 @@ class _KeyBody(_Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Parameters:
     """A call of /translate. `is_list` tells if the answer has lists, one entry for each text."""
 
     request: TranslationRequest
@@ -99,7 +99,8 @@ def body_of(request: HttpRequest, kind: type[T]) -> T:
     values: Document = {}
     for name, value in fields:
         values.setdefault(name, value)
-    texts = [_with_plain_line_ends(value) for name, value in fields if "q" in (name, list_name(name))]
+    # Forms are sent with CRLF, whatever line ends a text had.
+    texts = [value.replace("\r\n", "\n") for name, value in fields if "q" in (name, list_name(name))]
     if texts:
         values["q"] = texts[0] if "q" in values and len(texts) == 1 else texts
     return checked(values, kind)
@@ -116,7 +117,7 @@ def key_in(request: HttpRequest) -> str:
     return body_of(request, _KeyBody).api_key or ""
 
 
-def asked_of(body: TranslateBody, deadline_seconds: float) -> Asked:
+def parameters_of(body: TranslateBody, deadline_seconds: float) -> Parameters:
     """Return what a caller asks for; `deadline_seconds` is on the clock of `time.monotonic()`.
 
     Raises:
@@ -142,7 +143,7 @@ def asked_of(body: TranslateBody, deadline_seconds: float) -> Asked:
         mime_type=mime_type,
         deadline_seconds=deadline_seconds,
     )
-    return Asked(request, is_list, num_alternatives)
+    return Parameters(request, is_list, num_alternatives)
 
 
 def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
@@ -169,18 +170,18 @@ def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
 
 
 def answer_document(
-    asked: Asked, translations: Sequence[Translation], detected: Iterable[Iterable[DetectedLanguage]]
+    parameters: Parameters, translations: Sequence[Translation], detected: Iterable[Iterable[DetectedLanguage]]
 ) -> Document:
     """Return the answer to /translate; `detected` has the languages of each text, if they were to be detected."""
-    document: Document = {"translatedText": _answered(asked, [each.text for each in translations])}
-    if asked.num_alternatives:
-        document["alternatives"] = _answered(asked, [_others(each) for each in translations])
-    if asked.is_detected:
+    document: Document = {"translatedText": _answered(parameters, [each.text for each in translations])}
+    if parameters.num_alternatives:
+        document["alternatives"] = _answered(parameters, [_others(each) for each in translations])
+    if parameters.is_detected:
         languages = [
             _detection(_chosen(translation.detected_language_code, found))
             for translation, found in zip(translations, detected, strict=True)
         ]
-        document["detectedLanguage"] = _answered(asked, languages)
+        document["detectedLanguage"] = _answered(parameters, languages)
     return document
 
 
@@ -235,11 +236,6 @@ def spell_fields(error: ServiceError, *, is_single: bool) -> None:
     spell(error, _FIELDS, own)
 
 
-def _with_plain_line_ends(text: str) -> str:
-    """Return a form's text with the line ends that it had before it was sent, which is as CRLF."""
-    return text.replace("\r\n", "\n")
-
-
 def _missing(name: str) -> InvalidRequest:
     return InvalidRequest(f"Invalid request: missing {name} parameter", name)
 
@@ -258,8 +254,8 @@ def _code_to(code: str) -> str:
     return _TO_THEIRS.get(code, code)
 
 
-def _answered(asked: Asked, values: list[T]) -> list[T] | T:
-    return values if asked.is_list else values[0]
+def _answered(parameters: Parameters, values: list[T]) -> list[T] | T:
+    return values if parameters.is_list else values[0]
 
 
 def _others(translation: Translation) -> list[str]:

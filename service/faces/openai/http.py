@@ -54,7 +54,7 @@ class OpenAI:
         most = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         if most is not None and most < pair.max_output_tokens:  # most tools ask for many more than any text takes
             options["max_output_tokens"] = most
-        asked = TranslationRequest(
+        translation_request = TranslationRequest(
             texts=(text,),
             source_language_code=pair.source,
             target_language_code=pair.target,
@@ -67,15 +67,15 @@ class OpenAI:
             if options["num_hypotheses"] is not None:
                 raise Unimplemented("{path} is not supported in streams", Path("n"), advice="leave it or stream out")
             with_usage = bool(body.stream_options and body.stream_options.include_usage)
-            return HttpStream(EVENTS, self._parts(asked, about, with_usage), _failed, STREAM_HEADERS)
-        result = await self._translator.translate(asked)
+            return HttpStream(EVENTS, self._parts(translation_request, about, with_usage), _failed, STREAM_HEADERS)
+        result = await self._translator.translate(translation_request)
         return in_json(messages.completion(about, result.translations[0]))
 
     async def _parts(
-        self, asked: TranslationRequest, about: messages.Document, with_usage: bool
+        self, translation_request: TranslationRequest, about: messages.Document, with_usage: bool
     ) -> AsyncGenerator[bytes]:
         delta = {"role": "assistant"}
-        async with aclosing(self._translator.stream(asked)) as events:
+        async with aclosing(self._translator.stream(translation_request)) as events:
             async for event in events:
                 yield _event(messages.chunk(about, {**delta, "content": event.delta}))
                 delta = {}

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from service.domain.checkpoint import paced
-from service.text.markup.block import Block
-from service.text.markup.nodes import Node, count_needs
+from service.text.markup.block import Block, Node, count_needs, spelling
 from service.text.markup.parts import Part, Role, decoded, partners, shown
 from service.text.markup.raised import glued
-from service.text.markup.spelling import spelling
 from service.text.markup.within_words import group_within_words
 from service.text.spans import Span
 
@@ -41,15 +39,12 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
             case Role.TEXT:
                 text = decoded(raw)
                 stripped = text.strip("\t\n\f\r ")
-                if not stripped:
-                    after += text
-                elif length == 0:
-                    before.append(after)
+                if stripped:
+                    if length == 0:
+                        before += (after, text[: text.index(stripped)])
                     after = text[len(text.rstrip("\t\n\f\r ")) :]
                 else:
-                    after = text[len(text.rstrip("\t\n\f\r ")) :]
-                if length == 0 and stripped:
-                    before.append(text[: len(text) - len(text.lstrip("\t\n\f\r "))])
+                    after += text
                 text = _SPACES.sub(" ", text)
                 if text.startswith(" ") and (length == 0 or texts[-1].endswith(" ")):
                     text = text[1:]
@@ -111,8 +106,6 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
 
 def _framed(html: str, run: Sequence[Part]) -> list[Part]:
     """Return a run without what never moves: white space, marks and tags before and after all of its text."""
-    if len(run) == 1:
-        return [run[0]._replace(start=start, end=end) for start, end in (_visible(html, run[0]),) if start < end]
     ends = partners(run)
     texts = [_visible(html, part) for part in paced(run)]
     num_texts = [0, *accumulate(start < end for start, end in texts)]

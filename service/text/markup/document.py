@@ -1,15 +1,24 @@
 """Extraction of the texts of an HTML document, and rendering of the document with their translations."""
 
-from collections.abc import Iterator, Sequence
+import heapq
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from service.domain.checkpoint import paced
 from service.text.markup.block import Block, BlockTranslation
 from service.text.markup.block_reading import read_block
-from service.text.markup.block_writing import merged
 from service.text.markup.lexer import tokens
 from service.text.markup.parts import Part, Role
+from service.text.markup.placement import insertions
 from service.text.markup.structure import parts
+from service.text.spans import Span
+from service.text.words import is_unspaced
+
+_UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elements.UNNESTABLE`
+_UNNESTABLE_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
+_MAX_SEARCHES = 1000  # of texts whose positions no link gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +68,101 @@ def blocks(html: str) -> Iterator[Block]:
         else:
             run.append(part)
     yield from read_block(html, run)
+
+
+def merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[str]:
+    """Yield the HTML of a block with a translation in place of its text."""
+    text = translation.text
+    places = _places(block, translation)
+    kept = [(source, place) for source, place in zip(block.protected, places, strict=True) if place is not None]
+    tags = insertions(block._root, block.text, text, translation.alignment, kept)
+    elements = [
+        (place, html[slice(*markup)] if place is None else _spaced(html[slice(*markup)], block.text, span, text, place))
+        for span, place, markup in zip(block.protected, places, block._kept, strict=True)
+    ]
+    wholes = sorted((*place, markup) for place, markup in elements if place is not None)
+    done = 0
+    for start, end, markup in _unnested(list(heapq.merge(tags, wholes, key=lambda each: (each[0], each[0] < each[1])))):
+        yield block._spelling.written(text[done:start])
+        yield markup
+        done = end
+    yield block._spelling.written(text[done:])
+    yield from (f" {markup}" for place, markup in elements if place is None)
+
+
+def _spaced(markup: str, source: str, span: Span, text: str, place: Span) -> str:
+    """Return what is kept with the spaces beside it that the source has and the translation lacks."""
+    before, after = source[span.start - 2 : span.start], source[span.end : span.end + 2]
+    lacks_before = before[-1:] == " " and _touches(text[place.start - 1 : place.start], before[0], is_before=True)
+    lacks_after = after[:1] == " " and _touches(text[place.end : place.end + 1], after[-1], is_before=False)
+    return " " * lacks_before + markup + " " * lacks_after
+
+
+def _touches(neighbour: str, in_source: str, *, is_before: bool) -> bool:
+    """Return whether there is a neighbour that a space should separate: the same as in the source, or a word."""
+    if not neighbour or neighbour.isspace() or is_unspaced(neighbour):
+        return False
+    return neighbour == in_source or neighbour.isalnum() or (neighbour in "#@" and not is_before)
+
+
+def _places(block: Block, translation: BlockTranslation) -> list[Span | None]:
+    """Return the position of each protected text in the translation; no two of them overlap."""
+    text = translation.text
+    links = {(link.source_start, link.source_end): link for link in translation.alignment}
+    places: list[Span | None] = [None] * len(block.protected)
+    linked = sorted(
+        (Span(max(0, link.target_start), link.target_end), index)
+        for index, (start, end) in enumerate(block.protected)
+        if (link := links.get((start, end))) and text[link.target_start : link.target_end] == block.text[start:end]
+    )
+    taken: list[Span] = []
+    for place, index in linked:
+        if not taken or taken[-1].end <= place.start:
+            places[index] = place
+            taken.append(place)
+    num_searches = 0
+    for index, (start, end) in enumerate(block.protected):
+        found = -1
+        while places[index] is None and num_searches < _MAX_SEARCHES:
+            num_searches += 1
+            found = text.find(block.text[start:end], found + 1)
+            if found < 0:
+                break
+            place = Span(found, found + end - start)
+            following = bisect_left(taken, place)
+            is_after = following == 0 or taken[following - 1].end <= place.start
+            if is_after and (following == len(taken) or place.end <= taken[following].start):
+                places[index] = place
+                taken.insert(following, place)
+    return places
+
+
+def _unnested(markup: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Move kept links out of other links, to the position before the outer link, or else after it."""
+    if not any(start < end and _UNNESTABLE.search(text) for start, end, text in markup):
+        return markup
+    ordered: list[tuple[int, int, str]] = []
+    moved: list[tuple[int, int, str]] = []
+    opened: list[int] = []  # indices in `ordered` of the start tags of links that are not closed
+    for start, end, text in markup:
+        if start < end:
+            is_moved = bool(opened) and _UNNESTABLE.search(text) is not None
+            ordered.append((start, end, "" if is_moved else text))
+            if is_moved:
+                place = ordered[opened[0]][0]
+                moved.append((place, place, f"{text} "))
+            continue
+        ordered.append((start, end, text))
+        if _UNNESTABLE.match(text):
+            opened.append(len(ordered) - 1)
+        elif _UNNESTABLE_END.match(text) and opened:
+            first = opened.pop()
+            if not opened:
+                ordered[first:first], moved = moved, []
+        elif _UNNESTABLE_END.match(text):  # opened before a line break: everything so far is in it
+            for index, (place, place_end, kept) in enumerate(ordered[:-1]):
+                if place < place_end and _UNNESTABLE.search(kept):
+                    ordered[index] = (place, place_end, "")
+                    ordered.append((start, start, f" {kept}"))
+    first = opened[0] if opened else len(ordered)
+    return [*ordered[:first], *moved, *ordered[first:]]

@@ -18,7 +18,7 @@ PROTECTED = frozenset({"code", "kbd", "notranslate", "samp", "var"})
 """Elements whose text is part of a sentence and must come back as it is."""
 
 READINGS = frozenset({"rp", "rt", "rtc"})
-"""Elements beside a word of which they tell the pronunciation; they are no part of the sentence."""
+"""Elements beside a word that give its pronunciation; they are no part of the sentence."""
 
 UNNESTABLE = frozenset({"a", "nobr"})
 """Inline elements that end where another of their kind starts."""

@@ -14,12 +14,12 @@ from service.text.spans import Span
 
 _SEPARATORS = re.compile(r"[\s|/\\>»›→⟩▸▶·•‣∙◦▪▫●○■□★*~+,;:&<«‹←<\-–—_=]*+")
 _OPENS = re.compile(r"[(\[{¡¿«„“]\Z")
-_GOES_ON = re.compile(r"[.,;:!?…)\]}»”’'。、，！？]")
+_CONTINUATION = re.compile(r"[.,;:!?…)\]}»”’'。、，！？]")
 _SENTENCE_END = re.compile(r"[.!?:…。！？][\"'”’»)]*\Z")
 _EDGE = 32  # characters at the ends of a text that are looked at
 _PARTS_OF_WORDS = frozenset({"rb", "ruby", "sub", "sup"})
 _LABEL = re.compile(r"(?:[:：]|[©℗]\s*\d[\d\s–-]*)\s*\Z")
-_JOINED = re.compile(r"x\d+")  # a tag of XML that does not split, as the caller says (`xml`)
+_XML_INLINE = re.compile(r"x\d+")  # a tag of XML that does not split, as the caller says (`xml`)
 _LINKS = frozenset({"a", "button", "label", "option"})
 
 
@@ -107,7 +107,7 @@ def _entries(html: str, parts: Sequence[Part], run: Span, ends: dict[int, int], 
             if last >= run.end or (part.role is Role.OPEN and last == index):
                 return []
             name = element_name(html, part)
-            if _JOINED.fullmatch(name):
+            if _XML_INLINE.fullmatch(name):
                 return []
             text = texts.of(index, last + 1)
             if texts.have_words(index, last + 1):
@@ -132,7 +132,7 @@ def _continues(left: _Entry, right: _Entry) -> bool:
     if not right.gap:
         if right.name in _PARTS_OF_WORDS or left.name in _PARTS_OF_WORDS:
             return True
-        if _GOES_ON.match(after) or _OPENS.search(before):
+        if _CONTINUATION.match(after) or _OPENS.search(before):
             return True
         if len(before.strip()) == 1 and after[:1].islower():  # an initial
             return True

@@ -23,7 +23,7 @@ from itertools import accumulate, groupby
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
-from service.text.markup.nodes import Node
+from service.text.markup.block import Node
 from service.text.markup.within_words import placed_within
 from service.text.markup.word_links import Word, is_punctuation, names_and_numbers, points, words
 from service.text.markup.word_spans import best_span, fitted, longest_ordered, with_letters
@@ -36,11 +36,7 @@ _END = 4  # characters, such as the signs at the end of a sentence
 
 
 def insertions(
-    root: Node,
-    source: str,
-    translation: str,
-    alignment: Sequence[AlignedSpan],
-    kept: Sequence[tuple[Span, Span]] = (),
+    root: Node, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]] = ()
 ) -> Iterator[tuple[int, int, str]]:
     """Yield where to insert which tags into `translation`, in order, as (start, end, tags) with end = start.
 

@@ -4,15 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from service.domain.checkpoint import checkpoint, paced
-from service.text.markup.elements import (
-    BLOCKS,
-    OPAQUE_BLOCKS,
-    OPAQUE_MARKS,
-    PROTECTED,
-    READINGS,
-    UNNESTABLE,
-    VOID,
-)
+from service.text.markup.elements import BLOCKS, OPAQUE_BLOCKS, OPAQUE_MARKS, PROTECTED, READINGS, UNNESTABLE, VOID
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
 from service.text.markup.neighbours import separated
 from service.text.markup.parts import Part, Role

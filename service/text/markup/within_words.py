@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
-from service.text.markup.nodes import Node
+from service.text.markup.block import Node
 from service.text.markup.word_links import words
 from service.text.spans import Span
 from service.text.words import is_mark, is_word_boundary

@@ -35,7 +35,7 @@ _BREAKS = frozenset(("br", "dd", "dt", "hr", "li", "option", "p", "td", "th", "t
 _OTHERS = ("area", "base", "col", "embed", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 _UNCLOSED = _BREAKS | frozenset(_OTHERS)
 _END = re.compile(r"</([\w:.-]++)")
-_SHOWN = 40  # characters of the text where it is not XML
+_EXCERPT = 40  # characters of the text where it is not XML
 
 
 class NotXml(ValueError):
@@ -164,11 +164,11 @@ def with_untranslated(html: str, names: Collection[str]) -> tuple[str, str]:
     while f"data-kept-{number}" in html:
         number += 1
     added = f' translate="no" data-kept-{number}'
-    asked = {name.lower() for name in names}
+    untranslated = {name.lower() for name in names}
     output: list[str] = []
     for token in paced(tokens(html)):
         raw = html[token.start : token.end]
-        if token.kind is TokenKind.START and token.name in asked:
+        if token.kind is TokenKind.START and token.name in untranslated:
             place = 1 + len(token.name)
             raw = raw[:place] + added + raw[place:]
         output.append(raw)
@@ -190,7 +190,7 @@ def _tree(xml: str) -> _Node:
             parent.children.append(_Node("other", match[0]))
         elif match["close"]:
             if len(path) == 1 or parent.name != match["name"] or match["empty"]:
-                raise NotXml(f"{match[0][:_SHOWN]!r} ends no element that is open there")
+                raise NotXml(f"{match[0][:_EXCERPT]!r} ends no element that is open there")
             parent.closing = match[0]
             path.pop()
         else:
@@ -203,7 +203,7 @@ def _tree(xml: str) -> _Node:
             if not is_empty:
                 path.append(node)
     if len(path) > 1:
-        raise NotXml(f"{path[-1].opening[:_SHOWN]!r} has no end tag")
+        raise NotXml(f"{path[-1].opening[:_EXCERPT]!r} has no end tag")
     return root
 
 
@@ -212,7 +212,7 @@ def _matches(xml: str) -> Iterator[re.Match[str]]:
     while position < len(xml):
         match = _TOKEN.match(xml, position)
         if match is None:
-            raise NotXml(f"{xml[position : position + _SHOWN]!r} at character {position} is no markup")
+            raise NotXml(f"{xml[position : position + _EXCERPT]!r} at character {position} is no markup")
         yield match
         position = match.end()
 

@@ -50,7 +50,7 @@ _FIELD = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of placeholder: the signs that it begins with, a regular expression, and where it is from.
+    """A kind of placeholder: the signs that it begins with, and a regular expression; where it is from is beside it.
 
     One that `is_apart` is no part of a sentence: the texts before and after it are translated by themselves, so that it
     never moves. One that `is_paired` counts only if the text has its end too: `[left]` and `[/left]`.
@@ -58,267 +58,225 @@ class Kind:
 
     signs: str
     pattern: str
-    source: str
     is_apart: bool = False
     is_paired: bool = False
 
 
 # In order of precedence: of several at the same position, those that contain others come first.
 KINDS = (
-    Kind("<", rf"<%(?:(?![=#@!%-])|-?[ ]?(?:{_CONTROL}(?!\w)|\}})){_ERB}", "ERB, EJS, JSP: statements", is_apart=True),
-    Kind("<", rf"<%{_ERB}", "ERB, EJS, JSP: <%= x %>, <%- x %>, <%# x %>"),
-    Kind("<", rf"<\?(?:php)?[ \t]*+(?:(?:end)?{_CONTROL}(?!\w)|\}}){_PHP}", "PHP: statements", is_apart=True),
-    Kind("<", rf"<\?{_PHP}", "PHP: <?= $x ?>, <?php echo $x ?>"),
-    Kind("<", rf"<!--(?:[^-{LINE_ENDS}]++|-(?!->)){{0,200}}+-->|<!\[CDATA\[", "XML: comments, sections"),
+    Kind("<", rf"<%(?:(?![=#@!%-])|-?[ ]?(?:{_CONTROL}(?!\w)|\}})){_ERB}", is_apart=True),  # ERB, EJS, JSP: statements
+    Kind("<", rf"<%{_ERB}"),  # ERB, EJS, JSP: <%= x %>, <%- x %>, <%# x %>
+    Kind("<", rf"<\?(?:php)?[ \t]*+(?:(?:end)?{_CONTROL}(?!\w)|\}}){_PHP}", is_apart=True),  # PHP: statements
+    Kind("<", rf"<\?{_PHP}"),  # PHP: <?= $x ?>, <?php echo $x ?>
+    Kind("<", rf"<!--(?:[^-{LINE_ENDS}]++|-(?!->)){{0,200}}+-->|<!\[CDATA\["),  # XML: comments, sections
+    # HTML: blocks
     Kind(
         "<",
         rf"<(?=[^<>]{{1,{LONGEST - 2}}}>)/?+{_BLOCK}(?![\w:.-])"
         rf"{_ATTRIBUTES}",
-        "HTML: blocks",
         is_apart=True,
     ),
     # Attributes need values, so "x<y and z>w" does not match.
-    Kind("<", rf"<(?=[^<>]{{1,{LONGEST - 2}}}>)/?+[A-Za-z][\w:.-]*+{_ATTRIBUTES}", 'XML: <b>, </b>, <x id="1"/>'),
-    Kind("<", r"</?\d{1,3}[ ]?/?>", "react-i18next, Lingui: <0>, </0>, <1/>"),
-    Kind(
-        "<", rf"</?[A-Za-z][\w.-]{{0,40}}=(?:\"[^\"<>{LINE_ENDS}]*+\"|[^\s<>\"]++){_ATTRIBUTES}", "Unity: <color=#fff>"
-    ),
-    Kind("<", r"<(?:@[!&]?|#|![\^]?)[\w|.^@-]{1,80}>", "Discord, Slack: <@1>, <@&1>, <#1>, <!here>; Unity: <#fff>"),
-    Kind("<", r"<(?:a?:\w{1,40}:\d{1,20}|t:-?\d{1,13}(?::[a-zA-Z])?|/[\w -]{1,100}:\d{1,20}|id:\w{1,30})>", "Discord"),
-    Kind("<", rf"</?#[a-z]{{1,20}}(?:[ ][^<>{LINE_ENDS}]{{1,200}})?/?>", "FreeMarker: <#if x>", is_apart=True),
-    Kind(
-        "<",
-        rf"<</?[A-Za-z_][\w.:-]{{0,60}}(?:[ ](?:\$[^<>{LINE_ENDS}]{{1,200}}|[\w ]{{0,40}}\w))?>>",
-        "mail merge, Twine: <<First name>>",
-    ),
-    Kind("<", r"(?<!\w)<[A-Za-z][\w-]{0,40}(?:[ ][\w-]{1,40}){1,3}>(?!\w)", "manuals, mail merge: <user name>"),
-    Kind("{", r"\{(?!else\})\w{1,40}\}", "nearly all: {name}, {0}"),
+    Kind("<", rf"<(?=[^<>]{{1,{LONGEST - 2}}}>)/?+[A-Za-z][\w:.-]*+{_ATTRIBUTES}"),  # XML: <b>, </b>, <x id="1"/>
+    Kind("<", r"</?\d{1,3}[ ]?/?>"),  # react-i18next, Lingui: <0>, </0>, <1/>
+    # Unity: <color=#fff>
+    Kind("<", rf"</?[A-Za-z][\w.-]{{0,40}}=(?:\"[^\"<>{LINE_ENDS}]*+\"|[^\s<>\"]++){_ATTRIBUTES}"),
+    Kind("<", r"<(?:@[!&]?|#|![\^]?)[\w|.^@-]{1,80}>"),  # Discord, Slack: <@1>, <@&1>, <#1>, <!here>; Unity: <#fff>
+    Kind("<", r"<(?:a?:\w{1,40}:\d{1,20}|t:-?\d{1,13}(?::[a-zA-Z])?|/[\w -]{1,100}:\d{1,20}|id:\w{1,30})>"),  # Discord
+    Kind("<", rf"</?#[a-z]{{1,20}}(?:[ ][^<>{LINE_ENDS}]{{1,200}})?/?>", is_apart=True),  # FreeMarker: <#if x>
+    # mail merge, Twine: <<First name>>
+    Kind("<", rf"<</?[A-Za-z_][\w.:-]{{0,60}}(?:[ ](?:\$[^<>{LINE_ENDS}]{{1,200}}|[\w ]{{0,40}}\w))?>>"),
+    Kind("<", r"(?<!\w)<[A-Za-z][\w-]{0,40}(?:[ ][\w-]{1,40}){1,3}>(?!\w)"),  # manuals, mail merge: <user name>
+    Kind("{", r"\{(?!else\})\w{1,40}\}"),  # nearly all: {name}, {0}
+    # Handlebars, Mustache, Go: blocks
     Kind(
         "{",
         rf"\{{\{{[~-]?[ ]?(?:[#^/]|(?:else|end)(?![\w.])|(?:if|range|with|block|define)[ ]){_IN}*+\}}\}}",
-        "Handlebars, Mustache, Go: blocks",
         is_apart=True,
     ),
-    Kind(
-        "{", rf"\{{\{{\{{?+(?:{_IN}++|\{{{_IN}*+\}}){{1,30}}+\}}?\}}\}}", "Mustache, Angular, i18next: {{x}}, {{{x}}}"
-    ),
+    # Mustache, Angular, i18next: {{x}}, {{{x}}}
+    Kind("{", rf"\{{\{{\{{?+(?:{_IN}++|\{{{_IN}*+\}}){{1,30}}+\}}?\}}\}}"),
+    # Jinja, Twig, Liquid, Django: statements
     Kind(
         "{",
         rf"\{{%-?[ ]?(?:{_CONTROL}|end\w+|empty|with|block|filter|autoescape|trans|blocktrans|blocktranslate|set|plural"
         rf"|raw|spaceless|comment)(?![\w.]){_JINJA}",
-        "Jinja, Twig, Liquid, Django: statements",
         is_apart=True,
     ),
-    Kind("{", rf"\{{%{_JINJA}", "Jinja, Twig, Liquid, Django: {% url x %}"),
-    Kind("{", rf"\{{#(?:[^#{{}}{LINE_ENDS}]++|#(?!\}})){{0,100}}+#\}}", "Jinja: comments"),
+    Kind("{", rf"\{{%{_JINJA}"),  # Jinja, Twig, Liquid, Django: {% url x %}
+    Kind("{", rf"\{{#(?:[^#{{}}{LINE_ENDS}]++|#(?!\}})){{0,100}}+#\}}"),  # Jinja: comments
+    # Svelte, Smarty: statements
     Kind(
         "{",
         rf"\{{(?:[#/:](?:if|each|await|key|else|then|catch|snippet)(?!\w){_IN}*+|/(?:if|foreach|for|while|section)|else"
         rf"|(?:if|elseif|foreach|for|while|section)[ ][^{{}}${LINE_ENDS}]*+\${_IN}*+)\}}",
-        "Svelte, Smarty: statements",
         is_apart=True,
     ),
+    # ICU, Java: {n, number, #.##}
     Kind(
         "{",
         rf"\{{[ ]?[\w.-]{{1,100}}[ ]?,[ ]?(?:number|date|time|spellout|ordinal|duration|list)[ ]?"
         rf"(?:,{_IN}{{1,200}})?\}}",
-        "ICU, Java: {n, number, #.##}",
     ),
-    Kind("{", rf"\{{\d{{1,3}}(?:,[ ]?-?\d{{1,3}})?(?::{_IN}{{1,100}})?\}}", ".NET: {0}, {0,-10:N2}, {1:dd MMM yyyy}"),
+    Kind("{", rf"\{{\d{{1,3}}(?:,[ ]?-?\d{{1,3}})?(?::{_IN}{{1,100}})?\}}"),  # .NET: {0}, {0,-10:N2}, {1:dd MMM yyyy}
+    # Python, C#, Fluent, MessageFormat 2, Smarty: {name}, {x!r:>10}, { $x }, { -brand }, {$n :number}, {$x|upper}
     Kind(
         "{",
         rf"\{{[ ]?[$@!-]?[A-Za-z0-9_$][\w.\-\[\]?$'\">]{{0,100}}(?:\([^(){{}}{LINE_ENDS}]{{0,200}}\))?"
         rf"(?:\|[^{{}}\s]{{1,100}})?(?:[ ]:[a-z]{_IN}{{0,100}}|[,!:=](?! ){_IN}{{1,100}})?[ ]?\}}",
-        "Python, C#, Fluent, MessageFormat 2, Smarty: {name}, {x!r:>10}, { $x }, { -brand }, {$n :number}, {$x|upper}",
     ),
+    # Rust, Python, Fluent, Svelte: {}, {:?}, {"x"}, {@html x}, {/b}
     Kind(
         "{",
         rf"\{{(?:[#/@][a-z][\w-]{{0,40}}(?:[ ]{_IN}{{1,200}})?|[:!][^{{}}\s]{{1,40}}"
         rf"|[ ]?\"[^\"{{}}{LINE_ENDS}]{{0,100}}\"[ ]?)?\}}",
-        'Rust, Python, Fluent, Svelte: {}, {:?}, {"x"}, {@html x}, {/b}',
     ),
-    Kind("{", rf"\{{!!{_IN}{{1,200}}!!\}}", "Blade: {!! $x !!}"),
+    Kind("{", rf"\{{!!{_IN}{{1,200}}!!\}}"),  # Blade: {!! $x !!}
+    # mail merge, XAML, ASS, URI templates: {First Name}, {Binding x}, {\i1}, {?q}
     Kind(
-        "{",
-        r"(?<![A-Za-z\]])\{[ ]{0,3}[^\s{}#,]{1,60}(?:[ ][^\s{},]{1,40}){0,2}[ ]{0,3}\}|\{\\[\w\\&(),.-]{1,200}\}",
-        "mail merge, XAML, ASS, URI templates: {First Name}, {Binding x}, {\\i1}, {?q}",  # not LaTeX's \emph{x}
+        "{", r"(?<![A-Za-z\]])\{[ ]{0,3}[^\s{}#,]{1,60}(?:[ ][^\s{},]{1,40}){0,2}[ ]{0,3}\}|\{\\[\w\\&(),.-]{1,200}\}"
     ),
-    Kind("'", r"'[{}]+'", "ICU: quoted braces"),
-    Kind("$#@%", rf"[$#@%]!?{_BRACED}", "shell, Ruby, Rails, ES, Thymeleaf: ${x}, #{x}, %{x}, ${a.b(c)}"),
-    Kind("$", rf"\$(?:t[cm]?)?{_IN_ROUND}", "i18next, shell: $t(key), $(command)"),
-    Kind("$", r"\$\[[A-Za-z_][\w.]{0,60}\]", "surveys: $[name]"),
-    Kind("$", r"\$[1-9](?!\d|[.,]\d)", "Chrome, MediaWiki: $1 of $2", is_paired=True),
-    Kind("$", r"(?<![\w$])\$(?=[^$\n\r]{1,80}[\\^_=])[^\s$](?:[^$\n\r]{0,80}[^\s$])?\$(?![\w$])", "LaTeX: $x^2$"),
-    Kind("$", r"\$\$?[A-Za-z_]\w{0,100}\$\$?", "Chrome: $NAME$"),
+    Kind("'", r"'[{}]+'"),  # ICU: quoted braces
+    Kind("$#@%", rf"[$#@%]!?{_BRACED}"),  # shell, Ruby, Rails, ES, Thymeleaf: ${x}, #{x}, %{x}, ${a.b(c)}
+    Kind("$", rf"\$(?:t[cm]?)?{_IN_ROUND}"),  # i18next, shell: $t(key), $(command)
+    Kind("$", r"\$\[[A-Za-z_][\w.]{0,60}\]"),  # surveys: $[name]
+    Kind("$", r"\$[1-9](?!\d|[.,]\d)", is_paired=True),  # Chrome, MediaWiki: $1 of $2
+    Kind("$", r"(?<![\w$])\$(?=[^$\n\r]{1,80}[\\^_=])[^\s$](?:[^$\n\r]{0,80}[^\s$])?\$(?![\w$])"),  # LaTeX: $x^2$
+    Kind("$", r"\$\$?[A-Za-z_]\w{0,100}\$\$?"),  # Chrome: $NAME$
+    # shell, PHP, Velocity, Salesforce: $NAME, $user->name, $Label.c.Name
     Kind(
         "$",
         r"(?<![\w$])\$(?:env:)?[A-Za-z_]\w{0,100}(?:->\w{1,64}|\[[^\[\]\s]{1,64}\]|\.[a-z_]\w{0,64}|(?<=\.c)\.[A-Z]\w{0,64}){0,5}(?:(?<=[A-Z])(?:/[\w.-]{1,60}(?<!\.)){1,8})?",
-        "shell, PHP, Velocity, Salesforce: $NAME, $user->name, $Label.c.Name",
     ),
-    Kind(
-        "#",
-        rf"#(?:(?:if|elseif|foreach|set|parse|include)[ ]?{_IN_ROUND}|(?:else|end)(?!\w))",
-        "Velocity",
-        is_apart=True,
-    ),
-    Kind(
-        "#", r"#(?:#[A-Za-z_]\w{0,60}#|##[A-Za-z_]\w{0,60}##|[A-Za-z][A-Za-z0-9_]{1,60})#(?!\w)", "mail merge: #NAME#"
-    ),
-    Kind("@", r"@@[A-Za-z_][\w.-]{0,60}@@|(?<!\w)@[A-Za-z_][\w.-]{0,60}@(?!\w)", "configure, Maven, Ant: @NAME@"),
-    Kind("@", rf"(?<!\w)@(?:(?:end)?{_CONTROL}(?!\w)(?:[ ]?{_IN_ROUND})?)", "Blade, Razor: @if (x)", is_apart=True),
-    Kind("@", rf"(?<!\w)@[a-z]\w{{1,40}}{_IN_ROUND}", "Blade: @lang('x')"),
-    Kind(
-        "@",
-        rf"@(?:\.\w{{1,40}})?:(?:\{{{_IN}{{1,100}}\}}|\([\w.]{{1,100}}\)|\w(?:[\w.]{{0,100}}\w)?)",
-        "vue-i18n: @:key",
-    ),
-    Kind(
-        "@",
-        rf"@\[[^\[\]{LINE_ENDS}]{{1,60}}\]\([^(){LINE_ENDS}]{{1,100}}\)|(?<!\w)@{_IN_ROUND}",
-        "names in chats; Razor: @(x)",
-    ),
-    Kind(
-        "@",
-        r"(?<![\w@.+-])@[A-Za-z_][\w-]{0,63}(?:/[A-Za-z][\w.-]{0,60}\w|(?:\.[A-Z]\w{0,63}){0,5})",
-        "Drupal: @count; Razor: @Model.Name; Android: @string/ok; chats",
-    ),
-    Kind("!", r"(?<![^\s(\"'\[>])![a-z_][\w-]{1,63}(?![\w!])", "Drupal: !link"),
-    Kind(":", r"(?<![\w:]):[a-z][\w:+.-]{0,60}:`[^`\n\r]{1,200}`", "reStructuredText: :kbd:`Ctrl`"),
-    Kind(":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]{1,40}:(?![\w:])", "emoji codes: :tada:"),
-    Kind(":", r"(?<![\w:;]):[A-Za-z_]\w{1,63}(?![\w:])", "Laravel, Drupal, SQL: :attribute"),
-    Kind("%", rf"{_PERCENT}[sd](?![\w%.-])", "C and its like: %s, %d"),
+    # Velocity
+    Kind("#", rf"#(?:(?:if|elseif|foreach|set|parse|include)[ ]?{_IN_ROUND}|(?:else|end)(?!\w))", is_apart=True),
+    # mail merge: #NAME#
+    Kind("#", r"#(?:#[A-Za-z_]\w{0,60}#|##[A-Za-z_]\w{0,60}##|[A-Za-z][A-Za-z0-9_]{1,60})#(?!\w)"),
+    Kind("@", r"@@[A-Za-z_][\w.-]{0,60}@@|(?<!\w)@[A-Za-z_][\w.-]{0,60}@(?!\w)"),  # configure, Maven, Ant: @NAME@
+    Kind("@", rf"(?<!\w)@(?:(?:end)?{_CONTROL}(?!\w)(?:[ ]?{_IN_ROUND})?)", is_apart=True),  # Blade, Razor: @if (x)
+    Kind("@", rf"(?<!\w)@[a-z]\w{{1,40}}{_IN_ROUND}"),  # Blade: @lang('x')
+    # vue-i18n: @:key
+    Kind("@", rf"@(?:\.\w{{1,40}})?:(?:\{{{_IN}{{1,100}}\}}|\([\w.]{{1,100}}\)|\w(?:[\w.]{{0,100}}\w)?)"),
+    # names in chats; Razor: @(x)
+    Kind("@", rf"@\[[^\[\]{LINE_ENDS}]{{1,60}}\]\([^(){LINE_ENDS}]{{1,100}}\)|(?<!\w)@{_IN_ROUND}"),
+    # Drupal: @count; Razor: @Model.Name; Android: @string/ok; chats
+    Kind("@", r"(?<![\w@.+-])@[A-Za-z_][\w-]{0,63}(?:/[A-Za-z][\w.-]{0,60}\w|(?:\.[A-Z]\w{0,63}){0,5})"),
+    Kind("!", r"(?<![^\s(\"'\[>])![a-z_][\w-]{1,63}(?![\w!])"),  # Drupal: !link
+    Kind(":", r"(?<![\w:]):[a-z][\w:+.-]{0,60}:`[^`\n\r]{1,200}`"),  # reStructuredText: :kbd:`Ctrl`
+    Kind(":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]{1,40}:(?![\w:])"),  # emoji codes: :tada:
+    Kind(":", r"(?<![\w:;]):[A-Za-z_]\w{1,63}(?![\w:])"),  # Laravel, Drupal, SQL: :attribute
+    Kind("%", rf"{_PERCENT}[sd](?![\w%.-])"),  # C and its like: %s, %d
+    # mail merge: %%First name%%, %%=f(@x)=%%, %FIRST NAME%
     Kind(
         "%",
         r"(?<!\d)%%(?:[A-Za-z_][\w ]{0,60}\w|=[^%\n\r]{1,200}=|\[[^%\[\]\n\r]{1,200}\])%%"
         r"|(?<![\w%])%[A-Z]\w{0,40}(?:[ ][A-Z]\w{0,40}){1,3}%(?![\w%])",
-        "mail merge: %%First name%%, %%=f(@x)=%%, %FIRST NAME%",
     ),
-    Kind("%", r"%\((?:\w|[.-]){1,100}\)[-+#0]*\d{0,4}(?:\.\d{1,4})?[diouxXeEfFgGcrsa]", "Python: %(name)s"),
-    Kind("%", r"%[-+#0]*\d{0,4}<\w{1,64}>[-+#0 ]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]", "Ruby: %<name>d"),
-    Kind("%", r"%(?:\d{1,2}\$)?#@\w{1,64}@", "Apple: %#@files@"),
-    Kind(
-        "%",
-        r"%\d{1,2}\$[-+#0,' ]*\d{0,4}(?:\.\d{1,4})?(?:t[A-Za-z]|(?:hh?|ll?|[qjztL])?[A-Za-z@])",
-        "printf, Java: %1$s, %2$.3f, %1$tY",
-    ),
-    Kind("%", r"%[-+#0 ]*\[\d{1,2}\][-+#0 ]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]", "Go: %[1]s"),
-    Kind("%", rf"{_PERCENT}L(?:\d{{1,2}}(?!\d)|n(?![A-Za-z]))", "Qt: %L1, %Ln"),
-    Kind("%", r"%\d{1,2}![^!\s]{1,20}!", "Windows: %1!s!"),
-    Kind(
-        "%", r"(?<![\w%])%(?:\d{1,2}|[A-Za-z_](?:[\w.-]{0,63}\w)?)%(?![\w%])", "Symfony, Twig, Windows, Boost: %name%"
-    ),
-    Kind("%", r"(?<![\d%])%[A-Za-z_]\w{3,64}%(?!%)", "the same, between letters"),
-    Kind("%", r"%~[a-z]{0,8}\d", "Windows: %~dp0"),
-    Kind("%", r"%\d{1,2}:[-.\d]{0,6}[a-zA-Z](?!\w)", "Delphi: %0:s"),
+    Kind("%", r"%\((?:\w|[.-]){1,100}\)[-+#0]*\d{0,4}(?:\.\d{1,4})?[diouxXeEfFgGcrsa]"),  # Python: %(name)s
+    Kind("%", r"%[-+#0]*\d{0,4}<\w{1,64}>[-+#0 ]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]"),  # Ruby: %<name>d
+    Kind("%", r"%(?:\d{1,2}\$)?#@\w{1,64}@"),  # Apple: %#@files@
+    # printf, Java: %1$s, %2$.3f, %1$tY
+    Kind("%", r"%\d{1,2}\$[-+#0,' ]*\d{0,4}(?:\.\d{1,4})?(?:t[A-Za-z]|(?:hh?|ll?|[qjztL])?[A-Za-z@])"),
+    Kind("%", r"%[-+#0 ]*\[\d{1,2}\][-+#0 ]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]"),  # Go: %[1]s
+    Kind("%", rf"{_PERCENT}L(?:\d{{1,2}}(?!\d)|n(?![A-Za-z]))"),  # Qt: %L1, %Ln
+    Kind("%", r"%\d{1,2}![^!\s]{1,20}!"),  # Windows: %1!s!
+    # Symfony, Twig, Windows, Boost: %name%
+    Kind("%", r"(?<![\w%])%(?:\d{1,2}|[A-Za-z_](?:[\w.-]{0,63}\w)?)%(?![\w%])"),
+    Kind("%", r"(?<![\d%])%[A-Za-z_]\w{3,64}%(?!%)"),  # the same, between letters
+    Kind("%", r"%~[a-z]{0,8}\d"),  # Windows: %~dp0
+    Kind("%", r"%\d{1,2}:[-.\d]{0,6}[a-zA-Z](?!\w)"),  # Delphi: %0:s
+    # printf: %s, %-10s, %.2f, %ld, %*d; strftime: %Y
     Kind(
         "%",
         rf"{_PERCENT}{_FLAGS}(?:@|[ds](?:\d(?!\w)|(?![a-z]{{3}}))|(?:hh?|ll?|I64|[qjztL])[diouxXeEfFgGnsc](?![A-Za-z])"
         r"|(?:ll[diux]|(?<=\.\d)[feg])(?![A-Za-z]{3})|[A-Za-z](?![A-Za-z]))",
-        "printf: %s, %-10s, %.2f, %ld, %*d; strftime: %Y",
     ),
-    Kind("%", rf"{_PERCENT}\d{{1,2}}(?![\d%]|[.,]\d)", "Qt: %1", is_paired=True),
-    Kind("%", rf"(?<![\w%]){_PERCENT}[a-z_][a-z0-9_-]{{2,63}}(?![\w%])", "Drupal: %author"),
-    Kind("%", r"%\[[A-Za-z_]\w{0,60}\]|%<[A-Za-z_]\w{0,60}>", "mail merge: %[name]"),
-    Kind("%", r"%%", "printf: %%"),
-    Kind("&", rf"&lt;/?{_BLOCK}{_ESCAPED_ATTRIBUTES}", "HTML: escaped blocks", is_apart=True),
-    Kind(
-        "&",
-        rf"&lt;/?[A-Za-z][\w:.-]{{0,60}}{_ESCAPED_ATTRIBUTES}",
-        "XML: escaped tags, as in Android's and .NET's strings",
-    ),
-    Kind("&", _ENTITY, "XML, HTML: character references"),
-    Kind("&", r"(?<!&)&&(?!&)", "Qt, Windows: an ampersand that is no accelerator; code: and"),
+    Kind("%", rf"{_PERCENT}\d{{1,2}}(?![\d%]|[.,]\d)", is_paired=True),  # Qt: %1
+    Kind("%", rf"(?<![\w%]){_PERCENT}[a-z_][a-z0-9_-]{{2,63}}(?![\w%])"),  # Drupal: %author
+    Kind("%", r"%\[[A-Za-z_]\w{0,60}\]|%<[A-Za-z_]\w{0,60}>"),  # mail merge: %[name]
+    Kind("%", r"%%"),  # printf: %%
+    Kind("&", rf"&lt;/?{_BLOCK}{_ESCAPED_ATTRIBUTES}", is_apart=True),  # HTML: escaped blocks
+    # XML: escaped tags, as in Android's and .NET's strings
+    Kind("&", rf"&lt;/?[A-Za-z][\w:.-]{{0,60}}{_ESCAPED_ATTRIBUTES}"),
+    Kind("&", _ENTITY),  # XML, HTML: character references
+    Kind("&", r"(?<!&)&&(?!&)"),  # Qt, Windows: an ampersand that is no accelerator; code: and
+    # mail merge: [Your name], «FirstName»; other words in brackets are text: [sic], [laughs]
     Kind(
         "[«‹⟨【:!",
         rf"[\[«‹⟨【][ ]?{_FIELD}[ ]?[\]»›⟩】]|\[[*+!|~^=-]{{1,2}}\w[\w .-]{{0,40}}[*+!|~^=-]{{1,2}}\]"
         rf"|«[ ]?[A-Za-z]\w{{0,40}}(?:_|[a-z][A-Z])\w{{1,40}}[ ]?»|::{_FIELD}::|!!{_FIELD}!!",
-        "mail merge: [Your name], «FirstName»; other words in brackets are text: [sic], [laughs]",
     ),
-    Kind("[", rf"\[%(?:[^%{LINE_ENDS}]++|%(?!\])){{0,60}}+%\]", "Template Toolkit: [% name %]"),
-    Kind("[", r"\[\[[\w.:-]{1,60}\]\]", "Bitrix, MODX, mail merge: [[name]]"),
+    Kind("[", rf"\[%(?:[^%{LINE_ENDS}]++|%(?!\])){{0,60}}+%\]"),  # Template Toolkit: [% name %]
+    Kind("[", r"\[\[[\w.:-]{1,60}\]\]"),  # Bitrix, MODX, mail merge: [[name]]
+    # BBCode: blocks
     Kind(
         "[",
         r"\[(?:/?(?:br|hr|li|ul|ol|t[rdh])|\*)\]|\[/?(?:table|list|quote|center|left|right|code)(?:=[^\[\]\s]{1,200})?\]",
-        "BBCode: blocks",
         is_apart=True,
         is_paired=True,
     ),
+    # BBCode
     Kind(
-        "[",
-        rf"\[/[a-z][\w-]{{0,40}}\]|\[/?(?:b|i|u|img|url|sup|sub)\]|\[[a-z]{{1,20}}=[^\[\]{LINE_ENDS}]{{1,300}}\]",
-        "BBCode",
+        "[", rf"\[/[a-z][\w-]{{0,40}}\]|\[/?(?:b|i|u|img|url|sup|sub)\]|\[[a-z]{{1,20}}=[^\[\]{LINE_ENDS}]{{1,300}}\]"
     ),
-    Kind(
-        "[", r"\[(?:s|spoiler|size|color|font|email|youtube|video|user|wave|shake|rainbow)\]", "BBCode", is_paired=True
-    ),
+    # BBCode
+    Kind("[", r"\[(?:s|spoiler|size|color|font|email|youtube|video|user|wave|shake|rainbow)\]", is_paired=True),
+    # WordPress: [gallery id="1"]
     Kind(
         "[",
         rf"\[[a-z][\w-]{{0,40}}(?:[ ]++[\w-]++=(?:\"[^\"{LINE_ENDS}]*+\"|'[^'{LINE_ENDS}]*+'|[^\s\]\"']++))++[ ]?/?\]",
-        'WordPress: [gallery id="1"]',
     ),
-    Kind(
-        "[", r"\[_\d{1,2}\]|\[(?:quant|numf|numerate|sprintf|\*|#),[^\[\]]{1,200}\]", "Maketext: [_1], [quant,_1,file]"
-    ),
-    Kind(
-        "[",
-        r"\[~?[A-Za-z]\w{0,40}(?:[_.:][\w-]{1,40}){1,5}(?:![a-z]{1,5})?\]",
-        "Drupal, Ren'Py, Paradox, mail merge: [site:name], [a_b], [Root.GetName]",
-    ),
-    Kind("]", r"\]\]>", "XML: sections"),
-    Kind("\\", r"\\(?:033|x1[bB]|e|u001[bB])\[[0-9;]{0,32}[A-Za-z]", "terminals' colours, escaped"),
-    Kind("\\", r"\\\\[A-Za-z][\w.-]{0,60}\\[^\s\"<>|*?]{1,250}", "Windows: network paths"),
+    # Maketext: [_1], [quant,_1,file]
+    Kind("[", r"\[_\d{1,2}\]|\[(?:quant|numf|numerate|sprintf|\*|#),[^\[\]]{1,200}\]"),
+    # Drupal, Ren'Py, Paradox, mail merge: [site:name], [a_b], [Root.GetName]
+    Kind("[", r"\[~?[A-Za-z]\w{0,40}(?:[_.:][\w-]{1,40}){1,5}(?:![a-z]{1,5})?\]"),
+    Kind("]", r"\]\]>"),  # XML: sections
+    Kind("\\", r"\\(?:033|x1[bB]|e|u001[bB])\[[0-9;]{0,32}[A-Za-z]"),  # terminals' colours, escaped
+    Kind("\\", r"\\\\[A-Za-z][\w.-]{0,60}\\[^\s\"<>|*?]{1,250}"),  # Windows: network paths
+    # LaTeX: \ref{x}, \emph
     Kind(
         "\\",
         r"\\(?:\w{0,10}cite\w?|\w{0,8}ref|label|url|includegraphics|begin|end)\*?(?:\[[^\[\]{}]{0,60}\])?\{[^{}\n\r]{1,100}\}"
         r"|\\(?![nrt][A-Z])[A-Za-z]{2,20}(?=\{)|(?<!\w)\\(?![nrtuUx])[A-Za-z]{3,20}(?![\w\\])",
-        "LaTeX: \\ref{x}, \\emph",
     ),
-    Kind("\\", r"(?:\\r\\n|\\[nrt])(?:\\r\\n|\\[nrt])*+", "C, JSON: escaped line ends and tabs", is_apart=True),
-    Kind("\\", r"\\(?:u\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2})", "C, JSON: characters"),
-    Kind("\\", r"\\[A-Za-z]{1,8}\[\w{1,8}\]|\\[.|!><^{}$\\\"'/@?#&]", "RPG Maker: \\N[1]; escaped signs"),
-    Kind("\\", rf"\\{_IN_ROUND}", "Swift: \\(name)"),
-    Kind(
-        "`", r"(?<![`\w])(?:``[^`\s](?:[^`\n\r]{0,200}[^`\s])?``|`[^`\s](?:[^`\n\r]{0,200}[^`\s])?`)(?![`\w])", "code"
-    ),
-    Kind("§", r"§(?:[A-Za-z!]|\d(?=[^\W\d]|[§<{%]))", "Minecraft, Paradox: §a, §!"),
-    Kind("£", r"£[A-Za-z]\w{0,40}£", "Paradox: £gold£"),
-    Kind("~", r"(?<!\w)~[adspwnxAS%](?!\w)", "Erlang, Lisp: ~p, ~s"),
-    Kind("\x1b", r"\x1b\[[0-9;?]{0,32}[A-Za-z]", "terminals' colours"),
-    Kind("*", r"\*\|[^|\n\r]{1,60}\|\*", "Mailchimp: *|NAME|*"),
-    Kind("|", r"\|(?:plural|ordinal|gender|hpp)\([^()]{1,200}\)", "Unreal: {n}|plural(one=a,other=b)"),
+    Kind("\\", r"(?:\\r\\n|\\[nrt])(?:\\r\\n|\\[nrt])*+", is_apart=True),  # C, JSON: escaped line ends and tabs
+    Kind("\\", r"\\(?:u\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2})"),  # C, JSON: characters
+    Kind("\\", r"\\[A-Za-z]{1,8}\[\w{1,8}\]|\\[.|!><^{}$\\\"'/@?#&]"),  # RPG Maker: \N[1]; escaped signs
+    Kind("\\", rf"\\{_IN_ROUND}"),  # Swift: \(name)
+    # code
+    Kind("`", r"(?<![`\w])(?:``[^`\s](?:[^`\n\r]{0,200}[^`\s])?``|`[^`\s](?:[^`\n\r]{0,200}[^`\s])?`)(?![`\w])"),
+    Kind("§", r"§(?:[A-Za-z!]|\d(?=[^\W\d]|[§<{%]))"),  # Minecraft, Paradox: §a, §!
+    Kind("£", r"£[A-Za-z]\w{0,40}£"),  # Paradox: £gold£
+    Kind("~", r"(?<!\w)~[adspwnxAS%](?!\w)"),  # Erlang, Lisp: ~p, ~s
+    Kind("\x1b", r"\x1b\[[0-9;?]{0,32}[A-Za-z]"),  # terminals' colours
+    Kind("*", r"\*\|[^|\n\r]{1,60}\|\*"),  # Mailchimp: *|NAME|*
+    Kind("|", r"\|(?:plural|ordinal|gender|hpp)\([^()]{1,200}\)"),  # Unreal: {n}|plural(one=a,other=b)
+    # reStructuredText, mail merge: |name|, ~name~, ^name^
     Kind(
         "|~^=",
         "|".join(
             rf"(?<![\w{sign}]){sign}[A-Za-z][\w.-]{{0,40}}{sign}(?![\w{sign}])" for sign in (r"\|", "~", r"\^", "=")
         ),
-        "reStructuredText, mail merge: |name|, ~name~, ^name^",
     ),
-    Kind("|", r"\|\|\|\||(?<=[ ])\|(?=[ ])|(?<=[\w.!?})])\|(?=[\w{\[:])", "Polyglot, Laravel, vue-i18n", is_apart=True),
-    Kind(
-        "_", r"(?<!\w)__(?:\d{1,2}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]++)*)__(?:[a-z0-9-]{1,60}__)?(?!\w)", "constants: __NAME__"
-    ),
+    Kind("|", r"\|\|\|\||(?<=[ ])\|(?=[ ])|(?<=[\w.!?})])\|(?=[\w{\[:])", is_apart=True),  # Polyglot, Laravel, vue-i18n
+    # constants: __NAME__
+    Kind("_", r"(?<!\w)__(?:\d{1,2}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]++)*)__(?:[a-z0-9-]{1,60}__)?(?!\w)"),
 )
 
 # Those that begin with a letter, searched for only where a text has one of these signs.
 WORD_SIGNS = ("://", "www.", "@", ":\\", "\\u", "&", "`")
 WORD_KINDS = (
-    Kind("", rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,19}}://|www\.(?=\w)){_URL}", "addresses"),
+    Kind("", rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,19}}://|www\.(?=\w)){_URL}"),  # addresses
+    # e-mail addresses, user@host, package@1.2.3
     Kind(
         "",
         r"(?<![A-Za-z0-9.+%_-])(?:mailto:)?[A-Za-z0-9.+%_-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}(?![A-Za-z0-9@])(?<!@[A-Za-z])",
-        "e-mail addresses, user@host, package@1.2.3",
     ),
-    Kind(
-        "",
-        r"(?<!\w)[A-Za-z]:\\(?:(?:[^/:*?\"<>|\s]|[ ](?=[^/:*?\"<>|\s\\]{1,60}\\)){0,250}[^/:*?\"<>|\s.,;!)])?",
-        "Windows: paths",
-    ),
-    Kind(
-        "",
-        r"(?<!\w)(?:String\.raw|styled\.\w{1,20}|html|css|sql|gql|msg|tw|[tb])`[^`\n\r]{1,200}`(?![`\w])",
-        "JavaScript: t`x`",
-    ),
-    Kind("", rf"(?<!\w)\w{{0,40}}(?:{_LETTER}\w{{0,40}}){{1,20}}+", "words with escaped letters"),
+    # Windows: paths
+    Kind("", r"(?<!\w)[A-Za-z]:\\(?:(?:[^/:*?\"<>|\s]|[ ](?=[^/:*?\"<>|\s\\]{1,60}\\)){0,250}[^/:*?\"<>|\s.,;!)])?"),
+    # JavaScript: t`x`
+    Kind("", r"(?<!\w)(?:String\.raw|styled\.\w{1,20}|html|css|sql|gql|msg|tw|[tb])`[^`\n\r]{1,200}`(?![`\w])"),
+    Kind("", rf"(?<!\w)\w{{0,40}}(?:{_LETTER}\w{{0,40}}){{1,20}}+"),  # words with escaped letters
 )
 
 

@@ -38,7 +38,6 @@ class _Open:
     end: int = -1
 
     def closed(self, end: int) -> "_Open":
-        """Return it with its end."""
         self.end = end
         return self
 

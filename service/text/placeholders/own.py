@@ -6,6 +6,7 @@ Syntax: https://github.com/google/re2/wiki/Syntax
 import functools
 import heapq
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 
 import re2
 
@@ -46,7 +47,7 @@ class OwnPlaceholders:
             stop = position + _WINDOW
             window = text[position : stop + _LONGEST]
             done = 0
-            for start, end in paced(heapq.merge(*(search(window) for search in self._searches), key=_start)):
+            for start, end in paced(heapq.merge(*(search(window) for search in self._searches), key=itemgetter(0))):
                 if start >= _WINDOW:
                     break
                 if done <= start < end:
@@ -54,10 +55,6 @@ class OwnPlaceholders:
                     done = end
             position += max(_WINDOW, done)
         return spans
-
-
-def _start(span: tuple[int, int]) -> int:
-    return span[0]
 
 
 @functools.lru_cache(maxsize=32)

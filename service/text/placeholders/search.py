@@ -27,7 +27,7 @@ _WORD_SIGN = re.compile("|".join(map(re.escape, WORD_SIGNS)))
 _ANY = re.compile(f"{_SIGN.pattern}|{_WORD_SIGN.pattern}")
 _BRANCHES = re.compile(r",\s*(?:plural|select|selectordinal|choice)\s*,|:(?:plural|choose|cond|list)[:(]")
 _NOT_NAME = re.compile(r"[^a-z*].*", re.DOTALL)
-_ALONE = frozenset(("*", "br", "hr", "li", "ul", "ol", "tr", "td", "th"))
+_UNPAIRED_TAGS = frozenset(("*", "br", "hr", "li", "ul", "ol", "tr", "td", "th"))
 _ENDS = re.compile(r"\[/([a-z]{1,20})\]")
 _NUMBERED = re.compile(r"[%$]\d(?!\d)")
 
@@ -57,7 +57,7 @@ def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[P
     """
     taken: Sequence[tuple[int, int, bool]] = list(find_messages(text)) if _BRANCHES.search(text) else ()
     if own is not None:
-        taken = _beside(own.find(text), taken)
+        taken = _disjoint(own.find(text), taken)
     if not taken and _ANY.search(text) is None:
         return []
     reading = _Reading(text)
@@ -67,7 +67,7 @@ def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[P
     return reading.found
 
 
-def _beside(own: Sequence[Span], messages: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+def _disjoint(own: Sequence[Span], messages: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
     """Return all of `own`, and the messages' parts that overlap none of them."""
     if not own:
         return list(messages)
@@ -158,7 +158,7 @@ class _Reading:
                 self._numbered = frozenset(_NUMBERED.findall(self._text))
             return "%1" in self._numbered if found[0] == "%" else {"$1", "$2"} <= self._numbered
         name = _NOT_NAME.sub("", found.strip("[]/"))
-        if name in _ALONE or found[1] == "/" or "=" in found:
+        if name in _UNPAIRED_TAGS or found[1] == "/" or "=" in found:
             return True
         if self._names is None:
             self._names = frozenset(_ENDS.findall(self._text))

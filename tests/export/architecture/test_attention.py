@@ -19,13 +19,17 @@ def random_attention(num_heads: int = 4) -> MultiHeadAttention:
 
 
 @torch.no_grad()
-def torch_attention(attention: MultiHeadAttention) -> nn.MultiheadAttention:
-    theirs = nn.MultiheadAttention(32, attention.num_heads, batch_first=True).eval()
+def copy_attention(attention: MultiHeadAttention, theirs: nn.MultiheadAttention) -> nn.MultiheadAttention:
+    """Copy our weights to torch's."""
     parts = (attention.query, attention.key, attention.value)
     theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
     theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
     theirs.out_proj.load_state_dict(attention.output.state_dict())
     return theirs
+
+
+def torch_attention(attention: MultiHeadAttention) -> nn.MultiheadAttention:
+    return copy_attention(attention, nn.MultiheadAttention(32, attention.num_heads, batch_first=True).eval())
 
 
 @torch.no_grad()

@@ -8,27 +8,23 @@ import torch
 from torch import nn
 
 from export.architecture import ModelConfig, PositionConfig, Transformer
+from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
 from export.architecture.transformer import padding_mask
+from tests.export.architecture.test_attention import copy_attention
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
 POST = {"norm": "post", "final_norm": False}
 
 
-@torch.no_grad()
-def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
-    parts = [ours.get_submodule(name) for name in ("query", "key", "value")]
-    theirs.in_proj_weight.copy_(torch.cat([part.get_parameter("weight") for part in parts]))
-    theirs.in_proj_bias.copy_(torch.cat([part.get_parameter("bias") for part in parts]))
-    theirs.out_proj.load_state_dict(ours.get_submodule("output").state_dict())
-
-
 def copy_layer(ours: nn.Module, theirs: nn.Module, attentions: dict[str, str], norms: dict[str, str]) -> None:
     for name, target in attentions.items():
         attention = theirs.get_submodule(target)
+        own = ours.get_submodule(name)
         assert isinstance(attention, nn.MultiheadAttention)
-        copy_attention(ours.get_submodule(name), attention)
+        assert isinstance(own, MultiHeadAttention)
+        copy_attention(own, attention)
     modules = {"feed_forward.inner": "linear1", "feed_forward.outer": "linear2", **norms}
     for name, target in modules.items():
         theirs.get_submodule(target).load_state_dict(ours.get_submodule(name).state_dict())
@@ -105,13 +101,6 @@ def test_padding_changes_nothing(model: Transformer) -> None:
     assert (unmasked[0] - together[0]).abs().max() > 0.1
 
 
-@torch.no_grad()
-def test_source_reaches_the_output(model: Transformer) -> None:
-    target = torch.tensor(random_sources(120, [5], seed=4))
-    one, other = (model(torch.tensor(random_sources(120, [9], seed=seed)), target) for seed in (1, 2))
-    assert (one - other).abs().max() > 0.1
-
-
 @pytest.mark.parametrize("attention_output", ["none", "biased", "unbiased"])
 def test_models_by_hand_learn(attention_output: str) -> None:
     """Every parameter has a finite gradient, including the single gain and bias of a norm."""
@@ -133,15 +122,8 @@ def test_tied_weights_are_one_tensor_and_kept_once() -> None:
     names = [name for name in tied.weights() if "tokens" in name or "projection" in name]
     assert names == ["encoder.embedding.tokens.weight"]
     free = Transformer(tiny_config(tie_projection=False, share_embeddings=False))
-    assert (
-        len(
-            {
-                id(p)
-                for p in (free.projection.weight, *(m.weight for m in free.modules() if isinstance(m, nn.Embedding)))
-            }
-        )
-        == 3
-    )
+    tables = [module.weight for module in free.modules() if isinstance(module, nn.Embedding)]
+    assert len({id(table) for table in (free.projection.weight, *tables)}) == 3
 
 
 def test_weights_load_back_in_any_precision() -> None:

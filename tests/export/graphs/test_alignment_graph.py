@@ -1,67 +1,34 @@
 """Alignment graphs of models that differ from the shipped one in every choice, compared with torch's own attention."""
 
-from pathlib import Path
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-import torch
 
 from export.alignment import Translated
 from export.alignment_choice import ByLayer, cross_attention, mean_of
 from export.architecture import Transformer
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.checks import GraphError, check_alignment
-from export.graphs.dense import padded_head_size
-from export.graphs.execution import AlignmentRun, GraphPair
-from export.graphs.tracing import trace_alignment, trace_encoder
-from export.graphs.weights_file import WeightsFile
-from service.bundle.manifest_parts import LanguagePair, ModelShape
-from tests.export.graphs.test_variants import VARIANTS
-from tests.export.tiny_models import random_sources, tiny_config, tiny_model
+from export.graphs.execution import AlignmentRun
+from service.bundle.manifest_parts import LanguagePair
+from tests.export.tiny_models import random_sources
+from tests.export.variants import LENGTHS, SHAPE, VARIANTS, Variant
 
-LENGTHS = [2, 9, 30, 5, 17]
 LARGEST_ERROR = 1e-5
-CHOICES = {
-    "plain": AlignmentHeads(2, (2, 0)),
-    "by hand": AlignmentHeads(1, (1,), reads=True),
-}
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def variant(request: pytest.FixtureRequest, variants: Callable[[str], Variant]) -> Variant:
+    return variants(request.param)
 
 
 @pytest.fixture(scope="module")
-def model(name: str) -> Transformer:
-    model = tiny_model(tiny_config(**VARIANTS[name]))
-    with torch.no_grad():
-        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides
-    return model
-
-
-@pytest.fixture(scope="module")
-def shape(model: Transformer) -> ModelShape:
-    config = model.config
-    return ModelShape(3, config.num_heads, padded_head_size(config.head_size), config.target_vocabulary_size)
-
-
-@pytest.fixture(scope="module")
-def files(name: str, model: Transformer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("alignment")
-    with WeightsFile(directory) as file:
-        trace_encoder(model, directory / "encoder.onnx", file)
-        trace_alignment(model, CHOICES[name], directory / "alignment.onnx", file)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def run(files: Path, shape: ModelShape) -> AlignmentRun:
-    encoder = files / "encoder.onnx"
-    pair = GraphPair(encoder, encoder, shape, num_threads=1)  # nothing is decoded
-    return AlignmentRun(files / "alignment.onnx", pair, num_threads=1)
+def run(variant: Variant) -> AlignmentRun:
+    return AlignmentRun(variant.folder / "alignment.onnx", variant.pair, num_threads=1)
 
 
 def attention_of(model: Transformer, sources: Any, targets: Any) -> list[ByLayer]:
@@ -77,8 +44,8 @@ def largest_difference(given: list[np.ndarray], expected: list[np.ndarray]) -> f
     return max(float(np.abs(one - other).max()) for one, other in zip(given, expected, strict=True))
 
 
-def test_attention_is_torchs_in_a_ragged_batch(name: str, model: Transformer, run: AlignmentRun) -> None:
-    chosen, config = CHOICES[name], model.config
+def test_attention_is_torchs_in_a_ragged_batch(variant: Variant, run: AlignmentRun) -> None:
+    model, chosen, config = variant.model, variant.alignment, variant.model.config
     sources = random_sources(config.source_vocabulary_size, LENGTHS)
     rng = np.random.default_rng(0)
     targets = [rng.integers(4, config.target_vocabulary_size, length).tolist() for length in (12, 1, 7, 30, 3)]
@@ -97,32 +64,32 @@ def test_attention_is_torchs_in_a_ragged_batch(name: str, model: Transformer, ru
         assert largest_difference(given, [mean_of(each, other) for each in by_layer]) > 1000 * LARGEST_ERROR
 
 
-def test_the_longest_target_fits(model: Transformer, name: str, run: AlignmentRun) -> None:
-    longest = model.config.max_target_positions - CHOICES[name].reads
+def test_the_longest_target_fits(variant: Variant, run: AlignmentRun) -> None:
+    model = variant.model
+    longest = model.config.max_target_positions - variant.alignment.reads
     source = random_sources(model.config.source_vocabulary_size, [5])[0]
     target = np.random.default_rng(1).integers(4, 90, longest).tolist()
     given = run.attention([source], [target], model.config.pad_id)
-    expected = [mean_of(attention_of(model, [source], [target])[0], CHOICES[name])]
+    expected = [mean_of(attention_of(model, [source], [target])[0], variant.alignment)]
     assert largest_difference(given, expected) < LARGEST_ERROR
 
 
-def test_checks_pass_and_must_fit_the_model(files: Path, shape: ModelShape, name: str) -> None:
-    layer = CHOICES[name].layer
-    check_alignment(files / "alignment.onnx", shape, layer)
+def test_checks_pass_and_must_fit_the_model(variant: Variant) -> None:
+    path, layer = variant.folder / "alignment.onnx", variant.alignment.layer
+    check_alignment(path, SHAPE, layer)
     with pytest.raises(GraphError, match="inputs are"):
-        check_alignment(files / "alignment.onnx", shape, layer + 1)
-    other = ModelShape(3, shape.num_heads, shape.head_size + 8, shape.vocabulary_size)
+        check_alignment(path, SHAPE, layer + 1)
     with pytest.raises(GraphError, match=r"cross_key.0 has shape"):
-        check_alignment(files / "alignment.onnx", other, layer)
+        check_alignment(path, dataclasses.replace(SHAPE, head_size=SHAPE.head_size + 8), layer)
 
 
-def test_nothing_above_the_attention_is_in_the_graph(files: Path, name: str) -> None:
+def test_nothing_above_the_attention_is_in_the_graph(variant: Variant) -> None:
     """No layer above, no values of the last one, and no projection: otherwise half of a model would be dead weight."""
-    graph = onnx.load(files / "alignment.onnx", load_external_data=False).graph
-    layer = CHOICES[name].layer
+    graph = onnx.load(variant.folder / "alignment.onnx", load_external_data=False).graph
+    layer = variant.alignment.layer
     assert len([node for node in graph.node if node.op_type == "MultiHeadAttention"]) == 2 * layer + 1
     # Each lower layer has three projections, its output layer, the same for cross-attention without keys and values,
     # and two of the feed-forward; the last one has those of its self-attention and one query.
-    per_attention = 1 if VARIANTS[name].get("attention_output") == "none" else 2
+    per_attention = 1 if variant.model.config.attention_output == "none" else 2
     expected = layer * (3 + (per_attention - 1) + per_attention + 2) + 3 + (per_attention - 1) + 1
     assert len([node for node in graph.node if node.op_type == "Gemm"]) == expected

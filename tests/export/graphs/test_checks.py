@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -12,28 +13,15 @@ from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import ModelShape
 
 
-def rename_input(graph: onnx.GraphProto) -> None:
-    graph.input[0].name = "tokens"
+def with_operator(graph: Any, name: str, domain: str) -> None:
+    graph.node.append(onnx.helper.make_node(name, ["a"], ["b"], domain=domain))
 
 
-def change_dtype(graph: onnx.GraphProto) -> None:
-    graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+def without_attention(graph: Any) -> None:
+    next(node for node in graph.node if node.op_type == "GroupQueryAttention").op_type = "MultiHeadAttention"
 
 
-def change_shape(graph: onnx.GraphProto) -> None:
-    graph.output[2].type.tensor_type.shape.dim[1].dim_value = 1
-
-
-def add_foreign_operator(graph: onnx.GraphProto) -> None:
-    graph.node.append(onnx.helper.make_node("BiasGelu", ["a", "b"], ["c"], domain="com.microsoft"))
-
-
-def drop_attention(graph: onnx.GraphProto) -> None:
-    node = next(node for node in graph.node if node.op_type == "GroupQueryAttention")
-    node.op_type = "MultiHeadAttention"
-
-
-def store_inside(graph: onnx.GraphProto) -> None:
+def store_inside(graph: Any) -> None:
     tensor = onnx.helper.make_tensor("inside", onnx.TensorProto.UINT8, [INLINE_BYTES], bytes(INLINE_BYTES), raw=True)
     graph.initializer.append(tensor)
 
@@ -41,11 +29,17 @@ def store_inside(graph: onnx.GraphProto) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (rename_input, "inputs are"),
-        (change_dtype, "lengths is INT64, expected INT32"),
-        (change_shape, r"candidate_ids has shape \['B', 1\], expected \['B', 'K'\]"),
-        (add_foreign_operator, "com.microsoft::BiasGelu, which is not allowed"),
-        (drop_attention, r"1 GroupQueryAttention nodes, expected one per decoder layer \(2\)"),
+        (lambda graph: setattr(graph.input[0], "name", "tokens"), "inputs are"),
+        (
+            lambda graph: setattr(graph.input[1].type.tensor_type, "elem_type", onnx.TensorProto.INT64),
+            "lengths is INT64, expected INT32",
+        ),
+        (
+            lambda graph: setattr(graph.output[2].type.tensor_type.shape.dim[1], "dim_value", 1),
+            r"candidate_ids has shape \['B', 1\], expected \['B', 'K'\]",
+        ),
+        (lambda graph: with_operator(graph, "BiasGelu", "com.microsoft"), "microsoft::BiasGelu, which is not allowed"),
+        (without_attention, r"1 GroupQueryAttention nodes, expected one per decoder layer \(2\)"),
         (store_inside, r"decoder_step.onnx: inside is in the graph instead of weights.bin\."),
     ],
 )

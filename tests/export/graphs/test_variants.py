@@ -1,91 +1,34 @@
-"""Graphs of models that differ from the shipped one in every choice: post-norm, no biases, nothing shared."""
+"""Graphs of models that differ from the shipped one in every choice."""
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
-from export.architecture import PositionConfig, Transformer
 from export.architecture.transformer import padding_mask
 from export.graphs.checks import check_decoder_step, check_encoder
-from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
-from export.graphs.tracing import trace_decoder_step, trace_encoder
-from export.graphs.weights_file import WeightsFile
 from service.bundle.graph_io import NO_TOKEN
-from service.bundle.manifest_parts import ModelShape
-from tests.export.tiny_models import random_sources, tiny_config, tiny_model
-
-SUPPRESSED = (3, 1, 40)
-LENGTHS = [2, 9, 30, 5, 17]
-NUM_STEPS = 12
-
-# Heads of 10 components, padded to 16; nothing shared, nothing tied.
-AWKWARD: dict[str, Any] = {
-    "source_vocabulary_size": 70,
-    "target_vocabulary_size": 90,
-    "d_model": 30,
-    "num_heads": 3,
-    "num_decoder_layers": 3,
-    "norm": "post",
-    "share_embeddings": False,
-    "tie_projection": False,
-    "projection_bias": True,
-}
-# Other tests take models that are equal to these, so that what is traced of them is traced once.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": AWKWARD
-    | {
-        "d_ff": 37,
-        "decoder_d_ff": 21,
-        "final_norm": False,
-        "activation": "gelu",
-        "attention_bias": False,
-        "scale_embeddings": False,
-        "positions": PositionConfig(layout="interleaved", base=1000.0),
-    },
-    "by hand": AWKWARD
-    | {
-        "final_norm": True,
-        "layer_norm": "scalar",
-        "activation": "identity",
-        "attention_output": "none",
-        "score_scale": "model",
-        "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
-    },
-}
+from tests.export.tiny_models import random_sources
+from tests.export.variants import LENGTHS, NUM_STEPS, SHAPE, SUPPRESSED, VARIANTS, Variant
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
-def model(request: pytest.FixtureRequest) -> Transformer:
-    model = tiny_model(tiny_config(**VARIANTS[request.param]))
-    with torch.no_grad():
-        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides the next token
-        model.projection.weight.mul_(3.0)
-        model.projection.bias.normal_()
-    return model
+def variant(request: pytest.FixtureRequest, variants: Callable[[str], Variant]) -> Variant:
+    return variants(request.param)
 
 
 @pytest.fixture(scope="module")
-def shape() -> ModelShape:
-    return ModelShape(num_decoder_layers=3, num_heads=3, head_size=padded_head_size(10), vocabulary_size=90)
-
-
-@pytest.fixture(scope="module")
-def graphs(model: Transformer, shape: ModelShape, tmp_path_factory: pytest.TempPathFactory) -> GraphPair:
-    directory = tmp_path_factory.mktemp("graphs")
-    encoder, step = directory / "encoder.onnx", directory / "step.onnx"
-    with WeightsFile(directory) as file:
-        trace_encoder(model, encoder, file)
-        trace_decoder_step(model, SUPPRESSED, step, file)
-    check_encoder(encoder, shape)
-    check_decoder_step(step, shape)
-    return GraphPair(encoder, step, shape, num_threads=1)
+def graphs(variant: Variant) -> GraphPair:
+    check_encoder(variant.folder / "encoder.onnx", SHAPE)
+    check_decoder_step(variant.folder / "decoder_step.onnx", SHAPE)
+    return variant.pair
 
 
 @torch.no_grad()
-def test_log_probs_equal_torch_in_a_ragged_batch(model: Transformer, graphs: GraphPair) -> None:
+def test_log_probs_equal_torch_in_a_ragged_batch(variant: Variant, graphs: GraphPair) -> None:
+    model = variant.model
     sources = random_sources(70, LENGTHS)
     targets = np.random.default_rng(0).integers(4, 90, (len(sources), NUM_STEPS))
     targets[:, 0] = model.config.decoder_start_id

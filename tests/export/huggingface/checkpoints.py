@@ -4,10 +4,12 @@ They use its own classes with random weights, real tokenizers, and the settings 
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import (
     GenerationConfig,
     M2M100Config,
@@ -87,6 +89,27 @@ def nllb(directory: Path, **changes: Any) -> Path:
     size = 1 + max(*vocabulary["model"]["vocab"].values(), *(token["id"] for token in vocabulary["added_tokens"]))
     _write_m2m100_model(directory, size + 2, {}, changes)
     return directory
+
+
+def with_tables(folder: Path, names: dict[str, str]) -> Path:
+    """Write the same folder with its tables under other names."""
+    path = folder / "model.safetensors"
+    save_file({names.get(name, name): value.clone() for name, value in load_file(path).items()}, path)
+    return folder
+
+
+FEW_LAYERS: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}  # tracing takes most of a conversion's time
+FAMILIES: dict[str, Callable[[Path], Path]] = {
+    "marian": lambda folder: marian(folder, **FEW_LAYERS),
+    "marian-separate": lambda folder: with_tables(
+        marian(folder, is_separate=True, encoder_ffn_dim=50, decoder_ffn_dim=70, **FEW_LAYERS),
+        {"model.decoder.embed_tokens.weight": "lm_head.weight"},
+    ),
+    "m2m100": lambda folder: m2m100(folder, **FEW_LAYERS),
+    "nllb": lambda folder: with_tables(
+        nllb(folder, encoder_layers=1), {"model.shared.weight": "model.decoder.embed_tokens.weight"}
+    ),
+}
 
 
 def _write_m2m100_model(

@@ -1,9 +1,9 @@
 """A bundle's defaults are those of `generate` for the same folder, whichever file holds the settings."""
 
-import dataclasses
 import json
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from export.convert import convert
-from export.engine_decode import open_engine
 from export.importers.hf_generation import REFUSED, TAKEN_OVER, WITHOUT_EFFECT
 from export.importers.imported import CheckpointError, ImportedCheckpoint, Row
 from export.importers.selection import import_checkpoint
-from service.bundle.manifest import Manifest
-from service.domain.options import DecodingOptions
+from tests.export.conftest import Converted
 from tests.export.huggingface import checkpoints
+from tests.export.huggingface.engine_output import by_the_engine
 
 NUM_ROWS = 40
 PAD_ID = 197
@@ -30,10 +28,8 @@ Ids = tuple[int, ...]
 
 
 @pytest.fixture(scope="module")
-def converted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Manifest]:
-    root = tmp_path_factory.mktemp("settings")
-    source = checkpoints.marian(root / "opus-mt-tiny", encoder_layers=1, decoder_layers=1)
-    return source, root / "bundle", convert(source, root / "bundle")
+def converted(conversions: Callable[[str], Converted]) -> Converted:
+    return conversions("marian")
 
 
 def variant(source: Path, folder: Path, config: dict[str, Any], generation: dict[str, Any] | None) -> Path:
@@ -68,70 +64,33 @@ def by_transformers(folder: Path, rows: list[Ids]) -> list[Ids]:
     return [tuple(ids[: ids.index(0)] if 0 in ids else ids) for ids in outputs]
 
 
-def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoint, rows: list[Ids]) -> list[Ids]:
-    """Return a server's output for callers who set no options."""
-    manifest = dataclasses.replace(
-        manifest, tokenizer=checkpoint.tokenizer, limits=checkpoint.limits, generation=checkpoint.generation
-    )
-    generation = manifest.generation
-    further: dict[str, Any] = {**generation.options}
-    options = DecodingOptions(
-        beam_size=generation.beam_size,
-        length_penalty=generation.length_penalty,
-        num_hypotheses=1,
-        max_output_tokens=manifest.limits.max_output_tokens,
-        stops_early=generation.stops_early,
-        forces_end=generation.forces_end,
-        **further,
-    )
-    with open_engine(bundle, manifest) as engine:
-        return [best.token_ids for best, *_ in engine.decode([(ids, ()) for ids in rows], options)]
-
-
+BASE = {**IDS, **IN_THE_GRAPHS, "max_length": 24}
+BEAMS = {**BASE, "num_beams": 4}
 MIXED = {"num_beams": 6, "length_penalty": 0.2, "early_stopping": True, "no_repeat_ngram_size": 2, "max_length": 9}
+PENALIZED = {"num_beams": 3, "length_penalty": -2.0, "early_stopping": True, "max_length": 15}
+ENDS_IN_LISTS = {"eos_token_id": [0], "forced_eos_token_id": [0], "max_length": 12, "num_beams": 2}
+REWARDED = {"min_new_tokens": 9, "no_repeat_ngram_size": 2, "repetition_penalty": 0.8}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
-    "six beams in config.json beside the other file": (MIXED, {**IDS, **IN_THE_GRAPHS, "max_length": 24}),
+    "six beams in config.json beside the other file": (MIXED, BASE),
     "six beams in config.json alone": ({**IN_THE_GRAPHS, "num_beams": 6, "max_length": 24}, None),
-    "length penalty and early stop in config.json alone": (
-        {**IN_THE_GRAPHS, "num_beams": 3, "length_penalty": -2.0, "early_stopping": True, "max_length": 15},
-        None,
-    ),
-    "a forced end in config.json beside the other file": (
-        {"forced_eos_token_id": 0},
-        {**IDS, **IN_THE_GRAPHS, "max_length": 12, "num_beams": 4},
-    ),
-    "no ids of padding": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 12}),
-    "ends in lists": (
-        {},
-        {**IDS, **IN_THE_GRAPHS, "eos_token_id": [0], "forced_eos_token_id": [0], "max_length": 12, "num_beams": 2},
-    ),
+    "length penalty and early stop in config.json alone": ({**IN_THE_GRAPHS, **PENALIZED}, None),
+    "a forced end in config.json beside the other file": ({"forced_eos_token_id": 0}, {**BEAMS, "max_length": 12}),
+    "no ids of padding": ({}, {**BASE, "max_length": 12}),
+    "ends in lists": ({}, {**BASE, **ENDS_IN_LISTS}),
     "bos for the start": ({}, {"eos_token_id": 0, "bos_token_id": 5, **IN_THE_GRAPHS, "max_length": 24}),
-    "a repetition penalty": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 24, "repetition_penalty": 1.7}),
-    "a repetition penalty in beams": (
-        {},
-        {**IDS, **IN_THE_GRAPHS, "max_length": 24, "num_beams": 4, "repetition_penalty": 1.7},
-    ),
-    "no trigram twice": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 24, "num_beams": 4, "no_repeat_ngram_size": 3}),
-    "a least length": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 24, "num_beams": 4, "min_length": 12}),
-    "least new tokens, no bigram twice, a reward": (
-        {},
-        {
-            **IDS,
-            **IN_THE_GRAPHS,
-            "max_length": 24,
-            "min_new_tokens": 9,
-            "no_repeat_ngram_size": 2,
-            "repetition_penalty": 0.8,
-        },
-    ),
-    "20 is a limit": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 20}),
-    "new tokens": ({"max_length": 5}, {**IDS, **IN_THE_GRAPHS, "max_new_tokens": 17, "max_length": 5, "num_beams": 4}),
+    "a repetition penalty": ({}, {**BASE, "repetition_penalty": 1.7}),
+    "a repetition penalty in beams": ({}, {**BEAMS, "repetition_penalty": 1.7}),
+    "no trigram twice": ({}, {**BEAMS, "no_repeat_ngram_size": 3}),
+    "a least length": ({}, {**BEAMS, "min_length": 12}),
+    "least new tokens, no bigram twice, a reward": ({}, {**BASE, **REWARDED}),
+    "20 is a limit": ({}, {**BASE, "max_length": 20}),
+    "new tokens": ({"max_length": 5}, {**BEAMS, "max_new_tokens": 17, "max_length": 5}),
 }
 
 
 @pytest.mark.parametrize(("config", "generation"), CASES.values(), ids=CASES)
 def test_the_defaults_are_those_of_generate(
-    converted: tuple[Path, Path, Manifest],
+    converted: Converted,
     tmp_path: Path,
     config: dict[str, Any],
     generation: dict[str, Any] | None,
@@ -141,10 +100,10 @@ def test_the_defaults_are_those_of_generate(
     checkpoint = import_checkpoint(folder)
     rows = sources(checkpoint)
     expected = by_transformers(folder, rows)
-    assert by_the_engine(bundle, manifest, checkpoint, rows) == expected
+    named = [Row(ids, ()) for ids in rows]
+    assert by_the_engine(bundle, manifest, checkpoint, named) == expected
     assert checkpoint.open_reference is not None
     with checkpoint.open_reference() as reference:
-        named = [Row(ids, ()) for ids in rows]
         given = reference.generate(named, checkpoint.generation.beam_size, checkpoint.limits.max_output_tokens)
     assert given == expected
 
@@ -158,11 +117,11 @@ ODD: tuple[Any, ...] = (
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted((TAKEN_OVER | REFUSED.keys()) - IN_THE_GRAPHS.keys()))
 def test_odd_values_are_refused_by_name_or_count_as_in_generate(
-    converted: tuple[Path, Path, Manifest], tmp_path: Path, name: str
+    converted: Converted, tmp_path: Path, name: str
 ) -> None:
     source, bundle, manifest = converted
     for number, value in enumerate(ODD):
-        settings = {**IDS, **IN_THE_GRAPHS, "max_length": 24, "num_beams": 2, name: value}
+        settings = {**BASE, "num_beams": 2, name: value}
         folder = variant(source, tmp_path / str(number), {}, settings)
         try:
             checkpoint = import_checkpoint(folder)
@@ -171,14 +130,14 @@ def test_odd_values_are_refused_by_name_or_count_as_in_generate(
                 pytest.fail(f"{value!r} is refused without the name: {error}")
             continue
         rows = sources(checkpoint)[:6]
-        assert by_the_engine(bundle, manifest, checkpoint, rows) == by_transformers(folder, rows), value
+        named = [Row(ids, ()) for ids in rows]
+        assert by_the_engine(bundle, manifest, checkpoint, named) == by_transformers(folder, rows), value
 
 
-def test_other_settings_would_be_noticed(converted: tuple[Path, Path, Manifest], tmp_path: Path) -> None:
+def test_other_settings_would_be_noticed(converted: Converted, tmp_path: Path) -> None:
     """A positive control: six beams, another limit and another start token all give different output."""
     source, _, _ = converted
     rows = sources(import_checkpoint(source))
-    base = {**IDS, **IN_THE_GRAPHS, "max_length": 24}
     changes: tuple[dict[str, Any], ...] = (
         {},
         {"num_beams": 6},
@@ -187,7 +146,7 @@ def test_other_settings_would_be_noticed(converted: tuple[Path, Path, Manifest],
         {"num_beams": 6, "length_penalty": -2.0},
     )
     given = [
-        tuple(by_transformers(variant(source, tmp_path / str(number), {}, {**base, **change}), rows))
+        tuple(by_transformers(variant(source, tmp_path / str(number), {}, {**BASE, **change}), rows))
         for number, change in enumerate(changes)
     ]
     assert len(set(given)) == len(changes)
@@ -229,13 +188,12 @@ HARMLESS = {
 }
 
 
-def test_settings_without_effect_have_none(converted: tuple[Path, Path, Manifest], tmp_path: Path) -> None:
+def test_settings_without_effect_have_none(converted: Converted, tmp_path: Path) -> None:
     assert HARMLESS.keys() - {"of_another_program"} == WITHOUT_EFFECT
     source, _, _ = converted
-    base = {**IDS, **IN_THE_GRAPHS, "max_length": 24}
     outputs = []
     for name, change in (("plain", {}), ("odd", HARMLESS)):
-        checkpoint = import_checkpoint(variant(source, tmp_path / name, {}, {**base, **change}))
+        checkpoint = import_checkpoint(variant(source, tmp_path / name, {}, {**BASE, **change}))
         rows = [Row(ids, ()) for ids in sources(checkpoint)]
         assert checkpoint.open_reference is not None
         with checkpoint.open_reference() as reference:
@@ -244,14 +202,14 @@ def test_settings_without_effect_have_none(converted: tuple[Path, Path, Manifest
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"cache_implementation": "wax"}, "can't load it: ValueError: Invalid `cache_implementation` (wax)"),
         ({"validate": 3}, "can't load it: TypeError"),
     ],
 )
 def test_what_transformers_refuses_is_one_line(
-    converted: tuple[Path, Path, Manifest], tmp_path: Path, settings: dict[str, Any], told: str
+    converted: Converted, tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
     source, _, _ = converted
     folder = variant(source, tmp_path / "checkpoint", {}, {**IDS, "max_length": 24, **settings})
@@ -259,7 +217,7 @@ def test_what_transformers_refuses_is_one_line(
     assert checkpoint.open_reference is not None
     with pytest.raises(CheckpointError) as error, checkpoint.open_reference():
         pass
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -11,20 +11,17 @@ import numpy as np
 import pytest
 
 from export.convert import convert
-from export.engine_decode import open_engine
 from export.fidelity import ask_reference, check_fidelity, closest_call
 from export.importers.imported import ImportedCheckpoint, Row
 from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
 from export.verify import TIE_GAP, VerificationError
 from service.bundle.manifest import Manifest
-from service.domain.options import OPTIONS, DecodingOptions
+from service.domain.options import OPTIONS
+from tests.export.conftest import Converted
 from tests.export.huggingface import checkpoints
+from tests.export.huggingface.engine_output import by_the_engine
 
-FAMILIES: dict[str, Callable[[Path], Path]] = {
-    "Marian, normalized again": lambda folder: checkpoints.marian(folder, encoder_layers=1, decoder_layers=1),
-    "M2M100, with a language token": lambda folder: checkpoints.m2m100(folder, encoder_layers=1, decoder_layers=1),
-}
 SETTINGS: dict[str, dict[str, Any]] = {
     "a penalty": {"repetition_penalty": 1.4},
     "a reward": {"repetition_penalty": 0.7},
@@ -35,13 +32,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "all": {"repetition_penalty": 1.2, "no_repeat_ngram_size": 3, "min_new_tokens": 8},
     "all and a reward": {"repetition_penalty": 0.85, "no_repeat_ngram_size": 4, "min_length": 10},
 }
-
-
-@pytest.fixture(scope="module", params=FAMILIES)
-def converted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Manifest]:
-    root = tmp_path_factory.mktemp("options")
-    source = FAMILIES[request.param](root / "checkpoint")
-    return source, root / "bundle", convert(source, root / "bundle")
 
 
 def with_settings(source: Path, folder: Path, settings: dict[str, Any]) -> ImportedCheckpoint:
@@ -59,32 +49,15 @@ def rows_of(checkpoint: ImportedCheckpoint, count: int) -> list[Row]:
     return [Row(checkpoint.tokenizer.source_ids(map(int, ids), pair), pair.target_prefix_ids) for ids in drawn]
 
 
-def by_the_engine(
-    bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoint, rows: list[Row], beam_size: int
-) -> list[tuple[int, ...]]:
-    generation = checkpoint.generation
-    further: dict[str, Any] = {**generation.options}
-    options = DecodingOptions(
-        beam_size=beam_size,
-        length_penalty=generation.length_penalty,
-        num_hypotheses=1,
-        max_output_tokens=checkpoint.limits.max_output_tokens,
-        stops_early=generation.stops_early,
-        forces_end=generation.forces_end,
-        **further,
-    )
-    with open_engine(bundle, dataclasses.replace(manifest, generation=generation)) as engine:
-        return [best.token_ids for best, *_ in engine.decode(rows, options)]
-
-
 @pytest.mark.parametrize(
     ("name", "count"),
     [("all", 24), ("a reward", 24), *(pytest.param(name, 300, marks=pytest.mark.full) for name in SETTINGS)],
 )
 def test_tokens_are_those_of_generate(
-    converted: tuple[Path, Path, Manifest], tmp_path: Path, name: str, count: int
+    conversions: Callable[[str], Converted], tmp_path: Path, name: str, count: int
 ) -> None:
-    source, bundle, manifest = converted
+    """With a language token, which is forced; without one, see `test_generation_settings.py`."""
+    source, bundle, manifest = conversions("m2m100")
     settings, num_changed = SETTINGS[name], 0
     plain = import_checkpoint(source)
     checkpoint = with_settings(source, tmp_path / "checkpoint", settings)
@@ -94,9 +67,9 @@ def test_tokens_are_those_of_generate(
     assert checkpoint.open_reference is not None
     with checkpoint.open_reference() as reference:
         for beam_size in (1, 4):
-            given = by_the_engine(bundle, manifest, checkpoint, rows, beam_size)
+            given = by_the_engine(bundle, manifest, checkpoint, rows, beam_size=beam_size)
             assert given == reference.generate(rows, beam_size, limit)
-            unchanged = by_the_engine(bundle, manifest, plain, rows, beam_size)
+            unchanged = by_the_engine(bundle, manifest, plain, rows, beam_size=beam_size)
             num_changed += sum(own != other for own, other in zip(given, unchanged, strict=True))
     assert num_changed > count // 10
 
@@ -106,7 +79,7 @@ def test_a_converted_checkpoint_serves_them_by_itself(tmp_path: Path) -> None:
 
     A difference from `generate` is judged by the changed scores.
     """
-    source = checkpoints.marian(tmp_path / "plain", encoder_layers=1, decoder_layers=1)
+    source = checkpoints.FAMILIES["marian"](tmp_path / "plain")
     with_settings(source, tmp_path / "checkpoint", {"repetition_penalty": 1.3, "min_length": 6})
     manifest = convert(tmp_path / "checkpoint", tmp_path / "bundle")
     assert manifest.generation.options == {"repetition_penalty": 1.3, "min_output_tokens": 5}

@@ -5,7 +5,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,17 +14,16 @@ from transformers import AutoModelForSeq2SeqLM
 
 from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
-from tests.export.huggingface import checkpoints
+from tests.export.huggingface.checkpoints import FEW_LAYERS, m2m100, marian
 
 SHARED, HEAD = "model.shared.weight", "lm_head.weight"
 ENCODER, DECODER = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 TABLES = (SHARED, ENCODER, DECODER, HEAD)
 SUBSETS = [names for count in range(5) for names in itertools.combinations(TABLES, count)]
-SMALL: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}
 FAMILIES: dict[str, Callable[[Path], Path]] = {
-    "marian": lambda folder: checkpoints.marian(folder, **SMALL),
-    "marian-separate": lambda folder: checkpoints.marian(folder, is_separate=True, **SMALL),
-    "m2m100": lambda folder: checkpoints.m2m100(folder, share_encoder_decoder_embeddings=False, **SMALL),
+    "marian": lambda folder: marian(folder, **FEW_LAYERS),
+    "marian-separate": lambda folder: marian(folder, is_separate=True, **FEW_LAYERS),
+    "m2m100": lambda folder: m2m100(folder, share_encoder_decoder_embeddings=False, **FEW_LAYERS),
 }
 
 
@@ -42,9 +40,9 @@ def save_tables(folder: Path, tables: dict[str, Tensor]) -> None:
 
 def read_by_transformers(folder: Path) -> list[Tensor] | None:
     """Return what encoder, decoder and projection read; `None` if one of them is initialized randomly."""
-    model, told = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    model, loading = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
     read = {ENCODER: model.model.encoder.embed_tokens, DECODER: model.model.decoder.embed_tokens, HEAD: model.lm_head}
-    return None if told["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
+    return None if loading["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
 
 
 def read_by_us(folder: Path) -> list[Tensor] | None:
@@ -84,55 +82,6 @@ def test_equal_tables_are_kept_once(family: Path, tmp_path: Path) -> None:
     assert model.projection.weight is model.decoder.embedding.tokens.weight
     is_shared = model.decoder.embedding.tokens.weight is model.encoder.embedding.tokens.weight
     assert is_shared == (family.name != "marian-separate")
-
-
-def only(name: str) -> Callable[[Path], None]:
-    """Keep only the one table, under another name."""
-
-    def change(folder: Path) -> None:
-        save_tables(folder, {name: load_file(folder / "model.safetensors")[SHARED]})
-
-    return change
-
-
-def contradict(folder: Path) -> None:
-    table = load_file(folder / "model.safetensors")[SHARED]
-    save_tables(folder, {SHARED: table, HEAD: table.flip(0).contiguous()})
-
-
-def rename_the_target(folder: Path) -> None:
-    tables = load_file(folder / "model.safetensors")
-    save_tables(folder, {ENCODER: tables[ENCODER], HEAD: tables[DECODER]})
-
-
-LAYOUTS: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "marian, lm_head": ("marian", only(HEAD)),
-    "m2m100, decoder": ("m2m100", only(DECODER)),
-    "marian-separate, lm_head": ("marian-separate", rename_the_target),
-    "marian, tables that differ": ("marian", contradict),
-}
-
-
-@torch.no_grad()
-def difference(folder: Path, swap: bool = False) -> float:
-    """Return the largest difference between transformers' logits and ours."""
-    ours = import_checkpoint(folder).model
-    theirs: Any = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
-    generator = torch.Generator().manual_seed(1)
-    source, target = (torch.randint(4, 100, (8, length), generator=generator) for length in (9, 12))
-    logits = theirs(input_ids=source, decoder_input_ids=target).logits
-    if swap:
-        ours.projection.weight = torch.nn.Parameter(ours.projection.weight.flip(0))
-    return float((ours(source, target) - logits).abs().max())
-
-
-@pytest.mark.parametrize(("name", "change"), LAYOUTS.values(), ids=LAYOUTS)
-def test_logits_are_those_of_transformers(name: str, change: Callable[[Path], None], tmp_path: Path) -> None:
-    """`test_conversion.py` compares the tokens of two such folders."""
-    folder = FAMILIES[name](tmp_path / "checkpoint")
-    change(folder)
-    assert difference(folder) < 1e-4
-    assert difference(folder, swap=True) > 1.0  # a positive control
 
 
 def test_a_name_with_and_without_its_prefix_is_refused(family: Path, tmp_path: Path) -> None:

@@ -83,13 +83,6 @@ def test_an_adapter_beside_its_base_is_not_left_out_silently(name: str, checkpoi
     assert "remove the adapter's files" in line
 
 
-def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": ["x" * 10_000]}))
-    line = refused(tmp_path)
-    assert "it is a PEFT adapter (adapter_config.json): " in line
-    assert len(line) < 1000
-
-
 OTHERS = {name: files for name, (files, _, _) in FOLDERS.items() if "adapter_config.json" not in files}
 
 

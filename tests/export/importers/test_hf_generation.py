@@ -46,7 +46,6 @@ def test_each_setting_of_transformers_is_in_one_table() -> None:
 
 
 def test_the_defaults_of_transformers_are_supported() -> None:
-    assert not problems_with(GenerationConfig._get_default_generation_params())
     assert not problems_with(dict.fromkeys(vars(GenerationConfig())) | IDS)
 
 
@@ -60,11 +59,6 @@ def test_each_refused_setting_is_named_once(name: str) -> None:
         assert not problems_with({name: value})
 
 
-@pytest.mark.parametrize("name", sorted(WITHOUT_EFFECT))
-def test_settings_without_effect_may_be_anything(name: str) -> None:
-    assert read_generation({**IDS, name: "x"}, []) == read_generation(IDS, [])
-
-
 @pytest.mark.parametrize("name", sorted(TAKEN_OVER - {"renormalize_logits"}))
 @pytest.mark.parametrize("value", ["x", -1, 2**70, 0.5, True, [], {}, [True], [[0, True]]])
 def test_what_is_taken_over_has_the_right_kind(name: str, value: Any) -> None:
@@ -75,24 +69,6 @@ def test_what_is_taken_over_has_the_right_kind(name: str, value: Any) -> None:
         ("repetition_penalty", "0.5"),
     }
     assert [problem.split()[0] for problem in problems_with({name: value})] == [] if accepted else [name]
-
-
-def test_published_settings_of_opus_mt() -> None:
-    problems: list[str] = []
-    found = read_generation(
-        {
-            **IDS,
-            "num_beams": 6,
-            "max_length": 512,
-            "bad_words_ids": [[9], [0]],
-            "forced_eos_token_id": 0,
-            "renormalize_logits": True,
-        },
-        problems,
-    )
-    assert not problems
-    assert found.defaults == GenerationDefaults(beam_size=6, forces_end=True)
-    assert (found.suppressed_ids, found.renormalizes, found.max_decoder_tokens) == ((9,), True, 512)
 
 
 def test_what_is_not_said_is_as_in_transformers() -> None:
@@ -151,7 +127,7 @@ def test_a_forced_first_token_is_a_languages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"eos_token_id": [0, 1]}, "eos_token_id is [0, 1]; expected one token id"),
         ({"eos_token_id": None}, "eos_token_id is missing"),
@@ -176,6 +152,6 @@ def test_a_forced_first_token_is_a_languages() -> None:
         ({"max_length": 2}, "max_length is 2; expected 3 or more"),
     ],
 )
-def test_what_is_not_supported_is_told(settings: dict[str, Any], told: str) -> None:
+def test_what_is_not_supported_is_named(settings: dict[str, Any], message: str) -> None:
     problems = problems_with(settings)
-    assert [problem for problem in problems if told in problem], problems
+    assert [problem for problem in problems if message in problem], problems

@@ -9,9 +9,7 @@ import pytest
 
 from export.importers.m2m100_files import read_m2m100
 from export.importers.marian_files import read_marian
-from export.importers.nllb_files import MODEL_NAME, TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
-from export.importers.sentencepiece_file import read_facts
-from service.text.tokenizers import load_tokenizer
+from export.importers.nllb_files import MODEL_NAME, TOKENIZER_NAME, read_nllb
 from tests.tokenizer_folders import (
     ENGLISH,
     train_sentencepiece,
@@ -48,50 +46,6 @@ def set_config(folder: Path, **settings: Any) -> None:
     change(folder / "tokenizer_config.json", lambda config: config.update(settings))
 
 
-def test_marian(tmp_path: Path) -> None:
-    files = read_marian(write_marian(tmp_path / "one"))
-    assert (files.eos_id, files.unk_id, files.pad_id) == (0, 1, files.source_size - 1)
-    assert files.source_size == files.target_size
-    assert files.target_prefixes == {}
-    assert files.special_tokens == {"</s>": 0, "<unk>": 1, "<pad>": files.pad_id}
-    assert files.spec(files.pad_id).files == ("source.spm", "vocab.json")
-
-
-def test_marian_with_several_targets(tmp_path: Path) -> None:
-    files = read_marian(write_marian(tmp_path / "several", languages=("de", "fr", "cmn_Hans")))
-    assert list(files.target_prefixes) == ["de", "fr", "cmn_Hans"]
-    assert list(files.target_prefixes.values()) == [files.pad_id - 3, files.pad_id - 2, files.pad_id - 1]
-
-
-def test_marian_with_separate_vocabularies(tmp_path: Path) -> None:
-    files = read_marian(write_marian(tmp_path / "separate", is_separate=True))
-    assert files.has_separate_vocabularies
-    assert files.spec(0).files == ("source.spm", "target.spm", "vocab.json", "target_vocab.json")
-
-
-def test_m2m100(tmp_path: Path) -> None:
-    folder = write_m2m100(tmp_path / "m2m100")
-    files = read_m2m100(folder)
-    size = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
-    assert (files.pad_id, files.eos_id, files.unk_id) == (1, 2, 3)
-    assert len(files.languages) == 100
-    assert files.languages["af"] == size
-    assert files.languages["zu"] == size + 99 == files.size - 1
-    set_config(folder, language_codes="wmt21")
-    assert read_m2m100(folder).languages["de"] == size + 7
-
-
-def test_nllb(tmp_path: Path) -> None:
-    folder = write_nllb(tmp_path / "nllb")
-    files = read_nllb(folder)
-    assert (files.pad_id, files.eos_id, files.unk_id) == (1, 2, 3)
-    assert files.languages == {code: files.size - 4 + place for place, code in enumerate(LANGUAGES)}
-    write_nllb_tokenizer(folder, tmp_path / TOKENIZER_NAME)
-    tokenizer = load_tokenizer(files.spec(2), tmp_path)
-    assert tokenizer.decode(tokenizer.encode("Hello, my keys")) == "Hello, my keys"
-    assert files.languages["eng_Latn"] not in tokenizer.encode("eng_Latn")  # a text is no prefix
-
-
 def test_languages_that_somebody_added(tmp_path: Path) -> None:
     """Special tokens of NLLB that look like codes, Marian's and M2M100's beyond their own; words are no languages."""
     folder = tmp_path / "nllb"
@@ -99,13 +53,8 @@ def test_languages_that_somebody_added(tmp_path: Path) -> None:
     write_bpe(folder / TOKENIZER_NAME, (*LANGUAGES, "lug", "nyn_Latn_v2"))
     set_config(folder, additional_special_tokens=["ach", "<term>"])
     tokens = json.loads((folder / TOKENIZER_NAME).read_text(encoding="utf-8"))
-    word = {
-        **tokens["added_tokens"][-1],
-        "id": tokens["added_tokens"][-1]["id"] + 1,
-        "content": "kitabu",
-        "special": False,
-    }
-    tokens["added_tokens"].append(word)
+    last = tokens["added_tokens"][-1]
+    tokens["added_tokens"].append({**last, "id": last["id"] + 1, "content": "kitabu", "special": False})
     (folder / TOKENIZER_NAME).write_text(json.dumps(tokens), encoding="utf-8")
     files = read_nllb(folder)
     assert [*files.languages] == [*LANGUAGES, "lug", "nyn_Latn_v2", "ach"]
@@ -121,15 +70,6 @@ def test_languages_that_somebody_added(tmp_path: Path) -> None:
     set_config(folder, added_tokens_decoder=placed, additional_special_tokens=["__lug__", "<term>"])
     added = read_m2m100(folder)
     assert (added.languages["lug"], added.size, len(added.languages)) == (size, size + 2, 101)
-
-
-def test_nllb_without_a_tokenizer_file(tmp_path: Path) -> None:
-    folder = write_nllb_model(tmp_path / "nllb")
-    files = read_nllb(folder)
-    # 4 special tokens instead of 3, then the pieces, "<mask>" and the languages
-    size = read_facts(folder / MODEL_NAME).size
-    assert files.languages == {code: size + 2 + place for place, code in enumerate(LANGUAGES)}
-    assert (files.pad_id, files.eos_id, files.unk_id) == (1, 2, 3)
 
 
 @pytest.mark.parametrize(
@@ -217,15 +157,3 @@ def test_what_is_no_nllb_tokenizer_is_refused(tmp_path: Path) -> None:
     set_config(folder, legacy_behaviour=True)
     with pytest.raises(ValueError, match="legacy_behaviour"):
         read_nllb(folder)
-
-
-@pytest.mark.parametrize(
-    ("write", "read"), [(write_marian, read_marian), (write_m2m100, read_m2m100), (write_nllb, read_nllb)]
-)
-def test_another_class_may_read_the_files_in_another_way(
-    write: Callable[[Path], Path], read: Callable[[Path], object], tmp_path: Path
-) -> None:
-    folder = write(tmp_path / "folder")
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "SMALL100Tokenizer"}', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"tokenizer_config\.json: tokenizer_class is 'SMALL100Tokenizer'"):
-        read(folder)

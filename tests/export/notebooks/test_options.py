@@ -26,6 +26,7 @@ from tests.export.notebooks.readings import (
 )
 
 WIDTH = SIZES.d_model
+PARALLEL, COMPILED = "module.", "_orig_mod."  # what DataParallel and torch.compile put before names
 
 
 def separate() -> nn.Module:
@@ -171,12 +172,12 @@ def behind(prefix: str, start: str = "") -> Callable[[dict[str, Tensor], Path], 
         as_old_format,
         with_optimizer,
         as_float64,
-        behind("module."),
-        behind("_orig_mod."),
-        behind("module._orig_mod."),
-        behind("_orig_mod.module."),
-        behind("_orig_mod.", start="encoder."),
-        behind("module.", start="decoder.decoder_list.1."),
+        behind(PARALLEL),
+        behind(COMPILED),
+        behind(PARALLEL + COMPILED),
+        behind(COMPILED + PARALLEL),
+        behind(COMPILED, start="encoder."),
+        behind(PARALLEL, start="decoder.decoder_list.1."),
     ],
 )
 def test_kinds_of_files_and_their_folder(

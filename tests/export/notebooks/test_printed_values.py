@@ -1,6 +1,5 @@
 """Document 003 prints what its attention gives: ours gives the same, digit by digit."""
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -8,23 +7,10 @@ from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
 from export.importers.notebook.attention import FORMS
 
-# Half of the last digit plus float32 rounding: one number is -1.64205, which is printed as -1.6421.
-FOUR_DIGITS, THREE_DIGITS = 0.501e-4, 0.501e-3
+THREE_DIGITS = 0.501e-3  # half of the last digit plus float32 rounding
 PER_HEAD = next(form for form in FORMS if form.kind == "per_head")
 
-INPUTS = """
- 0.8033  0.0462 -1.4352
- 0.1748 -1.3683  0.9774
- 0.0890  0.3375  0.5220
--0.6137  1.0111  1.2379
-"""
-ONE_HEAD = """
- 0.2117  0.6486  0.6463
- 1.0697  0.9883  0.8405
--3.3355 -2.4109 -1.6421
--4.9260 -3.0185 -0.0805
-"""
-INPUTS_OF_TWO_HEADS = """
+TWO_HEADS = """
 -0.077  0.360 -0.782  0.072  0.665 -0.287
  1.621 -1.597 -0.052 -0.306  0.249 -0.223
  0.913  0.204  0.574  0.416  0.262  0.931
@@ -70,36 +56,13 @@ def drawn_per_head(num_heads: int, size: int, width: int) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def test_one_head() -> None:
-    torch.manual_seed(3)
-    columns = torch.cat([torch.randn(size=(4, 1)) for _ in range(3)], dim=1)  # (D, N)
-    torch.testing.assert_close(columns, printed(INPUTS), rtol=0, atol=FOUR_DIGITS)
-    torch.manual_seed(0)
-    ours = attention(4, 1, drawn_per_head(1, 4, 4), "none")
-    x = columns.T[None]
-    torch.testing.assert_close(ours(x, x)[0].T, printed(ONE_HEAD), rtol=0, atol=FOUR_DIGITS)
-
-
-@torch.no_grad()
 def test_two_heads() -> None:
     torch.manual_seed(3)
-    columns = torch.randn(8, 6)
-    torch.testing.assert_close(columns, printed(INPUTS_OF_TWO_HEADS), rtol=0, atol=THREE_DIGITS)
+    x = torch.randn(8, 6).T[None]  # columns are tokens
     torch.manual_seed(0)
     tensors = drawn_per_head(2, 4, 8)
     tensors["W_c"] = torch.randn(size=(8, 8))
     ours = attention(8, 2, tensors, "unbiased")
-    x = columns.T[None]
     torch.testing.assert_close(ours(x, x)[0].T, printed(TWO_HEADS), rtol=0, atol=THREE_DIGITS)
-
-
-@torch.no_grad()
-def test_heads_laid_out_in_another_order_give_something_else() -> None:
-    """The printed digits can distinguish them."""
-    torch.manual_seed(0)
-    tensors = drawn_per_head(2, 4, 8) | {"W_c": torch.randn(size=(8, 8))}
-    swapped = tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}
-    x = printed(INPUTS_OF_TWO_HEADS).T[None]
-    given = attention(8, 2, swapped, "unbiased")(x, x)[0].T
-    with pytest.raises(AssertionError):
-        torch.testing.assert_close(given, printed(TWO_HEADS), rtol=0, atol=0.01)
+    swapped = attention(8, 2, tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}, "unbiased")
+    assert (swapped(x, x)[0].T - printed(TWO_HEADS)).abs().max() > 0.1, "the digits tell the order of heads"

@@ -10,7 +10,6 @@ from export.convert import convert
 from export.graphs.weights_file import WEIGHTS
 from export.quantization import fused_graphs
 from export.quantization.weights import BLOCK_COLUMNS
-from service.bundle.manifest import Manifest
 from tests.export.huggingface import checkpoints
 
 
@@ -30,18 +29,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_bfloat16_in_shards_is_converted(folder: Path, tmp_path: Path) -> None:
-    manifest = convert(folder, tmp_path / "1", precision="int8")
-    assert Manifest.load(tmp_path / "1") == manifest
-    assert manifest.any_to_any
-    assert manifest.verification["int8"]["agreement"] > 0.5
-
-
-def test_the_parts_of_large_tables_make_the_whole(
+def test_bfloat16_in_shards_and_large_tables_in_parts(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is converted some rows at a time, as tables of gigabytes are, is what is converted at once."""
-    convert(folder, tmp_path / "whole", precision="int8")
+    manifest = convert(folder, tmp_path / "whole", precision="int8")
+    assert manifest.any_to_any
+    assert manifest.verification["int8"]["agreement"] > 0.5
     monkeypatch.setattr(fused_graphs, "_ROWS_AT_ONCE", BLOCK_COLUMNS)
     convert(folder, tmp_path / "parts", precision="int8")
     assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()

@@ -13,17 +13,16 @@ from export.architecture.streamed import StreamedTransformer
 from export.graphs.weights_file import WeightsFile
 from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from export.quantize import DECODER
-from tests.export.graphs import test_variants
+from tests.export import variants
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
+from tests.export.variants import LENGTHS, NUM_STEPS
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 
-LENGTHS = [2, 9, 30, 5, 17]
-NUM_STEPS = 12
 ENCODER = "encoder.onnx"
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "shipped": {},
-    **test_variants.VARIANTS,
+    **variants.VARIANTS,
     "scalar": {
         "num_encoder_layers": 1,
         "final_norm": False,
@@ -35,7 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "tie_projection": False,
     },
 }
-SUPPRESSED = {"plain": test_variants.SUPPRESSED, "by hand": (1, 3, 40), "shipped": (1, 3)}
+SUPPRESSED = {"plain": variants.SUPPRESSED, "by hand": (1, 3, 40), "shipped": (1, 3)}
 RENORMALIZES = {"by hand"}
 
 

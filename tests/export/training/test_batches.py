@@ -40,12 +40,9 @@ def test_batches_depend_on_the_seed_and_nothing_else() -> None:
     assert [a.source_ids.tolist() for a in first] != [a.source_ids.tolist() for a in other]
 
 
-@pytest.mark.parametrize(("weight", "low", "high"), [(0.0, 0, 0), (0.25, 30, 75), (2.0, 190, 200)])
+@pytest.mark.parametrize(("weight", "low", "high"), [(0.25, 30, 75), (2.0, 380, 400)])
 def test_weights_say_how_often_a_pair_is_drawn(weight: float, low: int, high: int) -> None:
-    batches = list(epoch_batches(corpus(200, weight), 120, START, PAD, seed=3)) if weight else []
-    if not weight:
-        with pytest.raises(ValueError, match="weights"):
-            list(epoch_batches(corpus(200, weight), 120, START, PAD, seed=3))
-        return
-    count = sum(len(batch.source_ids) for batch in batches)
-    assert low * (2 if weight == 2.0 else 1) <= count <= high * (2 if weight == 2.0 else 1)
+    batches = epoch_batches(corpus(200, weight), 120, START, PAD, seed=3)
+    assert low <= sum(len(batch.source_ids) for batch in batches) <= high
+    with pytest.raises(ValueError, match="weights"):
+        list(epoch_batches(corpus(200, 0.0), 120, START, PAD, seed=3))

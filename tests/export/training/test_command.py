@@ -3,19 +3,20 @@
 import json
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from click.testing import CliRunner, Result
 from safetensors.torch import load_file
+from tqdm import tqdm
 
-from export.architecture import ModelConfig, Transformer
 from export.importers.native import import_native
-from export.training.batches import Batch
+from export.training import loop
 from export.training.best import BestCheckpoint
 from export.training.command import score, train
-from export.training.loop import Trainer
+from tests.export.tiny_models import tiny_config, tiny_model
 
 WORDS = {"the": "das", "house": "Haus", "sees": "sieht", "tom": "tom", "red": "rot", "a": "ein", "dog": "Hund"}
 RECIPE = """
@@ -124,41 +125,30 @@ def test_a_run_learns_and_leaves_a_checkpoint_that_imports(run: Path) -> None:
     assert all(value.dtype == torch.float16 for value in load_file(run / "checkpoint" / "model.safetensors").values())
 
 
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("step", "act", "says", "saved"),
+    [(41, interrupt, "Aborted", 40), (30, lambda: signal.raise_signal(signal.SIGTERM), "Stopped after 30 steps", 30)],
+)
 def test_an_interrupted_run_ends_where_an_unbroken_one_does(
-    inputs: tuple[Path, Path], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inputs: tuple[Path, Path], run: Path, tmp_path: Path, step: int, act: Callable[[], None], says: str, saved: int
 ) -> None:
-    save = Trainer._save
+    class Bar(tqdm):  # type: ignore[type-arg]
+        def update(self, n: float | None = 1) -> bool | None:
+            super().update(n)
+            if self.n == step:
+                act()
+            return None
 
-    def save_and_die(trainer: Trainer) -> None:
-        save(trainer)
-        if trainer.progress.step == 40:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_save", save_and_die)
-        assert run_train(*inputs, tmp_path).exit_code != 0
-    assert import_native(tmp_path / "checkpoint").name == "toy"  # an interrupted run has saved its best checkpoint
-    assert "Continuing from step 40" in run_train(*inputs, tmp_path).output
-    expected = load_file(run / "checkpoint" / "model.safetensors")
-    for name, value in load_file(tmp_path / "checkpoint" / "model.safetensors").items():
-        torch.testing.assert_close(value, expected[name], msg=name)
-
-
-def test_a_signal_ends_a_run_after_its_step(
-    inputs: tuple[Path, Path], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = Trainer._step
-
-    def step_and_signal(trainer: Trainer, batch: Batch) -> float:
-        if trainer.progress.step == 29:
-            signal.raise_signal(signal.SIGTERM)
-        return step(trainer, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_step", step_and_signal)
-        assert "Stopped after 30 steps" in run_train(*inputs, tmp_path).output
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "tqdm", Bar)
+        assert says in run_train(*inputs, tmp_path).output
+    assert import_native(tmp_path / "checkpoint").name == "toy"  # its best so far
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    assert "Continuing from step 30" in run_train(*inputs, tmp_path).output
+    assert f"Continuing from step {saved}" in run_train(*inputs, tmp_path).output
     expected = load_file(run / "checkpoint" / "model.safetensors")
     for name, value in load_file(tmp_path / "checkpoint" / "model.safetensors").items():
         torch.testing.assert_close(value, expected[name], msg=name)
@@ -188,26 +178,10 @@ def test_the_best_weights_stay_on_disk(tmp_path: Path) -> None:
     written: list[int] = []
     best = BestCheckpoint(tmp_path, lambda model: written.append(model.config.d_model))
     for width, loss in ((8, 3.0), (16, 2.0), (32, 2.5)):
-        best.offer(tiny_model(width), loss)
+        best.offer(tiny_model(tiny_config(d_model=width)), loss)
     again = BestCheckpoint(tmp_path, lambda model: written.append(model.config.d_model))
-    again.offer(tiny_model(64), 2.2)
+    again.offer(tiny_model(tiny_config(d_model=64)), 2.2)
     assert written == [8, 16]
-
-
-def tiny_model(width: int) -> Transformer:
-    return Transformer(
-        ModelConfig.from_document(
-            {
-                "source_vocabulary_size": 8,
-                "target_vocabulary_size": 8,
-                "d_model": width,
-                "d_ff": 8,
-                "num_heads": 1,
-                "num_encoder_layers": 1,
-                "num_decoder_layers": 1,
-            }
-        )
-    )
 
 
 def test_init_goes_on_from_given_weights(inputs: tuple[Path, Path], run: Path, tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from export.training.noise import (
     add_leading_mark,
     add_symbol_pair,
-    capitalize_words,
-    drop_final_punctuation,
     join_pairs,
     noisy_copy,
 )
@@ -35,21 +33,6 @@ def symbols_of(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "expected"),
-    [
-        ("Hello.", "Hallo!", ("Hello", "Hallo")),
-        ("Hello.", "Hallo", None),
-        ("Well...", "Nun...", None),
-        ("!", "!", None),
-    ],
-)
-def test_final_punctuation_is_taken_from_both_sides_or_none(
-    source: str, target: str, expected: tuple[str, str] | None
-) -> None:
-    assert drop_final_punctuation(source, target) == expected
-
-
-@pytest.mark.parametrize(
     ("kind", "allowed"),
     [
         ("no_final_punctuation", {("the Street is big", "Die Straße ist groß")}),
@@ -64,10 +47,6 @@ def test_case_and_punctuation(kind: str, allowed: set[tuple[str, str]]) -> None:
     if kind != "no_final_punctuation":
         allowed = allowed | {(f"{first}.", f"{second}.") for first, second in allowed}  # with and without it
     assert copies == allowed
-
-
-def test_words_get_capitals_and_keep_the_rest() -> None:
-    assert capitalize_words("it's a 3d-model of NASA") == "It's A 3d-model Of NASA"
 
 
 def test_both_sides_get_the_same_mark() -> None:

@@ -23,10 +23,7 @@ def test_shared_items_are_replaced_by_the_same_symbol_on_both_sides() -> None:
 
 def test_nothing_shared_gives_nothing() -> None:
     assert substitute("a small house", "ein kleines Haus", SYMBOLS, random.Random(0)) is None
-
-
-def test_items_that_stand_twice_are_left_alone() -> None:
-    assert substitute("Tom saw Tom.", "Tom sah Tom.", SYMBOLS, random.Random(0)) is None
+    assert substitute("Tom saw Tom.", "Tom sah Tom.", SYMBOLS, random.Random(0)) is None, "it stands twice"
 
 
 @given(WORDS, WORDS, st.integers(0, 1000))

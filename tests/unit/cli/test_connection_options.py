@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
 from service.cli.main import dragoman
 from service.cli.options import API_KEY
 
@@ -14,7 +14,7 @@ from service.cli.options import API_KEY
 def test_certificate_and_key_go_together(tmp_path: Path) -> None:
     for flag in ("--tls-certificate", "--tls-key"):
         result = CliRunner().invoke(dragoman, ["models", flag, str(tmp_path / "file.pem")])
-        assert result.exit_code == exit_codes.USAGE
+        assert result.exit_code == ExitCode.USAGE
         assert result.output.splitlines()[-1] == "Error: --tls-certificate and --tls-key must be given together."
 
 
@@ -22,13 +22,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(dragoman, ["models", "--tls-ca", str(tmp_path / "gone.crt")])
     assert isinstance(result.exception, CommandError)
     assert str(result.exception) == f"can't read {tmp_path / 'gone.crt'}: No such file or directory."
-    assert result.exception.exit_code == exit_codes.NO_INPUT
+    assert result.exception.exit_code == ExitCode.NO_INPUT
 
 
 @pytest.mark.parametrize("key", ["schlüssel", "two\nlines", "\x7f"])
 def test_what_can_not_be_a_key_is_not_sent_nor_shown(key: str) -> None:
     result = CliRunner().invoke(dragoman, ["models"], env={API_KEY: key})
-    assert result.exit_code == exit_codes.USAGE
+    assert result.exit_code == ExitCode.USAGE
     assert (
         result.output.splitlines()[-1] == f"Error: {API_KEY} holds no API key; they have letters, digits, '_' and '-'."
     )

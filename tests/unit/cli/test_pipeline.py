@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.cli.lines import Line
-from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, map_chunks
-from service.domain.translation import FinishReason, Translation
+from service.cli.pipeline import MAX_CALLS, map_chunks
+from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, FinishReason, Translation
 from tests.patience import patient
 
 

@@ -21,9 +21,7 @@ def server(tiny_bundle: Path) -> Any:
         manifest = Manifest.load(tiny_bundle)
         languages = tuple(LanguagePair(pair[:2], pair[3:]) for pair in pairs or ("en>de",))
         model = SimpleNamespace(manifest=dataclasses.replace(manifest, languages=languages))
-        settings = ServerConfig(**config)
-        ports = {name: getattr(settings, name) for name in ("port", "http_port", "metrics_port", "admin_port")}
-        return SimpleNamespace(config=settings, models=[model], **ports)
+        return ServerConfig(**config), [model]
 
     return make
 
@@ -34,7 +32,7 @@ def started_as_the_quick_start_says(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_default_server_needs_no_address(server: Any) -> None:
-    assert ready_line(server()) == (
+    assert ready_line(*server()) == (
         "Dragoman is ready: gRPC on 127.0.0.1:50051, metrics on http://127.0.0.1:9464/metrics, "
         "status page on http://127.0.0.1:9465/. "
         'Try: .venv/bin/dragoman translate --to de "Where is the train station?"'
@@ -43,40 +41,39 @@ def test_the_default_server_needs_no_address(server: Any) -> None:
 
 def test_the_port_for_http_is_an_address_to_open(server: Any) -> None:
     page = "HTTP API and translation page on"
-    assert f"gRPC on 127.0.0.1:50051, {page} http://127.0.0.1:8080/, metrics on" in ready_line(server(http_port=8080))
-    assert f", {page} http://[::1]:8080/, metrics" in ready_line(server(http_port=8080, http_host="::1"))
+    assert f"gRPC on 127.0.0.1:50051, {page} http://127.0.0.1:8080/, metrics on" in ready_line(*server(http_port=8080))
+    assert f", {page} http://[::1]:8080/, metrics" in ready_line(*server(http_port=8080, http_host="::1"))
     tls = {"tls_certificate": Path("a.crt"), "tls_key": Path("a.key")}
-    assert f", {page} https://127.0.0.1:8080/, metrics" in ready_line(server(http_port=8080, **tls))
-    assert "page on" not in ready_line(server(admin_port=-1))
-    found = READY.search(f"{ready_line(server(http_port=8080))}\n")
+    assert f", {page} https://127.0.0.1:8080/, metrics" in ready_line(*server(http_port=8080, **tls))
+    assert "page on" not in ready_line(*server(admin_port=-1))
+    found = READY.search(f"{ready_line(*server(http_port=8080))}\n")
     assert found is not None
     assert (found["address"], found["http"]) == ("127.0.0.1:50051", "http://127.0.0.1:8080")
 
 
 def test_another_address_is_part_of_the_command(server: Any) -> None:
-    assert "translate --server 127.0.0.1:1234 --to de" in ready_line(server(port=1234))
-    assert "gRPC on 0.0.0.0:50051" in ready_line(server(host="0.0.0.0"))
-    assert "--server" not in ready_line(server(host="0.0.0.0"))
-    assert "--server [::1]:50051" in ready_line(server(host="::"))
+    assert "translate --server 127.0.0.1:1234 --to de" in ready_line(*server(port=1234))
+    assert "gRPC on 0.0.0.0:50051" in ready_line(*server(host="0.0.0.0"))
+    assert "--server" not in ready_line(*server(host="0.0.0.0"))
+    assert "--server [::1]:50051" in ready_line(*server(host="::"))
 
 
 def test_another_language_gets_a_sentence_of_its_own(server: Any) -> None:
-    assert ready_line(server("fr>de")).endswith("--to de 'Where is the train station?'")  # the golden sentence
+    assert ready_line(*server("fr>de")).endswith("--to de 'Where is the train station?'")  # the golden sentence
 
 
 def test_several_sources_need_a_choice(server: Any) -> None:
-    assert "--from en --to de" in ready_line(server("en>de", "fr>de"))
+    assert "--from en --to de" in ready_line(*server("en>de", "fr>de"))
 
 
 def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [str(Path.cwd() / "service/__main__.py"), "serve"])
     monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
-    assert "Try: .venv/bin/python -m service translate" in ready_line(server())
+    assert "Try: .venv/bin/python -m service translate" in ready_line(*server())
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
-    assert "Try: /usr/bin/python3 -m service translate" in ready_line(server())
+    assert "Try: /usr/bin/python3 -m service translate" in ready_line(*server())
 
 
 def test_a_server_without_models_has_nothing_to_try(server: Any) -> None:
-    empty = server()
-    empty.models = []
-    assert ready_line(empty).endswith("9465/. No model is loaded yet; load one with KServe's RepositoryModelLoad.")
+    config, _ = server()
+    assert ready_line(config, []).endswith("9465/. No model is loaded yet; load one with KServe's RepositoryModelLoad.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.documents.accelerators import put_in, taken_out
+from service.documents.accelerators import with_accelerator, without_accelerator
 from service.documents.inline import Kind, Piece
 
 
@@ -25,10 +25,10 @@ from service.documents.inline import Kind, Piece
     ],
 )
 def test_a_sign_is_before_a_letter_of_the_translation(source: str, translation: str, written: str) -> None:
-    [piece], accelerator = taken_out([Piece(Kind.TEXT, text=source)])
+    [piece], accelerator = without_accelerator([Piece(Kind.TEXT, text=source)])
     assert accelerator is not None
     assert len(piece.text) == len(source) - 1
-    [piece] = put_in([Piece(Kind.TEXT, text=translation)], accelerator)
+    [piece] = with_accelerator([Piece(Kind.TEXT, text=translation)], accelerator)
     assert piece.text == written
 
 
@@ -42,11 +42,11 @@ def test_a_sign_is_before_a_letter_of_the_translation(source: str, translation: 
 )
 def test_a_sign_in_something_else_is_none(text: str) -> None:
     pieces = [Piece(Kind.TEXT, text=text)]
-    assert taken_out(pieces) == (pieces, None)
+    assert without_accelerator(pieces) == (pieces, None)
 
 
 def test_only_text_has_accelerators() -> None:
     pieces = [Piece(Kind.KEPT, "%s", "%s"), Piece(Kind.TEXT, text=" _Undo")]
-    every, accelerator = taken_out(pieces)
+    every, accelerator = without_accelerator(pieces)
     assert accelerator is not None
-    assert put_in([Piece(Kind.KEPT, "undo", "undo"), *every], accelerator)[-1].text == " _Undo"
+    assert with_accelerator([Piece(Kind.KEPT, "undo", "undo"), *every], accelerator)[-1].text == " _Undo"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.documents.charsets import codec_of
+from service.documents.encodings import codec_of
 
 
 @pytest.mark.parametrize(

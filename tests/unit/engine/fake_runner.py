@@ -27,7 +27,7 @@ class FakeRunner:
 
     Tokens are chosen by the real search. `before_step` is called at the start of each step with its number, and may
     raise or call the engine; `before_run` likewise. A run makes up to `steps_per_run` steps, whatever its limits say;
-    0: as many as they say.
+    0: as many as they say. With `has_ties`, many tokens have equal logits.
     """
 
     def __init__(
@@ -39,15 +39,12 @@ class FakeRunner:
         eos_weight: float = 2.0,
         before_step: Callable[[int], None] | None = None,
         steps_per_run: int = 1,
+        has_ties: bool = False,
+        renormalizes: bool = False,
     ) -> None:
+        tokens = (EOS_ID, START_ID)
         self.spec = RunnerSpec(
-            max_slots,
-            kv_capacity,
-            max_source_tokens,
-            EOS_ID,
-            START_ID,
-            bytes_per_slot=4096,
-            has_logits=True,
+            max_slots, kv_capacity, max_source_tokens, *tokens, 4096, has_logits=True, renormalizes=renormalizes
         )
         self.before_step = before_step
         self.before_run: Callable[[], None] | None = None
@@ -62,7 +59,7 @@ class FakeRunner:
         self.is_at_work = False
         self.is_terminated = False
         self._vocabulary_size = vocabulary_size
-        self._eos_weight = eos_weight
+        self._eos_weight, self._has_ties = eos_weight, has_ties
         self._sources: list[tuple[int, ...] | None] = [None] * max_slots
         self._inputs: list[list[int]] = [[] for _ in range(max_slots)]
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]] = {}
@@ -108,7 +105,7 @@ class FakeRunner:
         assert self.is_at_work
         self.runs.append(limits)
         if self.steps_per_run:
-            limits = limits._replace(max_steps=self.steps_per_run)
+            limits = RunLimits(self.steps_per_run, *limits[1:])
         return self._search.run(num_rows, limits, self._step, self._reorder)
 
     def interrupt(self) -> None:
@@ -164,6 +161,8 @@ class FakeRunner:
             return np.full(self._vocabulary_size, np.nan, np.float32)
         seed = zlib.crc32(repr((source, inputs)).encode())
         logits = np.random.default_rng(seed).normal(0, 2, self._vocabulary_size)
+        if self._has_ties:
+            logits = logits.round()
         logits[EOS_ID] += self._eos_weight
         logits[START_ID] = -np.inf
         log_probs: npt.NDArray[np.float32] = (logits - np.log(np.exp(logits).sum())).astype(np.float32)

@@ -1,11 +1,11 @@
 """A listener that records updates, and builders for what tests submit."""
 
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from service.domain.call import Call, Origin
 from service.domain.options import DecodingOptions
-from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
@@ -13,6 +13,7 @@ from service.engine.runner import Runner
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from tests.patience import patient
 
+FIELDS = {field.name for field in fields(Sequence)}
 WAIT_SECONDS = patient(20.0)  # a bound, not a duration: tests continue as soon as the condition holds
 
 
@@ -72,60 +73,18 @@ def new_sequence(
     request_id: str = "request",
     beam_size: int = 1,
     max_output_tokens: int = 12,
+    *,
+    arrived_seconds: float = 0.0,
+    origin: Origin | None = None,
     length_penalty: float = 1.0,
     num_hypotheses: int = 1,
-    return_scores: bool = False,
-    target_prefix_ids: tuple[int, ...] = (),
-    deadline_seconds: float | None = None,
-    arrived_seconds: float = 0.0,
-    priority: Priority = Priority.NORMAL,
-    temperature: float = 0.0,
-    top_k: int = 64,
-    top_p: float = 1.0,
-    seed: int | None = None,
-    stops_early: bool = False,
-    forces_end: bool = False,
-    max_length_ratio: float = 0.0,
-    max_repeats: int = 0,
-    repetition_penalty: float = 1.0,
-    no_repeat_ngram_size: int = 0,
-    min_output_tokens: int = 0,
-    output_prefix_ids: tuple[int, ...] = (),
-    wants_progress: bool = False,
-    wants_attention: bool = False,
-    origin: Origin | None = None,
+    **further: Any,
 ) -> Sequence:
-    """Build a sequence; without an `origin`, each `request_id` is a caller with one call."""
-    options = DecodingOptions(
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        num_hypotheses=num_hypotheses,
-        max_output_tokens=max_output_tokens,
-        return_scores=return_scores,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        stops_early=stops_early,
-        forces_end=forces_end,
-        max_length_ratio=max_length_ratio,
-        max_repeats=max_repeats,
-        repetition_penalty=repetition_penalty,
-        no_repeat_ngram_size=no_repeat_ngram_size,
-        min_output_tokens=min_output_tokens,
-    )
-    return Sequence(
-        source_ids,
-        options,
-        arrived_seconds,
-        target_prefix_ids,
-        deadline_seconds,
-        priority=priority,
-        output_prefix_ids=output_prefix_ids,
-        wants_progress=wants_progress,
-        wants_attention=wants_attention,
-        call=Call(request_id=request_id, origin=(request_id,) if origin is None else origin),
-    )
+    """Build a sequence of `further` options and other fields; without an `origin`, each `request_id` is a caller."""
+    own = {name: further.pop(name) for name in FIELDS & further.keys()}
+    options = DecodingOptions(beam_size, length_penalty, num_hypotheses, max_output_tokens, **further)
+    call = Call(request_id=request_id, origin=(request_id,) if origin is None else origin)
+    return Sequence(source_ids, options, arrived_seconds, call=call, **own)
 
 
 def held(engine: Engine) -> dict[str, int]:
@@ -147,14 +106,23 @@ def stop(engine: Engine) -> None:
     assert engine.stop(WAIT_SECONDS), "the engine's thread did not end"
 
 
-def decode(runner: Runner, sequences: list[Sequence], config: EngineConfig) -> list[SequenceUpdate]:
-    """Run sequences on an engine that checks its state, submitted one by one; return their updates in order."""
-    recorder = Recorder()
-    engine = Engine([runner], replace(config, checks_integrity=True), recorder)
+def decode(
+    runners: Runner | list[Runner],
+    sequences: list[Sequence],
+    config: EngineConfig,
+    recorder: Recorder | None = None,
+    *,
+    together: bool = False,
+) -> list[SequenceUpdate]:
+    """Run sequences on an engine that checks its state, submitted `together` or one by one; return their updates."""
+    recorder = recorder or Recorder()
+    engine = Engine(
+        runners if isinstance(runners, list) else [runners], replace(config, checks_integrity=True), recorder
+    )
     engine.start()
     try:
-        for sequence in sequences:
-            engine.submit([sequence])
+        for submitted in [sequences] if together else [[sequence] for sequence in sequences]:
+            engine.submit(submitted)
         recorder.wait(len(sequences))
     finally:
         stop(engine)

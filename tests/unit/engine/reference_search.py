@@ -19,11 +19,12 @@ def search(
     options: DecodingOptions,
     num_given: int = 0,
     log_total: float = 0.0,
+    renormalizes: bool = False,
 ) -> Result:
     """Search as `options` ask; `start` is the start token and forced tokens, the last `num_given` given by the caller.
 
     `options.max_output_tokens` does not count those. An excess repetition is still included. Logits are the
-    log-probabilities and `log_total`.
+    log-probabilities and `log_total`. Beams are scored by changed scores as they are, unless the model `renormalizes`.
     """
     how = sample if options.is_sampled else greedy if options.beam_size == 1 else beam
     counted = start[: len(start) - num_given]
@@ -32,9 +33,11 @@ def search(
         seen = [*start, *inputs[len(counted) :]]
         if not options.changes_scores:
             return log_probs(seen)
-        if options.beam_size > 1:
-            return processed(log_probs(seen), seen, options, eos_id, len(counted) - 1)
-        scores = processed(log_probs(seen) + np.float32(log_total), seen, options, eos_id, len(counted) - 1)
+        is_beam = options.beam_size > 1
+        before = log_probs(seen) if is_beam else log_probs(seen) + np.float32(log_total)
+        scores = processed(before, seen, options, eos_id, len(counted) - 1)
+        if is_beam and (not renormalizes or np.isneginf(scores).all()):
+            return scores
         if np.isneginf(scores).all():
             scores[eos_id] = 0.0
         with np.errstate(over="ignore", divide="ignore"):

@@ -25,16 +25,3 @@ def test_a_batch_is_busy_for_as_long_as_it_is_worked_on() -> None:
         clock.now += 100.0  # nothing to do
     busy = sum(turn.busy_seconds for turn in recorder.turns)
     assert busy == pytest.approx(5 * ENCODE_SECONDS + 2 * 3 * STEP_SECONDS)
-
-
-def test_batches_side_by_side_are_busy_each_for_itself() -> None:
-    clock, recorder = Clock(), Recorder()
-    runners = [TimedRunner(clock, 8, ENCODE_SECONDS, lambda num_rows: STEP_SECONDS, lambda: None) for _ in range(2)]
-    engine = Engine(runners, EngineConfig(), recorder, clock=clock)
-    engine.open()
-    engine.submit([new_sequence((3, 10 + n), arrived_seconds=clock.now) for n in range(4)])
-    while any(map(engine.has_work, engine.workers)):
-        for worker in filter(engine.has_work, engine.workers):  # here one after the other
-            engine.run_turn(worker)
-    busy = sum(turn.busy_seconds for turn in recorder.turns)
-    assert busy == pytest.approx(4 * ENCODE_SECONDS + 2 * 3 * STEP_SECONDS)

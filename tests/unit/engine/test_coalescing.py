@@ -6,7 +6,7 @@ from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure
 from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceStatus
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, FakeRunner
-from tests.unit.engine.recorder import held, new_sequence
+from tests.unit.engine.recorder import new_sequence
 from tests.unit.engine.test_engine import Rig
 
 
@@ -120,10 +120,3 @@ def test_a_failure_is_that_of_all_twins_and_the_next_one_is_tried_anew() -> None
         rig.engine.submit([late := new_sequence((BAD_SOURCE_ID, 1))])
         assert isinstance(rig.error(late), EngineFailure)
     assert rig.runner.num_encodes == 2
-
-
-def test_nothing_is_kept_of_those_who_left() -> None:
-    with Rig() as rig:
-        rig.engine.submit([twin(str(number), max_output_tokens=3) for number in range(4)])
-        rig.recorder.wait(4)
-    assert not any(held(rig.engine).values())

@@ -37,22 +37,6 @@ def test_an_average_is_of_all_at_first_and_of_the_latest_later() -> None:
     assert average.mean == pytest.approx(4.0, rel=0.01)
 
 
-def test_a_moment_in_which_the_machine_stood_still_hardly_counts() -> None:
-    average = Average()
-    for _ in range(100):
-        average.add(0.001, 1)
-    average.add(5.0, 1)
-    assert average.mean < 0.0012
-
-
-def test_nothing_is_known_at_first() -> None:
-    costs = Costs(2, 8)
-    assert costs.seconds_per_row == costs.full_turn_seconds == costs.turn_seconds(3) == costs.step_seconds(3) == 0.0
-    assert costs.source_seconds == costs.token_seconds == 0.0
-    assert costs.typical_tokens == 1.0
-    assert costs.expected_tokens(new_sequence(source(10))) == 10
-
-
 def test_what_was_measured_before_the_first_turn_holds_until_turns_say_otherwise() -> None:
     costs = Costs(2, 8, {1: 0.1, 8: 0.8})
     assert costs.seconds_per_row == pytest.approx(0.05)
@@ -76,10 +60,9 @@ def test_a_machine_that_changes_its_speed_changes_it_for_all_numbers_of_rows() -
     assert costs.step_seconds(20) == pytest.approx(2 * 0.029, rel=0.02)
 
 
-def test_without_a_measured_shape_more_rows_take_longer_but_less_than_in_proportion() -> None:
+def test_without_a_measured_shape_any_number_of_rows_takes_as_long() -> None:
     costs = stepped(Costs(1, 32), 8, 0.01)
-    assert costs.step_seconds(8) == pytest.approx(0.01)
-    assert 0.0025 < costs.step_seconds(2) < 0.01 < costs.step_seconds(32) < 0.04
+    assert costs.step_seconds(2) == costs.step_seconds(32) == pytest.approx(0.01)
 
 
 def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> None:

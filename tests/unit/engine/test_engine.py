@@ -1,6 +1,8 @@
 """The engine's promises to its callers: one update each, bounded queue, prompt cancellation, survival of failures."""
 
 import threading
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from service.domain.errors import (
     TooMany,
     Unavailable,
 )
+from service.domain.options import RequestedOptions
 from service.domain.translation import FinishReason
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
@@ -57,35 +60,26 @@ def endless(number: int = 2, request_id: str = "r", beam_size: int = 1, return_s
     return new_sequence((number, 1), request_id, beam_size=beam_size, max_output_tokens=38, return_scores=return_scores)
 
 
-def test_an_aborted_sequence_frees_its_slots_within_two_steps() -> None:
-    rig = Rig()
-    victim, other = endless(2, beam_size=3), endless(3)
+@pytest.mark.parametrize(
+    ("kind", "reason", "steps_per_run"),
+    [
+        (Cancelled, FinishReason.CANCELLED, 1),
+        (Cancelled, FinishReason.CANCELLED, 64),
+        (DeadlineExceeded, FinishReason.DEADLINE, 1),
+    ],
+)
+def test_who_is_given_up_frees_its_slots_within_two_steps(
+    kind: type[Exception], reason: FinishReason, steps_per_run: int
+) -> None:
+    rig = Rig(FakeRunner(eos_weight=-30.0, steps_per_run=steps_per_run))
+    victim, other = new_sequence(max_output_tokens=38, beam_size=3, deadline_seconds=200.0), endless(3)
     slots_used = {}
 
     def before_step(number: int) -> None:
-        slots_used[number] = rig.engine.snapshot().slots_used
-        if number == 5:
+        slots_used[number] = rig.engine.workers[0].batch.num_rows
+        if number == 5 and kind is Cancelled:
             rig.engine.abort([victim])
-
-    rig.runner.before_step = before_step
-    with rig:
-        rig.engine.submit([victim, other])
-        update = rig.recorder.update(victim)
-        rig.recorder.wait(2)
-    assert isinstance(update.error, Cancelled)
-    assert update.finish_reason is FinishReason.CANCELLED
-    assert (slots_used[5], slots_used[7]) == (4, 1)
-    assert rig.recorder.update(other).finish_reason is FinishReason.LENGTH
-
-
-def test_a_sequence_past_its_deadline_frees_its_slots_within_two_steps() -> None:
-    rig = Rig()
-    victim, other = new_sequence(max_output_tokens=38, beam_size=2, deadline_seconds=200.0), endless(3)
-    slots_used = {}
-
-    def before_step(number: int) -> None:
-        slots_used[number] = rig.engine.snapshot().slots_used
-        if number == 5:
+        elif number == 5:
             rig.clock.now = 200.0
 
     rig.runner.before_step = before_step
@@ -93,9 +87,9 @@ def test_a_sequence_past_its_deadline_frees_its_slots_within_two_steps() -> None
         rig.engine.submit([victim, other])
         rig.recorder.wait(2)
     update = rig.recorder.update(victim)
-    assert isinstance(update.error, DeadlineExceeded)
-    assert update.finish_reason is FinishReason.DEADLINE
-    assert (slots_used[5], slots_used[7]) == (3, 1)
+    assert (type(update.error), update.finish_reason) == (kind, reason)
+    assert (slots_used[5], slots_used[7]) == (4, 1)
+    assert rig.recorder.update(other).finish_reason is FinishReason.LENGTH
 
 
 def test_waiting_sequences_are_dropped_without_a_step_of_their_own() -> None:
@@ -119,41 +113,6 @@ def test_waiting_sequences_are_dropped_without_a_step_of_their_own() -> None:
     assert rig.recorder.updates[-1].sequence is running
 
 
-def test_aborting_is_idempotent_and_leaves_strangers_alone() -> None:
-    with Rig() as rig:
-        sequence = endless()
-        rig.engine.abort([sequence])  # not submitted yet
-        rig.engine.submit([sequence])
-        rig.engine.abort([sequence, sequence])
-        rig.recorder.wait(1)
-        rig.engine.abort([sequence])
-        later = new_sequence(max_output_tokens=3)
-        rig.engine.submit([later])
-        assert rig.error(later) is None
-    assert len(rig.recorder.updates) == 2
-
-
-def test_a_full_queue_refuses_the_whole_call_with_a_hint() -> None:
-    rig = Rig(FakeRunner(max_slots=1, eos_weight=-30.0), max_waiting=4)
-    seen: list[Overloaded] = []
-
-    def before_step(number: int) -> None:
-        if number == 2:
-            rig.engine.submit([endless(each) for each in range(3, 6)])
-            with pytest.raises(Overloaded) as caught:
-                rig.engine.submit([endless(6), endless(7)])
-            seen.append(caught.value)
-            rig.engine.submit([endless(6)])
-
-    rig.runner.before_step = before_step
-    with rig:
-        rig.engine.submit([endless()])
-        rig.recorder.wait(5)
-    assert len(rig.recorder.updates) == 5
-    assert seen[0].retry_after_seconds > 0
-    assert "2 sequences, 3 of at most 4 are waiting" in str(seen[0])
-
-
 def test_what_can_never_run_is_refused_at_the_door() -> None:
     with Rig(max_waiting=5) as rig:
         cases: list[tuple[type[InvalidRequest], list[Sequence]]] = [
@@ -170,6 +129,20 @@ def test_what_can_never_run_is_refused_at_the_door() -> None:
             with pytest.raises(kind):
                 rig.engine.submit([good, *sequences])
             assert rig.engine.snapshot().num_waiting == 0, "all or nothing"
+
+
+def test_a_model_whose_graph_returns_no_logits_changes_no_scores() -> None:
+    runner = FakeRunner()
+    runner.spec = replace(runner.spec, has_logits=False)
+    rig = Rig(runner)
+    assert not rig.engine.can_change_scores
+    with pytest.raises(InvalidRequest, match="return"):
+        rig.engine.submit([new_sequence(min_output_tokens=2)])
+    defaults = new_sequence().options
+    with pytest.raises(InvalidRequest, match="export the bundle again") as raised:
+        RequestedOptions(no_repeat_ngram_size=2).resolve(defaults, can_change_scores=False)
+    assert raised.value.field == "options.no_repeat_ngram_size"
+    assert RequestedOptions(no_repeat_ngram_size=0).resolve(defaults, can_change_scores=False) == defaults
 
 
 def test_a_sequence_is_submitted_once() -> None:
@@ -197,24 +170,24 @@ def test_a_bad_source_fails_alone() -> None:
         assert rig.error(sequence) is None
 
 
-@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, False), (1, True), (3, False)])
-def test_a_row_without_numbers_fails_alone(beam_size: int, return_scores: bool) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"return_scores": True},
+        {"beam_size": 3},
+        {"repetition_penalty": 1.5},
+        {"repetition_penalty": 1.5, "beam_size": 3},
+    ],
+)
+@pytest.mark.parametrize("limit", [3, 38])
+def test_a_row_without_numbers_fails_alone(options: dict[str, Any], limit: int) -> None:
+    """At its limit, too."""
+    bad, good = (new_sequence((first, 1), max_output_tokens=limit, **options) for first in (NAN_STEP_SOURCE_ID, 3))
     with Rig() as rig:
-        bad, good = (
-            endless(source, beam_size=beam_size, return_scores=return_scores) for source in (NAN_STEP_SOURCE_ID, 3)
-        )
         rig.engine.submit([bad, good])
-        rig.recorder.wait(2)
-    assert isinstance(rig.error(bad), EngineFailure)
-    assert rig.error(good) is None
-
-
-@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, False), (1, True), (2, False)])
-def test_a_row_without_numbers_fails_at_its_limit_too(beam_size: int, return_scores: bool) -> None:
-    bad = new_sequence((NAN_STEP_SOURCE_ID, 1), beam_size=beam_size, return_scores=return_scores, max_output_tokens=3)
-    with Rig() as rig:
-        rig.engine.submit([bad])
         assert isinstance(rig.error(bad), EngineFailure)
+        assert rig.error(good) is None
     assert not rig.recorder.failures
 
 
@@ -265,7 +238,7 @@ def test_an_engine_that_only_fails_dies_and_says_so() -> None:
     assert kinds == [EngineFailure] * 5 + [Unavailable] * 15
 
 
-def test_when_the_loop_dies_everyone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_loop_dies_everyone_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(FakeRunner(max_slots=2, eos_weight=-30.0))
     waiting = [endless(number + 10) for number in range(3)]
 
@@ -408,59 +381,23 @@ def test_stopping_an_idle_or_unstarted_engine() -> None:
     assert rig.runner.num_steps == 0
 
 
-def test_a_runner_serves_again_under_a_new_engine() -> None:
-    runner = FakeRunner(eos_weight=-30.0)
-    with Rig(runner) as rig:
-        rig.engine.submit([endless()])
-    with Rig(runner) as rig:
-        sequence = endless(3)
-        rig.engine.submit([sequence])
-        assert rig.error(sequence) is None
-
-
 def test_all_updates_of_a_turn_come_in_one_call_and_stats_add_up() -> None:
     rig = Rig()
-    one, other, prefixed = (
-        new_sequence((number, 1), max_output_tokens=4, arrived_seconds=90.0, target_prefix_ids=prefix)
-        for number, prefix in ((2, ()), (3, ()), (4, (9, 9)))
+    one, beam, prefixed = (
+        new_sequence((number, 1), max_output_tokens=4, arrived_seconds=90.0, target_prefix_ids=prefix, beam_size=width)
+        for number, prefix, width in ((2, (), 1), (3, (), 2), (4, (9, 9), 1))
     )
     with rig:
-        rig.engine.submit([one, other, prefixed])
+        rig.engine.submit([one, beam, prefixed])
         rig.recorder.wait(3)
     assert [len(call) for call in rig.recorder.calls] == [2, 1]
     turns = rig.recorder.turns
     assert (turns[0].num_encoded, turns[0].encoded_tokens, turns[0].padded_tokens) == (3, 6, 6)
     assert turns[0].queue_seconds == [10.0, 10.0, 10.0]
     assert [turn.first_token_seconds for turn in turns[:3]] == [[10.0, 10.0], [], [10.0]]
-    assert [turn.num_generated for turn in turns] == [2, 2, 3, 3, 1, 1]
-    assert [turn.batch_size for turn in turns] == [3, 3, 3, 3, 1, 1]
+    assert [turn.num_generated for turn in turns] == [2, 2, 3, 3, 1, 1], "a beam generates one token in a step"
+    assert [turn.batch_size for turn in turns] == [4, 4, 4, 4, 1, 1]
     assert (one.admitted_seconds, one.first_token_seconds, one.status) == (100.0, 100.0, SequenceStatus.FINISHED)
-
-
-def test_a_call_with_many_sentences_does_not_starve_a_single_one() -> None:
-    rig = Rig(FakeRunner(max_slots=2, eos_weight=-30.0))
-    single = new_sequence((3, 1), "single", max_output_tokens=4)
-    with rig:
-        rig.engine.submit([new_sequence((number + 4, 1), "big", max_output_tokens=4) for number in range(50)])
-        rig.engine.submit([single])
-        rig.recorder.wait(51)
-    position = [update.sequence for update in rig.recorder.updates].index(single)
-    assert position < 6
-
-
-def test_a_wide_beam_is_not_overtaken_for_ever() -> None:
-    rig = Rig(FakeRunner(max_slots=8, eos_weight=-30.0))
-    wide = new_sequence((3, 1), "wide", beam_size=8, max_output_tokens=4)
-    narrow = [
-        new_sequence((number + 4, 1), f"narrow {number}", max_output_tokens=2 + number % 5) for number in range(60)
-    ]
-    with rig:
-        rig.engine.submit(narrow[:10])
-        rig.engine.submit([wide])
-        rig.engine.submit(narrow[10:])
-        rig.recorder.wait(61)
-    position = [update.sequence for update in rig.recorder.updates].index(wide)
-    assert position == 10
 
 
 def test_the_snapshot_tells_how_long_a_turn_takes() -> None:

@@ -39,13 +39,9 @@ def test_rows_of_source_and_prefix_are_decoded_with_the_same_options() -> None:
     assert [len(hypotheses) for hypotheses in decoded] == [2, 2, 2]
 
 
-def test_nothing_gives_nothing() -> None:
-    with offline() as engine:
-        assert engine.generate([], SECONDS) == []
-
-
 def test_a_refusal_is_raised_and_leaves_no_trace() -> None:
     with offline() as engine:
+        assert engine.generate([], SECONDS) == []
         refused = [new_sequence((2, 1)), new_sequence(())]
         with pytest.raises(InvalidRequest):
             engine.generate(refused, SECONDS)

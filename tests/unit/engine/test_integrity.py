@@ -8,13 +8,11 @@ import pytest
 
 from service.domain.call import Call
 from service.domain.translation import Priority
-from service.engine.coalescing import Coalescing, _Group, _key
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
 from service.engine.request_queue import RequestQueue
 from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
-from service.engine.waiting import _Class, _Round
 from service.engine.worker import Worker
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence
@@ -78,55 +76,36 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a row ran past its limit": ("past its limit", lambda a: a.worker.batch.lengths.fill(39)),
     "who has ended has not left": ("has ended", lambda a: a.worker.batch.state.rows["status"].fill(1)),
     "a beam does not know its rows": ("are known as", lambda a: a.worker.batch.state.rows["beam_rows"].fill(0)),
+    "slots are no permutation": ("no permutation", lambda a: a.worker.batch.state.rows["slot"].fill(0)),
+    "a beam has two sources": (
+        "have the sources",
+        lambda a: a.worker.batch.state.rows["source_slot"].__setitem__(2, 0),
+    ),
+    "a beam has a rank twice": ("have the ranks", lambda a: a.worker.batch.state.rows["rank"].fill(0)),
     "who runs is not known to run": ("owns", lambda a: setattr(a.running, "status", SequenceStatus.WAITING)),
-    "a first token is awaited": ("first token", lambda a: a.worker._without_token.append(a.running)),
     "a sequence has no rows at home": ("have no rows there", lambda a: a.worker.batch.leave(a.beam)),
     "a sequence has rows elsewhere": ("are assigned to workers", lambda a: a.worker.assigned.remove(a.beam)),
-    "a stranger has rows": ("are not assigned to", lambda a: a.worker.batch._sequences.update({a.waiting: None})),
     "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.worker.abandoned.append(a.beam)),
     "a sequence is abandoned twice": ("abandoned twice", lambda a: a.worker.abandoned.extend([a.waiting] * 2)),
     "the queue forgets one": ("known to be coalesced", lambda a: a.requests.waiting.drop(a.waiting)),
     "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "num_sequences", 0)),
     "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.requests.waiting, "num_tokens", 1)),
-    "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.requests.waiting, "_max_waiting", 0)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
     "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "priority", Priority.LOW)),
     "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting, "origin", ("another",))),
-    "calls that wait are miscounted": ("calls wait, 3", lambda a: setattr(_class(a), "num_calls", 3)),
-    "those of a caller are miscounted": ("wait within", lambda a: setattr(_class(a).round, "size", 3)),
-    "sizes of callers are wrong": ("sizes within", lambda a: _class(a).round._sizes.update({4: 1})),
-    "a caller of nobody has a turn": ("nobody waits", lambda a: _class(a).round.turns.update({"none": _Round()})),
     "a twin in the queue is forgotten": (
         "known to be coalesced",
         lambda a: a.requests.coalescing.leave_queue(a.waiting),
     ),
     "a follower is forgotten": ("are nowhere", lambda a: a.requests.coalescing.give_up(a.follower)),
     "a follower asks for something else": ("something else", lambda a: setattr(a.follower, "source_ids", (9, 1))),
-    "a decoding is for nobody": ("nobody waits for", lambda a: _decoding(a).clear()),
     "a watcher is forgotten": ("are watched", lambda a: a.requests.coalescing.watched_by.clear()),
     "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.requests.coalescing, "waiting_rows", 1.5)),
-    "twins of nobody wait": (
-        "nobody is left",
-        lambda a: _coalescing(a)._groups.update({_key(endless()): _Group(_key(endless()), 0.0)}),
-    ),
     "who was told is still here": ("still here", lambda a: a.requests.live.remove(a.waiting)),
     "who was told goes on": ("continues", lambda a: a.requests.updates.append(_update(a.running))),
     "a sequence gets two updates": ("gets two updates", lambda a: a.requests.updates.extend([_update(endless())] * 2)),
-    "a deadline is forgotten": ("is not watched", lambda a: a.requests._deadlines.clear()),
-    "a deadline is watched twice": ("watched twice", lambda a: a.requests._deadlines.extend(a.requests._deadlines)),
+    "a deadline is forgotten": ("is not watched", lambda a: setattr(a.waiting, "deadline_seconds", 1e12)),
 }
-
-
-def _class(a: Scene) -> _Class:
-    return a.requests.waiting._classes[a.waiting.priority]
-
-
-def _decoding(a: Scene) -> dict[Sequence, None]:
-    return _coalescing(a)._group_of[a.beam].members
-
-
-def _coalescing(a: Scene) -> Coalescing:
-    return a.requests.coalescing
 
 
 def _update(sequence: Sequence) -> SequenceUpdate:

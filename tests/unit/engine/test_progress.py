@@ -1,18 +1,14 @@
 """Progress of running sequences: in order, only for callers that want it, never after the end."""
 
-import itertools
 import threading
 
-import pytest
-
-from service.domain.errors import Cancelled, DeadlineExceeded, Unavailable
+from service.domain.errors import Cancelled, Unavailable
 from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import WAIT_SECONDS, held, new_sequence
 from tests.unit.engine.test_engine import Rig
-from tests.unit.engine.test_engine_decoding import check_progress, decode
-from tests.unit.engine.test_workers import fake_runners, meet
+from tests.unit.engine.test_engine_decoding import check_progress
 
 
 def watching(number: int = 2, request_id: str = "r", beam_size: int = 1, max_output_tokens: int = 20) -> Sequence:
@@ -31,15 +27,6 @@ def sizes(rig: Rig, sequence: Sequence) -> list[int]:
     return list(map(len, rig.recorder.progress.get(sequence, [])))
 
 
-def test_every_token_of_a_greedy_search_is_told_at_once_and_only_to_who_asks() -> None:
-    asked, silent = watching(2), new_sequence((3, 1), max_output_tokens=20)
-    with Rig() as rig:
-        rig.engine.submit([asked, silent])
-        rig.recorder.wait(2)
-    assert sizes(rig, asked) == list(range(1, 20)), "the last token comes with the terminal update"
-    assert not sizes(rig, silent)
-
-
 def test_all_progress_of_a_turn_comes_in_the_call_of_its_updates() -> None:
     rig, calls = Rig(), []
     keep = rig.recorder.on_updates
@@ -54,13 +41,6 @@ def test_all_progress_of_a_turn_comes_in_the_call_of_its_updates() -> None:
         rig.recorder.wait(3)
     assert calls[:4] == [(0, 3), (0, 3), (1, 2), (0, 2)]
     assert len(calls) == 20
-
-
-@pytest.mark.parametrize("eos_weight", [-3.0, 1.0])
-def test_beams_tell_what_they_have_in_common(eos_weight: float) -> None:
-    runner = FakeRunner(max_slots=16, eos_weight=eos_weight)
-    updates = decode(runner, [watching(number, beam_size=beam) for number in range(2, 40) for beam in (2, 4)])
-    assert any(len(update.hypotheses[0].token_ids) > 5 for update in updates)
 
 
 def test_beams_tell_something_before_the_end() -> None:
@@ -100,34 +80,6 @@ def test_followers_are_told_when_the_leader_is_given_up() -> None:
     assert not held(rig.engine)["coalesced, watched"]
 
 
-def test_nobody_hears_of_progress_after_the_end() -> None:
-    """The recorder checks it for every message; here many ends of all kinds come from other workers' threads."""
-    runners = fake_runners(3)
-    meet(runners)
-    rig = Rig(*runners)
-    sequences = [watching(number, str(number), max_output_tokens=30) for number in range(2, 14)]
-    for number, sequence in enumerate(sequences):
-        sequence.deadline_seconds = 100.0 + number if number % 3 == 0 else None
-    met = [runner.before_step for runner in runners]
-
-    def before_step(index: int, number: int) -> None:
-        if (first := met[index]) is not None:
-            first(number)
-        if index == number % 3:
-            rig.engine.abort(sequences[number : number + 1])
-            rig.clock.now += 1.0
-
-    for index, runner in enumerate(runners):
-        runner.before_step = lambda number, index=index: before_step(index, number)
-    with rig:
-        rig.engine.submit(sequences)
-        rig.recorder.wait(len(sequences))
-    assert not rig.recorder.failures
-    kinds = {type(rig.error(sequence)) for sequence in sequences}
-    assert {Cancelled, DeadlineExceeded} <= kinds
-    assert not held(rig.engine)["coalesced, watched"]
-
-
 def test_progress_ends_when_everything_is_failed() -> None:
     rig, sequence = Rig(), watching(max_output_tokens=38)
     reached, go_on = threading.Event(), threading.Event()
@@ -160,14 +112,3 @@ def test_a_given_beginning_is_told_with_the_first_token_and_delays_its_time() ->
     assert sizes(rig, sequence) == [3, 4, 5]
     assert [len(turn.first_token_seconds) for turn in rig.recorder.turns] == [0, 0, 0, 1, 0, 0, 0]
     assert [turn.num_generated for turn in rig.recorder.turns] == [0, 0, 0, 1, 1, 1, 1]
-
-
-def test_what_may_be_taken_off_is_not_told() -> None:
-    """A model of two words soon repeats itself; until then each message is a prefix of the answer."""
-    runner = FakeRunner(max_slots=8, vocabulary_size=4, eos_weight=-30.0)
-    sequences = [
-        new_sequence((number, 1), str(number), max_output_tokens=30, max_repeats=allowed, wants_progress=True)
-        for number, allowed in itertools.product(range(2, 20), (1, 2, 3))
-    ]
-    updates = decode(runner, sequences)
-    assert sum(update.finish_reason is FinishReason.REPETITION for update in updates) > 30

@@ -17,16 +17,25 @@ def of_length(length: int, request_id: str = "r", beam_size: int = 1) -> Sequenc
     return new_sequence(tuple([5] * length), request_id, beam_size)
 
 
-def test_admits_in_order_while_slots_are_free() -> None:
-    waiting = [of_length(4, str(number)) for number in range(5)]
-    assert schedule(waiting, 3, 1000, 100, pads=True).admitted == tuple(waiting[:3])
-    assert schedule(waiting, 0, 1000, 100, pads=True).admitted == ()
-
-
-def test_no_more_are_admitted_than_asked_for() -> None:
-    waiting = [of_length(4, str(number)) for number in range(5)]
-    assert schedule(waiting, 64, 1000, 2, pads=True).admitted == tuple(waiting[:2])
-    assert schedule(waiting, 64, 1000, 0, pads=True).admitted == ()
+@pytest.mark.parametrize(
+    ("lengths", "num_slots", "budget", "most", "pads", "admitted"),
+    [
+        ([4, 4, 4, 4, 4], 3, 1000, 100, True, [0, 1, 2]),
+        ([4, 4, 4, 4, 4], 0, 1000, 100, True, []),
+        ([4, 4, 4, 4, 4], 64, 1000, 2, True, [0, 1]),
+        ([4, 4, 4, 4, 4], 64, 1000, 0, True, []),
+        ([10, 10, 10, 10, 10], 64, 35, 100, True, [0, 1, 2]),
+        ([100, 3], 64, 50, 100, True, [0]),  # longer than the budget: a run of its own
+        ([4, 5, 90, 4, 6], 64, 1000, 100, True, [0, 1, 4]),  # what is unsuitable is passed over, and so is its request
+        ([4, 90, 5, 300, 6], 64, 120, 100, False, [0, 1, 2]),
+    ],
+)
+def test_who_joins_is_taken_in_order_within_slots_and_budget(
+    lengths: list[int], num_slots: int, budget: int, most: int, pads: bool, admitted: list[int]
+) -> None:
+    waiting = [of_length(length, request) for length, request in zip(lengths, "abccd", strict=False)]
+    plan = schedule(waiting, num_slots, budget, most, pads=pads)
+    assert plan.admitted == tuple(waiting[index] for index in admitted)
 
 
 def test_a_wide_beam_that_does_not_fit_is_not_overtaken() -> None:
@@ -34,32 +43,6 @@ def test_a_wide_beam_that_does_not_fit_is_not_overtaken() -> None:
     assert schedule([wide, narrow], 3, 1000, 100, pads=True).admitted == ()
     assert schedule([narrow, wide, narrow], 4, 1000, 100, pads=True).admitted == (narrow,)
     assert schedule([wide, narrow], 5, 1000, 100, pads=True).admitted == (wide, narrow)
-
-
-def test_the_encoder_run_stays_within_its_budget_of_padded_tokens() -> None:
-    waiting = [of_length(10, str(number)) for number in range(10)]
-    plan = schedule(waiting, 64, 35, 100, pads=True)
-    assert len(plan.admitted) == 3
-    assert plan.num_tokens == plan.num_padded_tokens == 30
-
-
-def test_a_source_longer_than_the_budget_gets_a_run_of_its_own() -> None:
-    long, short = of_length(100, "long"), of_length(3, "short")
-    assert schedule([long, short], 64, 50, 100, pads=True).admitted == (long,)
-
-
-def test_an_unsuitable_length_is_passed_over_for_this_turn_but_its_request_keeps_its_order() -> None:
-    short, also_short = of_length(4, "a"), of_length(5, "b")
-    long, after_long, other = of_length(90, "c"), of_length(4, "c"), of_length(6, "d")
-    waiting = [short, also_short, long, after_long, other]
-    assert schedule(waiting, 64, 1000, 100, pads=True).admitted == (short, also_short, other)
-
-
-def test_without_padding_every_length_is_suitable_within_the_budget() -> None:
-    waiting = [of_length(length, str(length)) for length in (4, 90, 5, 300, 6)]
-    plan = schedule(waiting, 64, 120, 100, pads=False)
-    assert plan.admitted == (waiting[0], waiting[1], waiting[2], waiting[4])
-    assert plan.num_tokens == plan.num_padded_tokens == 105
 
 
 def test_a_thousand_unsuitable_sources_are_not_all_looked_at() -> None:

@@ -14,10 +14,6 @@ from service.engine.waiting import WaitingQueue
 from tests.unit.engine.recorder import new_sequence
 
 
-def names(sequences: list[Sequence]) -> list[str]:
-    return [f"{sequence.call.request_id}{sequence.source_ids[0]}" for sequence in sequences]
-
-
 def filled(*requests: tuple[str, int]) -> WaitingQueue:
     queue = WaitingQueue(10_000)
     for request_id, count in requests:
@@ -42,40 +38,6 @@ def served(queue: WaitingQueue) -> Iterator[Sequence]:
 
 
 ORIGINS = st.tuples(st.sampled_from("ab"), st.sampled_from("wxyz"), st.integers(1, 3))
-
-
-def test_requests_take_turns_and_each_is_first_come_first_served() -> None:
-    assert names(list(filled(("a", 3), ("b", 1), ("c", 2)).candidates())) == ["a0", "b0", "c0", "a1", "c1", "a2"]
-
-
-def test_a_call_with_a_thousand_sentences_delays_a_single_one_by_one_sentence() -> None:
-    queue = filled(("big", 1000), ("single", 1))
-    assert names(list(queue.candidates()))[:3] == ["big0", "single0", "big1"]
-
-
-def test_taken_requests_go_to_the_back_and_passed_over_ones_stay_in_front() -> None:
-    queue = filled(("a", 2), ("b", 2), ("c", 2))
-    a0, _b0, c0 = list(queue.candidates())[:3]
-    queue.take([a0, c0])
-    assert names(list(queue.candidates())) == ["b0", "a1", "c1", "b1"]
-
-
-def test_a_dropped_sequence_does_not_cost_its_request_the_turn() -> None:
-    queue = filled(("a", 2), ("b", 1))
-    queue.drop(next(queue.candidates()))
-    assert names(list(queue.candidates())) == ["a1", "b0"]
-
-
-def test_source_tokens_are_counted_as_long_as_they_wait() -> None:
-    queue = filled(("a", 2), ("b", 3))
-    assert queue.num_tokens == 10
-    first, second, *_ = queue.candidates()
-    queue.take([first])
-    queue.drop(second)
-    assert queue.num_tokens == 6
-    queue.drop(next(queue.candidates()))
-    queue.take(list(queue.candidates()))
-    assert queue.num_tokens == 0
 
 
 def test_no_more_are_admitted_than_there_is_room_for() -> None:
@@ -135,55 +97,20 @@ def test_candidates_are_the_order_of_taking(waiting: list[tuple[str, Priority]],
     assert [sequence.priority for sequence in one_by_one] == [sequence.priority for sequence in in_groups]
 
 
-def test_callers_take_turns_and_within_each_its_connections_and_within_those_their_calls() -> None:
-    queue = WaitingQueue(100)
-    queue.admit([*of("A", 1, "bulk", count=3), *of("A", 1, "other"), *of("A", 2, "third"), *of("B", 1, "fourth")])
-    order = [(*sequence.origin, sequence.source_ids[0]) for sequence in served(queue)]
-    assert order == [
-        ("A", 1, "bulk", 0),
-        ("B", 1, "fourth", 0),
-        ("A", 2, "third", 0),
-        ("A", 1, "other", 0),
-        ("A", 1, "bulk", 1),
-        ("A", 1, "bulk", 2),
-    ]
-
-
 def test_a_caller_with_a_thousand_calls_delays_another_by_one() -> None:
     queue = WaitingQueue(10_000)
     queue.admit([*calls_of("greedy", 1000), *calls_of("small", 1)])
-    assert [sequence.origin[0] for _, sequence in zip(range(3), served(queue), strict=False)] == [
-        "greedy",
-        "small",
-        "greedy",
-    ]
+    first = [sequence.origin[0] for _, sequence in zip(range(3), served(queue), strict=False)]
+    assert first == ["greedy", "small", "greedy"]
     assert queue.num_ahead(Priority.NORMAL, ("third", "third-1", "new")) == 1
     assert queue.num_ahead(Priority.NORMAL, ("greedy", "greedy-1", "new")) == 998
     assert queue.num_ahead(Priority.NORMAL, ("greedy", "greedy-2", "new")) == 1, "connections of a host take turns"
     assert queue.num_calls_ahead(Priority.NORMAL) == 998
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
-@given(st.lists(st.tuples(ORIGINS, st.integers(1, 6)), min_size=2, max_size=12))
-def test_shares_are_equal_within_one_turn_on_each_level(calls: list[tuple[Origin, int]]) -> None:
-    queue = WaitingQueue(1000)
-    for origin, count in calls:
-        queue.admit(of(*origin, count=count))
-    left = Counter(sequence.origin[:depth] for sequence in queue.candidates() for depth in (1, 2, 3))
-    taken: Counter[Origin] = Counter()
-    for sequence in served(queue):
-        for depth in (1, 2, 3):
-            taken[sequence.origin[:depth]] += 1
-            left[sequence.origin[:depth]] -= 1
-        for one in taken:
-            for other in left:
-                if left[one] and left[other] and one[:-1] == other[:-1]:
-                    assert abs(taken[one] - taken[other]) <= 1
-
-
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.lists(st.tuples(ORIGINS, st.integers(1, 6)), max_size=12), ORIGINS, st.integers(1, 8), st.integers(0, 9))
-def test_nobody_has_more_ahead_than_it_was_told(
+def test_nobody_has_more_ahead_than_estimated(
     calls: list[tuple[Origin, int]], caller: Origin, count: int, num_served: int
 ) -> None:
     queue = WaitingQueue(1000)

@@ -61,53 +61,6 @@ def test_a_worker_without_work_leaves_the_machine_to_the_other() -> None:
     assert not any(runner.is_at_work for runner in runners), "who has nothing to do says so"
 
 
-def test_what_is_given_up_leaves_the_worker_that_decodes_it() -> None:
-    runners = fake_runners()
-    meet(runners)
-    victim, other = endless(2), endless(3)
-    rig = Rig(*runners)
-    gone = threading.Event()
-    met = [runner.before_step for runner in runners]
-
-    def before_step(index: int, number: int) -> None:
-        first = met[index]
-        assert first is not None
-        first(number)
-        if number == 4 and victim.source_ids == runners[index].encoded[0][0]:
-            rig.engine.abort([victim])  # the other worker may be the one that processes it
-        if number == 5 and other.source_ids == runners[index].encoded[0][0]:
-            assert gone.wait(WAIT_SECONDS)
-
-    for index, runner in enumerate(runners):
-        runner.before_step = lambda number, index=index: before_step(index, number)
-    with rig:
-        rig.engine.submit([victim, other])
-        assert isinstance(rig.error(victim), Cancelled)
-        gone.set()
-        assert rig.error(other) is None
-        assert rig.engine.snapshot().slots_used == 0
-    (steps,) = [runner.num_steps for runner in runners if runner.encoded[0][0] == victim.source_ids]
-    assert steps <= 6
-
-
-def test_a_follower_is_with_whichever_worker_its_leader_is() -> None:
-    runners = fake_runners(3)
-    leader, twin = endless(2, "a"), endless(2, "b")
-    rig = Rig(*runners)
-
-    def before_step(number: int) -> None:
-        if number == 3:
-            rig.engine.submit([twin])
-
-    for runner in runners:
-        runner.before_step = before_step
-    with rig:
-        rig.engine.submit([leader])
-        answers = [rig.recorder.update(sequence).hypotheses for sequence in (leader, twin)]
-    assert answers[0] == answers[1]
-    assert sum(len(run) for runner in runners for run in runner.encoded) == 1
-
-
 def test_a_failed_step_fails_its_own_workers_sequences_only() -> None:
     runners = fake_runners()
     meet(runners)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from service.process import hangs, supervision
+from service.process import backoff, hangs
 from service.process.forked import Failure, Parent
 from service.process.supervision import ChildFailed, Role, Supervision
 
@@ -92,7 +92,7 @@ def numbered(folder: Path, name: str, work: Callable[[Parent, int], int], parent
 def main(folder: Path, hung_seconds: float, kinds: list[str]) -> int:
     """Supervise, and return the exit code."""
     hangs.HUNG_SECONDS, hangs.ALL_SILENT_SECONDS = hung_seconds, 5 * hung_seconds
-    supervision.FIRST_DELAY_SECONDS = supervision.MOST_DELAY_SECONDS = 0.01
+    backoff.FIRST_DELAY_SECONDS = backoff.MOST_DELAY_SECONDS = 0.01
     logging.basicConfig(level="INFO", format="%(message)s")
     roles = [
         Role(kind, functools.partial(numbered, folder, kind, globals()[kind]), stays_last=kind == "last")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from service.process.supervision import MAX_FAILED_STARTS
+from service.process.backoff import MAX_RESTARTS
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment, eventually, read_line
 
@@ -117,8 +117,8 @@ def test_several_failed_starts_end_all(supervise: Supervise, tmp_path: Path) -> 
     os.kill(int((tmp_path / "once.0").read_text()), signal.SIGKILL)
     code, out, _ = ended(program)
     assert code == os.EX_SOFTWARE
-    assert f"once could not be started {MAX_FAILED_STARTS} times in a row; the last time: " in out
-    assert len(list(tmp_path.glob("once.*"))) == 1 + MAX_FAILED_STARTS
+    assert f"once could not be started {MAX_RESTARTS} times in a row; the last time: " in out
+    assert len(list(tmp_path.glob("once.*"))) == 1 + MAX_RESTARTS
 
 
 def test_what_does_not_end_in_time_is_killed(supervise: Supervise) -> None:

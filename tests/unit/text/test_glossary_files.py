@@ -8,10 +8,9 @@ import pytest
 from service.domain.errors import TooMany
 from service.domain.translation import Term
 from service.text import glossary_files
-from service.text.glossary import GlossaryError, read_glossary
+from service.text.glossary import MARK, GlossaryError, Head, head_of, read_glossary
 from service.text.glossary_files import Dictionary, check_share, contents_of, path_of, write
 from service.text.glossary_folder import CallersFile
-from service.text.glossary_head import MARK, Head, head_of
 
 HEAD = Head('A "title"\tä', datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "alice")
 DICTIONARY = Dictionary("en", "pt-BR", (Term("dog", "cão"), Term("SAP", None, is_case_sensitive=True)))

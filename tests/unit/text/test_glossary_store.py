@@ -9,7 +9,7 @@ import pytest
 from service.domain.errors import NotFound, NotPossible, TooMany
 from service.domain.translation import Term
 from service.text import glossary_files
-from service.text.glossary import NoGlossaries
+from service.text.glossary import Glossaries
 from service.text.glossary_files import Dictionary
 from service.text.glossary_folder import GlossaryFolder
 from service.text.glossary_store import GlossaryStore, StoredGlossary, id_of
@@ -156,7 +156,7 @@ def test_nobody_sees_what_another_key_created(store: GlossaryStore, folder: Glos
 
 
 def test_a_server_without_a_folder_has_none() -> None:
-    store = GlossaryStore(NoGlossaries(), takes_changes=True)
+    store = GlossaryStore(Glossaries(), takes_changes=True)
     assert store.all("") == []
     with pytest.raises(NotFound):
         store.find(id_of("a"), "")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from service.text.identifiers import find_identifiers, may_carry
+from service.text.identifiers import find_identifiers, may_have_exact
 from tests.patience import patient
 
 FOUND = [
@@ -62,7 +62,7 @@ HOSTILE = ["a_", "a.", "/", "/a", "a/", "1.", "A-", "A-1", "::", "a::", "@", "0x
 @pytest.mark.parametrize(("text", "expected"), FOUND)
 def test_identifiers(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in find_identifiers(text)] == expected
-    assert may_carry(text)
+    assert may_have_exact(text)
 
 
 @pytest.mark.parametrize("text", WORDS)
@@ -71,7 +71,7 @@ def test_words_are_none(text: str) -> None:
 
 
 def test_plain_sentences_need_no_search() -> None:
-    assert not may_carry("Don't go-there: it's well-known, isn't it? (Yes.)")
+    assert not may_have_exact("Don't go-there: it's well-known, isn't it? (Yes.)")
 
 
 @pytest.mark.parametrize("part", [*HOSTILE, " -a", "a=", "a:1", "*.", "1,", "A₂", "--a="])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.text.no_break import with_no_breaks
+from service.text.formatting import with_no_breaks
 
 
 @pytest.mark.parametrize(

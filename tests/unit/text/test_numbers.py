@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.number_comparison import Comparison, compare
-from service.text.number_substitutes import substitutes
-from service.text.numbers import Languages, find_numbers, in_place_of, localized, masked
+from service.text.numbers import MASK, Languages, find_numbers, in_place_of, localized
+from service.text.spans import masked
+from service.translation.correcting import substitutes
 from tests.patience import patient
 
 GERMAN = Languages("en", "de")
@@ -126,8 +127,8 @@ def test_separators_of_the_target(text: str, languages: Languages, expected: str
 
 def test_masked_parts_are_not_compared() -> None:
     text = "12 of 345"
-    assert [number.text for number in find_numbers(masked(text, [(6, 9)]))] == ["12"]
-    assert len(masked(text, [(0, 2), (6, 9)])) == len(text)
+    assert [number.text for number in find_numbers(masked(text, [(6, 9)], MASK))] == ["12"]
+    assert len(masked(text, [(0, 2), (6, 9)], MASK)) == len(text)
 
 
 @given(st.text(st.sampled_from("012 ,.:/’-a\u00a0٣\nh½²"), max_size=60))

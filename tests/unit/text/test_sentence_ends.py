@@ -3,7 +3,7 @@
 import pytest
 
 from service.domain.translation import SplitSentences
-from service.text.sentences import cut
+from service.text.sentences import pieces
 
 _TEXTS = {
     "en": """
@@ -396,5 +396,5 @@ See fig. 5. ¦ Good.
 def test_sentences_end_where_they_should(language: str) -> None:
     for marked in _TEXTS[language].strip().split("\n"):
         text = marked.replace("¦ ", "").replace("¦", "")
-        found = [piece.text for piece in cut(text, language, SplitSentences.ON) if piece.is_segment]
+        found = [piece.text for piece in pieces(text, language, SplitSentences.ON) if piece.is_segment]
         assert found == [sentence.strip() for sentence in marked.split("¦")]

@@ -5,14 +5,16 @@ import re
 import time
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.domain.translation import SplitSentences
+from service.text import sentences
 from service.text.placeholders import find_placeholders
-from service.text.sentences import Piece, cut, is_simple_sentence
+from service.text.sentences import Piece, is_simple_sentence
 
 ON, OFF, NO_NEWLINES = SplitSentences.ON, SplitSentences.OFF, SplitSentences.NO_NEWLINES
 
@@ -26,6 +28,10 @@ _OTHERS = ["你好", "नमस्ते", "مرحبا", "\ue000", "👩‍👩�
 _PARTS = st.sampled_from([" ", "  ", *_SPACES, *_BULLETS, *_MARKS, *_LATIN, *_OTHERS])
 _DOCUMENTS = st.lists(_PARTS | st.text(max_size=5), max_size=25).map("".join)
 _LANGUAGES = st.sampled_from(["en", "de", "zh", "hi", "ar", "ja", "eng_Latn", "pt-BR", "xx", "", "fr"])
+
+
+def cut(text: str, language_code: str, mode: SplitSentences, *spans: Any) -> tuple[Piece, ...]:
+    return tuple(sentences.pieces(text, language_code, mode, *spans))
 
 
 def segments(text: str, language: str = "en", mode: SplitSentences = ON) -> list[str]:

@@ -19,7 +19,7 @@ from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
-from service.text.glossary import NoGlossaries
+from service.text.glossary import Glossaries
 from service.text.numbers import Languages
 from service.text.protected import Protected
 from service.text.spans import Span
@@ -76,7 +76,7 @@ def serve(tiny_bundle: Path) -> Callable[..., tuple[Translator, WritingEngine]]:
     ) -> tuple[Translator, WritingEngine]:
         manifest = letters_manifest(tiny_bundle, symbols=symbols)
         engine = WritingEngine(write, num_allowed)
-        engine.translator = Translator(Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
+        engine.translator = Translator(Metrics(), TranslationCache(cache_bytes), Glossaries(), LIMITS)
         bundle = FoundBundle(Path(), "1", manifest, frozenset())
         loaded = LoadedModel(bundle, LETTERS, cast(Engine, engine), LanguagePairs(manifest), **model)
         engine.translator.serve(Catalogue([loaded]))

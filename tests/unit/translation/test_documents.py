@@ -28,8 +28,8 @@ from service.text.forms import visible
 from service.text.sentences import line_ends
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
-from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble
+from service.translation.checks import AnswerSize
 from service.translation.planned import PlannedSegment, PlannedText
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
@@ -97,7 +97,7 @@ def candidates(
 ) -> list[Any]:
     """Return the output for each segment of a model that writes `write(what it reads)`."""
     restorer = Restorer(
-        tokenizer, None, PAIR, preserves_formatting=formatting, tells_scores=True, size=AnswerSize(10_000_000)
+        tokenizer, None, PAIR, preserves_formatting=formatting, returns_scores=True, size=AnswerSize(10_000_000)
     )
     segments = list(planned.segments)
     decoded = [

@@ -10,7 +10,7 @@ from service.domain.translation import FinishReason
 from service.engine.sequence import JointUpdates, Sequence, SequenceProgress, SequenceUpdate
 from service.models.statistics import InferenceStatistics
 from service.observe.metrics import Metrics
-from service.translation.engine_bridge import EngineBridge
+from service.translation.pending import EngineBridge
 from tests.patience import patient
 
 SEQUENCE = Sequence((1,), DecodingOptions(1, 1.0, 1, 10), 0.0)

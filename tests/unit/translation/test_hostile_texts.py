@@ -12,7 +12,7 @@ from service.domain.checkpoint import checkpoints
 from service.domain.errors import InvalidRequest
 from service.domain.translation import MimeType, Term, TranslationRequest
 from service.text.terms import TermIndex
-from service.translation.answer_size import AnswerSize
+from service.translation.checks import AnswerSize
 from service.translation.planning import Planner
 from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, letters_manifest
 

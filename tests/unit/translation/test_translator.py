@@ -45,9 +45,9 @@ from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
-from service.text.glossary import NoGlossaries
+from service.text.glossary import Glossaries
 from service.text.token_spans import TokenSpan
-from service.translation import computations, planned, planning
+from service.translation import assembling, computations, planning
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -126,7 +126,7 @@ def manifest(tiny_bundle: Path) -> Any:
 def make(manifest: Manifest) -> Any:
     def translator(cache_bytes: int = 0, metrics: Metrics | None = None, **changes: Any) -> Any:
         engine, own = ToldEngine(), dataclasses.replace(manifest, **changes)
-        translator = Translator(metrics or Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
+        translator = Translator(metrics or Metrics(), TranslationCache(cache_bytes), Glossaries(), LIMITS)
         bundle = FoundBundle(Path(), "1", own, frozenset())
         translator.serve(Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(own))]))
         return translator, engine
@@ -220,7 +220,7 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
     short = asyncio.run(scenario())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "is_simple_sentence", lambda _: False)
-        patch.setattr(planned.PlannedText, "is_whole", False)
+        patch.setattr(assembling, "_is_whole", lambda _: False)
         assert short == asyncio.run(scenario())
 
 
@@ -487,7 +487,7 @@ def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, a
 
 def test_before_models_are_loaded_nothing_is_served() -> None:
     async def scenario() -> None:
-        translator = Translator(Metrics(), TranslationCache(0), NoGlossaries(), LIMITS)
+        translator = Translator(Metrics(), TranslationCache(0), Glossaries(), LIMITS)
         with pytest.raises(Unavailable, match="loading"):
             await translator.translate(request("a"))
         with pytest.raises(Unavailable, match="loading"):

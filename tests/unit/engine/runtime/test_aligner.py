@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime as ort
 import pytest
 
 from service.bundle import graph_io
@@ -15,34 +13,34 @@ from service.bundle.errors import BundleError
 from service.bundle.manifest_parts import Graphs
 from service.domain.errors import Unavailable
 from service.engine.runtime.aligner import Aligner
-from service.engine.runtime.session import SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph
 from tests.patience import patient
-from tests.unit.engine.runtime.test_onnx_runner import MODEL, PAD_ID, START_ID, manifest
-from tests.unit.engine.runtime.tiny_graphs import save_alignment, save_decoder_step, save_encoder
+from tests.unit.engine.runtime.tiny_runners import (
+    MODEL,
+    ONE_THREAD,
+    PAD_ID,
+    START_ID,
+    StepByStep,
+    manifest,
+    write_graphs,
+)
 
 ALIGNING = dataclasses.replace(manifest(), graphs=Graphs(alignment="alignment.onnx"))
-ONE_THREAD = SessionConfig(intra_op_threads=1)
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("aligning")
-    save_encoder(MODEL, directory / "encoder.onnx")
-    save_decoder_step(MODEL, directory / "decoder_step.onnx")
-    save_alignment(MODEL, directory / "alignment.onnx", START_ID)
-    return directory
+    return write_graphs(tmp_path_factory.mktemp("aligning"))
 
 
-@pytest.fixture(scope="module")
-def encoder(bundle: Path) -> SharedGraph:
+def encoder_of(bundle: Path) -> SharedGraph:
     names = graph_io.cross_names(MODEL.num_layers)
     return SharedGraph(bundle / "encoder.onnx", ONE_THREAD, graph_io.encoder_inputs(), names, workers=1)
 
 
 @pytest.fixture(scope="module")
-def aligner(bundle: Path, encoder: SharedGraph) -> Aligner:
-    aligner = Aligner.load(bundle, ALIGNING, encoder, ONE_THREAD)
+def aligner(bundle: Path) -> Aligner:
+    aligner = Aligner.load(bundle, ALIGNING, encoder_of(bundle), ONE_THREAD)
     assert aligner is not None
     return aligner
 
@@ -55,43 +53,13 @@ def pairs(count: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
     ]
 
 
-def cross_attention_of_steps(bundle: Path, source: list[int], target: list[int]) -> np.ndarray:
-    """Compute (T, S) token by token: the step graph's query of layer 0, exposed, against the encoder's keys."""
-    model = onnx.load(bundle / "decoder_step.onnx")
-    first = next(node for node in model.graph.node if node.op_type == "MultiHeadAttention")
-    model.graph.output.append(onnx.helper.make_tensor_value_info(first.input[0], onnx.TensorProto.FLOAT, None))
-    step = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    encode = ort.InferenceSession(bundle / "encoder.onnx", providers=["CPUExecutionProvider"])
-    names = graph_io.cross_names(MODEL.num_layers)
-    lengths = np.array([len(source)], np.int32)
-    cross = encode.run(names, {graph_io.SOURCE_IDS: np.array([source]), graph_io.SOURCE_LENGTHS: lengths})
-    past_names = graph_io.past_names(MODEL.num_layers)
-    past = [np.zeros((1, MODEL.num_heads, 32, MODEL.head_size), np.float32) for _ in past_names]
-    rows = []
-    for position, token in enumerate([START_ID, *target[:-1]]):
-        inputs = {
-            graph_io.TOKEN_IDS: np.array([token]),
-            graph_io.LENGTHS: np.array([position], np.int32),
-            graph_io.TOTAL_LENGTH: np.array([position + 1], np.int32),
-            graph_io.SOURCE_LENGTHS: lengths,
-            graph_io.NUM_CANDIDATES: np.array([1]),
-            **dict(zip(past_names, past, strict=True)),
-            **dict(zip(names, cross, strict=True)),
-        }
-        query, *past = step.run([first.input[0], *graph_io.present_names(MODEL.num_layers)], inputs)
-        heads = query.reshape(MODEL.num_heads, 1, MODEL.head_size)
-        scores = (heads @ cross[0][0].transpose(0, 2, 1))[:, 0] / np.sqrt(MODEL.head_size)  # (H, S)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        rows.append((shares / shares.sum(axis=1, keepdims=True)).mean(axis=0))
-    return np.stack(rows)
-
-
 def test_attention_is_that_of_decoding_step_by_step(bundle: Path, aligner: Aligner) -> None:
+    reference = StepByStep(bundle)
     for source, target in pairs(5):
         (attention,) = aligner.align([(source, target)])
         assert attention.dtype == np.float32
         assert attention.shape == (len(target), len(source))
-        expected = cross_attention_of_steps(bundle, source, target)
+        expected = reference.attention(source, [START_ID, *target[:-1]])
         np.testing.assert_allclose(attention, expected, atol=1e-5)
         if len(target) > 1:  # the control: the next token's row differs
             assert np.abs(attention[1:] - expected[:-1]).max() > 1e-2
@@ -107,18 +75,13 @@ def test_batches_give_what_one_by_one_gives(aligner: Aligner) -> None:
         np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_empty_translations_and_empty_calls(aligner: Aligner) -> None:
-    assert aligner.align([]) == []
-    empty, other = aligner.align([([5, 6], []), ([5, 6], [7])])
-    assert empty.shape == (0, 2)
-    assert other.shape == (1, 2)
-
-
-def test_the_longest_pair_fits(aligner: Aligner) -> None:
+def test_empty_translations_and_the_longest_pair(aligner: Aligner) -> None:
     limits = ALIGNING.limits
-    source, target = [5] * limits.max_source_tokens, [6] * (limits.max_output_tokens + 2)
-    (attention,) = aligner.align([(source, target)])
-    assert np.isfinite(attention).all()
+    longest = [5] * limits.max_source_tokens, [6] * (limits.max_output_tokens + 2)
+    assert aligner.align([]) == []
+    empty, other, long = aligner.align([([5, 6], []), ([5, 6], [7]), longest])
+    assert (empty.shape, other.shape) == ((0, 2), (1, 2))
+    assert np.isfinite(long).all()
 
 
 def test_threads_do_not_disturb_each_other(aligner: Aligner) -> None:
@@ -137,8 +100,7 @@ def test_threads_do_not_disturb_each_other(aligner: Aligner) -> None:
 
 
 def test_an_engine_that_has_stopped_is_said_to_be_unavailable(bundle: Path) -> None:
-    names = graph_io.cross_names(MODEL.num_layers)
-    encoder = SharedGraph(bundle / "encoder.onnx", ONE_THREAD, graph_io.encoder_inputs(), names, workers=1)
+    encoder = encoder_of(bundle)
     aligner = Aligner.load(bundle, ALIGNING, encoder, ONE_THREAD)
     assert aligner is not None
     encoder.terminate()
@@ -146,14 +108,11 @@ def test_an_engine_that_has_stopped_is_said_to_be_unavailable(bundle: Path) -> N
         aligner.align([([5], [6])])
 
 
-def test_a_bundle_without_the_graph_has_no_aligner(bundle: Path, encoder: SharedGraph) -> None:
-    assert Aligner.load(bundle, manifest(), encoder, ONE_THREAD) is None
-
-
-def test_a_graph_of_another_layer_is_refused(bundle: Path, encoder: SharedGraph) -> None:
+def test_a_bundle_without_the_graph_has_no_aligner_and_one_of_another_layer_is_refused(bundle: Path) -> None:
+    assert Aligner.load(bundle, manifest(), encoder_of(bundle), ONE_THREAD) is None
     other = dataclasses.replace(ALIGNING, graphs=Graphs(alignment="alignment.onnx", alignment_layer=1))
     with pytest.raises(BundleError, match="other inputs"):
-        Aligner.load(bundle, other, encoder, ONE_THREAD)
+        Aligner.load(bundle, other, encoder_of(bundle), ONE_THREAD)
 
 
 def test_padding_is_not_attended_to(aligner: Aligner) -> None:

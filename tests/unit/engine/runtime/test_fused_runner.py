@@ -89,23 +89,6 @@ def test_sources_go_to_their_slots_and_raise_the_guards_of_those_that_ask_for_on
     assert here.encoder.num_bindings == 1
 
 
-def test_more_tokens_than_ever_before_get_a_larger_buffer() -> None:
-    here = Setup()
-    sequences = [new_sequence((number, 2)) for number in (5, 6)]
-    for sequence in sequences:
-        here.batch.join(sequence, 1)
-    jobs = [EncodeJob(sequence.source_ids, sequence.slots) for sequence in sequences]
-    here.runner.encode(jobs)
-    number_before = len(here.encoder.bound["token_ids"])
-    jobs[0] = EncodeJob(tuple([7] * number_before), sequences[0].slots)
-    for _ in range(2):
-        here.runner.encode(jobs)
-        ends = here.encoder.bound["ends"].tolist()
-        assert ends == [number_before, number_before + 2]
-        assert here.encoder.bound["token_ids"][: ends[-1]].tolist() == [*[7] * number_before, 6, 2]
-    assert here.encoder.num_bindings == 2
-
-
 def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     here = Setup()
     here.batch.join(new_sequence(), 1)

@@ -43,14 +43,6 @@ def test_buckets_grow_by_at_most_a_half_and_end_where_the_longest_source_fits() 
     assert all(bucket % 8 == 0 for bucket in source_buckets(4096))
 
 
-def test_a_slot_takes_what_its_arenas_take() -> None:
-    shape = replace(SHAPE, kv_capacity=16)
-    cache = HostCache(shape)
-    reserved = cache.self_arenas.nbytes + cache._cross_flat.nbytes
-    assert shape.bytes_per_slot * shape.max_slots == reserved
-    assert replace(shape, dtype=np.dtype(np.float16)).bytes_per_slot * 2 == shape.bytes_per_slot
-
-
 def test_the_bucket_grows_at_once_and_shrinks_after_a_while() -> None:
     bucket = SourceBucket(40)
     bucket.length = bucket.after_join(10, num_live=0)
@@ -83,13 +75,6 @@ def test_sources_survive_growing_and_shrinking(cache: KVCache) -> None:
         cache.prepare_step(10, num_live=1)
     assert cache.source_bucket == 16
     np.testing.assert_array_equal(source(cache, 0)[:, :, :10], keys_values(1, 10))
-
-
-def test_each_beam_gets_the_source(cache: KVCache) -> None:
-    encode(cache, [3, 4, 5], 12)
-    assert cache.store_sources([[0, 1], [2], [3, 4, 5]], [12, 7, 9], num_live=0) == [True] * 3
-    for row, (number, length) in enumerate([(3, 12), (3, 12), (4, 7), (5, 9), (5, 9), (5, 9)]):
-        np.testing.assert_array_equal(source(cache, row)[:, :, :length], keys_values(number, length))
 
 
 def test_sources_that_encoded_to_no_numbers_are_told_apart(cache: KVCache) -> None:
@@ -164,29 +149,6 @@ def test_a_row_that_was_moved_a_moment_ago_can_be_cleared_or_copied_from(cache: 
     assert (source(cache, 0) == 0).all()
 
 
-def test_reorder_copies_live_tokens(cache: KVCache) -> None:
-    for position in range(9):
-        write_token(cache, 0, position, 100 + position)
-        write_token(cache, 1, position, 200 + position)
-    cache.reorder([0], [1], [9])
-    np.testing.assert_array_equal(tokens(cache, 1, 9), tokens(cache, 0, 9))
-    assert tokens(cache, 1, 9)[0, 0, 8, 0] == 108
-
-
-def test_moves_in_a_row_arrive_where_the_last_one_says(cache: KVCache) -> None:
-    for row in range(6):
-        join(cache, row, number=row + 1, length=8, width=8)
-        write_token(cache, row, 0, 10.0 * (row + 1))
-    cache.move(5, 1, 1)  # 1 left
-    cache.move(4, 0, 1)  # 0 left
-    cache.move(3, 2, 1)  # 2 left
-    cache.move(2, 1, 1)  # and so did 5, which had moved to 1
-    cache.prepare_step(8, 2)
-    for row, number in enumerate([5, 4]):
-        assert (tokens(cache, row, 1) == 10.0 * number).all()
-        np.testing.assert_array_equal(source(cache, row), keys_values(number, 8))
-
-
 def test_the_devices_memory_holds_the_widest_encoder_runs() -> None:
     shape = replace(SHAPE, max_encode_tokens=24)
     for num_sources, longest in ((6, 4), (3, 8), (1, 40), (2, 12)):
@@ -202,24 +164,22 @@ def test_a_change_on_the_device_is_one_run_however_many_rows(monkeypatch: pytest
     cache = device_cache()
     encode(cache, range(6), 8)
     cache.store_sources([[row] for row in range(6)], [8] * 6, num_live=0)
-    runs: list[str] = []
+    runs: list[Binding] = []
     run = GraphSession.run
 
     def counted(session: GraphSession, binding: Binding) -> None:
-        runs.append("self" if binding is cache._self._binding else "cross")
+        runs.append(binding)
         run(session, binding)
 
     monkeypatch.setattr(GraphSession, "run", counted)
     cache.reorder([0, 2, 4], [1, 3, 5], [4, 9, 2])
-    assert runs == ["self"]
-    runs.clear()
+    assert len(runs) == 1
     for source_row, target_row in ((5, 0), (4, 1), (3, 2)):
         cache.move(source_row, target_row, 4)
     cache.prepare_step(8, 3)
-    assert runs == ["self", "cross"]
-    runs.clear()
+    assert len(runs) == 3, "one for each of the two caches"
     cache.prepare_step(8, 3)
-    assert runs == []
+    assert len(runs) == 3
 
 
 TestHostCache = cache_test(lambda: HostCache(SHAPE), num_examples=15)

@@ -28,6 +28,11 @@ class TinyModel:
     precision: str = "float32"  # or float16: the same weights, rounded; log-probabilities stay float32
 
     @property
+    def nan_id(self) -> int:
+        """Return a token that can't be chosen, and whose embedding is NaN."""
+        return self.vocabulary_size
+
+    @property
     def dtype(self) -> type:
         return {"float32": np.float32, "float16": np.float16}[self.precision]
 
@@ -66,10 +71,10 @@ class _Graph:
         return self.node("MatMul", x, self.matrix(rows, columns))
 
     def embed(self, ids: str, positions: str) -> str:
-        table = self.constant(
-            self.random.normal(0, 1, (self.model.vocabulary_size, self.model.width)), self.model.dtype
-        )
-        places = self.constant(self.random.normal(0, 1, (self.model.max_positions, self.model.width)), self.model.dtype)
+        width, dtype = self.model.width, self.model.dtype
+        known = self.random.normal(0, 1, (self.model.vocabulary_size, width))
+        table = self.constant(np.vstack([known, np.full(width, np.nan)]), dtype)
+        places = self.constant(self.random.normal(0, 1, (self.model.max_positions, width)), dtype)
         return self.node("Add", self.node("Gather", table, ids), self.node("Gather", places, positions))
 
     def norm(self, x: str) -> str:
@@ -101,16 +106,8 @@ def save_encoder(model: TinyModel, path: Path) -> None:
     positions = graph.range(graph_io.SOURCE_IDS, 1)
     x = graph.embed(graph_io.SOURCE_IDS, positions)
     query, key, value = (graph.linear(graph.norm(x), width, width) for _ in range(3))
-    attended = graph.node(
-        "MultiHeadAttention",
-        query,
-        key,
-        value,
-        "",
-        graph_io.SOURCE_LENGTHS,
-        domain="com.microsoft",
-        num_heads=model.num_heads,
-    )
+    attended = graph.node("MultiHeadAttention", query, key, value, "", graph_io.SOURCE_LENGTHS,
+                          domain="com.microsoft", num_heads=model.num_heads)  # fmt: skip
     x = graph.norm(graph.feed_forward(graph.node("Add", x, graph.linear(attended, width, width))))
     heads = graph.constant([0, 0, model.num_heads, model.head_size], np.int64)
     for name in graph_io.cross_names(model.num_layers):

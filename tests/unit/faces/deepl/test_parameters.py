@@ -7,7 +7,7 @@ import pytest
 
 from service.domain.errors import InvalidRequest
 from service.faces.deepl.messages import TranslateParameters
-from service.faces.deepl.parameters import asked_in, key_in
+from service.faces.deepl.parameters import key_in, parameters_in
 from service.faces.http.application import HttpRequest
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -38,14 +38,14 @@ def test_a_form_a_query_and_json_mean_the_same() -> None:
         HttpRequest("GET", "/v2/translate", FORM, urlencode(fields).encode()),
     ]
     for request in requests:
-        asked = asked_in(request, TranslateParameters)
-        assert (asked.text, asked.target_lang, asked.ignore_tags) == (["a b", "ü"], "DE", ["x", "y"])
+        parameters = parameters_in(request, TranslateParameters)
+        assert (parameters.text, parameters.target_lang, parameters.ignore_tags) == (["a b", "ü"], "DE", ["x", "y"])
         assert key_in(request) == "k"
 
 
 def test_a_body_counts_before_a_query() -> None:
     request = form("text=a&target_lang=DE&auth_key=body", "target_lang=FR&auth_key=query")
-    assert asked_in(request, TranslateParameters).target_lang == "DE"
+    assert parameters_in(request, TranslateParameters).target_lang == "DE"
     assert key_in(request) == "body"
 
 
@@ -57,6 +57,6 @@ def test_most_requests_have_no_key_there() -> None:
 
 def test_other_types_of_bodies_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="Content-Type is 'text/plain'"):
-        asked_in(HttpRequest("POST", "/", {"content-type": "text/plain"}, b"text=a"), TranslateParameters)
+        parameters_in(HttpRequest("POST", "/", {"content-type": "text/plain"}, b"text=a"), TranslateParameters)
     with pytest.raises(InvalidRequest, match="text is missing"):
-        asked_in(form("target_lang=DE"), TranslateParameters)
+        parameters_in(form("target_lang=DE"), TranslateParameters)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from service.faces.front import worker
 from service.faces.front.worker import NoAnswer, ask
 from service.faces.http.application import HttpAnswer
 from tests.fronts import short_folder
@@ -95,12 +94,6 @@ def test_a_worker_that_ends_may_have_begun(path: Path, parts: tuple[bytes, ...])
         answer(path, saying(*parts))
     assert raised.value.was_sent
     assert not raised.value.is_late
-
-
-def test_an_answer_that_never_ends_is_cut_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_MAX_ANSWER_BYTES", 1000)
-    with pytest.raises(NoAnswer):
-        answer(path, saying(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"x" * 100_000))
 
 
 def test_nobody_waits_for_a_worker_that_hangs(path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, ServiceError, TooLong
 from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, Translation
 from service.faces.google import v2_messages as messages
-from service.faces.google.v2 import asked_in, in_words_of_v2, key_of
+from service.faces.google.v2 import in_words_of_v2, key_of, parameters_in
 from service.faces.google.v2_messages import DetectParameters, LanguagesParameters, TranslateParameters
 from service.faces.http.application import HttpRequest
 from service.faces.http.languages import ListedLanguage
@@ -37,16 +37,16 @@ def got(query: str) -> HttpRequest:
     ],
 )
 def test_parameters_are_in_the_query_in_json_or_in_a_form(request_: HttpRequest) -> None:
-    asked = asked_in(request_, TranslateParameters)
-    assert sorted(asked.q) == ["a", "b"]
-    assert (asked.target, asked.source, asked.format, asked.model) == ("de", "en", "text", None)
-    assert not asked.cid
+    parameters = parameters_in(request_, TranslateParameters)
+    assert sorted(parameters.q) == ["a", "b"]
+    assert (parameters.target, parameters.source, parameters.format, parameters.model) == ("de", "en", "text", None)
+    assert not parameters.cid
 
 
 def test_one_text_is_a_list_of_one() -> None:
-    assert asked_in(posted(b'{"q": "a b"}'), DetectParameters).q == ["a b"]
-    assert asked_in(got("q=a+b"), DetectParameters).q == ["a b"]
-    assert asked_in(got("target=de"), LanguagesParameters).target == "de"
+    assert parameters_in(posted(b'{"q": "a b"}'), DetectParameters).q == ["a b"]
+    assert parameters_in(got("q=a+b"), DetectParameters).q == ["a b"]
+    assert parameters_in(got("target=de"), LanguagesParameters).target == "de"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_one_text_is_a_list_of_one() -> None:
 )
 def test_what_is_wrong_is_named(request_: HttpRequest, field: str, word: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        asked_in(request_, TranslateParameters)
+        parameters_in(request_, TranslateParameters)
     assert word in str(raised.value)
     if field:
         assert raised.value.field == field

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # its errors have no other name
 
+from service.faces.grpc import server
 from service.faces.grpc.absent_callers import is_worth_logging
 from service.faces.grpc.calls import behaviour_of
 
@@ -49,3 +50,8 @@ def test_a_library_s_handler_is_cancelled_too() -> None:
     behaviour: Any = behaviour_of(grpc.stream_stream_rpc_method_handler(answers))
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(behaviour(None, Broken()))
+
+
+def test_grpc_logs_them_under_the_name_that_is_filtered() -> None:
+    """The name is gRPC's own affair: a version with another one would fill the log."""
+    assert cygrpc._LOGGER.name == server._GRPC_LOGGER

@@ -76,7 +76,7 @@ def test_an_invalid_request_names_its_field() -> None:
 def test_what_is_not_found_is_named_in_short() -> None:
     resource = error_details_pb2.ResourceInfo()
     assert details(status_of(errors.NotFound("no", "model", "x" * 10_000))).details[0].Unpack(resource)
-    assert (resource.resource_type, resource.resource_name) == ("model", "x" * 256)
+    assert (resource.resource_type, resource.resource_name) == ("model", "x" * 255)
 
 
 @pytest.mark.parametrize("kind", all_errors())

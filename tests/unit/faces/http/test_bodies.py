@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from service.domain.errors import InvalidRequest
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import checked, fields_of_form, form_of, json_of
+from service.faces.http.bodies import checked, form_of, json_of
+from service.faces.http.forms import fields_of
 
 
 class Inner(BaseModel):
@@ -64,7 +65,7 @@ def test_what_callers_wrote_is_not_told_to_operators() -> None:
 
 def test_a_form_keeps_the_order_and_repetitions() -> None:
     form = request(b"text=Gr%C3%BC%C3%9Fe&text=b+c&lang=", "application/x-www-form-urlencoded")
-    assert fields_of_form(form) == [("text", "Grüße"), ("text", "b c"), ("lang", "")]
+    assert fields_of(form.body) == [("text", "Grüße"), ("text", "b c"), ("lang", "")]
 
 
 def test_a_form_that_can_not_be_read_is_refused() -> None:

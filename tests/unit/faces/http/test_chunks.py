@@ -40,7 +40,7 @@ def test_the_content_comes_back(chunks: list[bytes], at_once: int, trailers: byt
         b"1\r\nxy\r\n",
         b"1\r\nx\n0\r\n\r\n",
         b"1" * 16 + b"\r\n",
-        b"1;" + b"a" * 300,
+        b"1;" + b"a" * 2000,
         b"0\r\nno trailer\r\n\r\n",
         b"0\r\n: no name\r\n\r\n",
         b"0\r\n" + b"A: b\r\n" * 2000,

@@ -37,9 +37,9 @@ def in_multipart(fields: list[tuple[str, str]]) -> HttpRequest:
     return HttpRequest("POST", "/translate", {"content-type": "multipart/form-data; boundary=b"}, form=parts)
 
 
-def asked(**changes: Any) -> messages.Asked:
+def parameters(**changes: Any) -> messages.Parameters:
     body = messages.body_of(in_json({**ASKED, **changes}), messages.TranslateBody)
-    return messages.asked_of(body, 12.5)
+    return messages.parameters_of(body, 12.5)
 
 
 def translation(text: str, *others: str, detected: str = "") -> Translation:
@@ -48,7 +48,7 @@ def translation(text: str, *others: str, detected: str = "") -> Translation:
 
 
 def test_a_request_keeps_everything() -> None:
-    found = asked(q=["a", ""], format="html", alternatives=3, secret="ignored", api_key=None)
+    found = parameters(q=["a", ""], format="html", alternatives=3, secret="ignored", api_key=None)
     assert found.request.texts == ("a", "")
     assert (found.request.source_language_code, found.request.target_language_code) == ("en", "de")
     assert found.request.mime_type is MimeType.HTML
@@ -59,7 +59,7 @@ def test_a_request_keeps_everything() -> None:
 
 @pytest.mark.parametrize("nothing", [{}, {"format": "", "alternatives": 0}, {"format": None, "alternatives": None}])
 def test_what_is_left_out(nothing: dict[str, Any]) -> None:
-    found = asked(**nothing)
+    found = parameters(**nothing)
     assert found.request.mime_type is MimeType.PLAIN
     assert found.request.options.chosen == {}
     assert (found.is_list, found.num_alternatives) == (False, 0)
@@ -67,11 +67,11 @@ def test_what_is_left_out(nothing: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("given", ["3", 3.0, 3])
 def test_a_number_may_be_a_text(given: Any) -> None:
-    assert asked(alternatives=given).num_alternatives == 3
+    assert parameters(alternatives=given).num_alternatives == 3
 
 
 def test_fewer_than_no_alternatives_are_none() -> None:
-    assert asked(alternatives=-3).num_alternatives == 0
+    assert parameters(alternatives=-3).num_alternatives == 0
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_fewer_than_no_alternatives_are_none() -> None:
     ],
 )
 def test_languages_have_our_codes(theirs: str, ours: str) -> None:
-    assert asked(source=theirs).request.source_language_code == ours
+    assert parameters(source=theirs).request.source_language_code == ours
 
 
 def test_only_a_source_is_detected() -> None:
-    assert asked(target="auto").request.target_language_code == "auto"  # which no model has
+    assert parameters(target="auto").request.target_language_code == "auto"  # which no model has
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_a_body_of_another_type_is_refused() -> None:
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        asked(**changes)
+        parameters(**changes)
     assert str(raised.value) == message
 
 
 def test_texts_are_counted() -> None:
     with pytest.raises(TooMany, match="q has 1025 entries"):
-        asked(q=["a"] * 1025)
+        parameters(q=["a"] * 1025)
 
 
 @pytest.mark.parametrize(
@@ -186,16 +186,16 @@ def test_a_key_that_is_no_text_is_refused() -> None:
 
 
 def test_a_text_is_answered_by_a_text_and_a_list_by_a_list() -> None:
-    document = messages.answer_document(asked(), [translation("a", "b")], ())
+    document = messages.answer_document(parameters(), [translation("a", "b")], ())
     assert document == {"translatedText": "a"}
-    document = messages.answer_document(asked(q=["x"]), [translation("a")], ())
+    document = messages.answer_document(parameters(q=["x"]), [translation("a")], ())
     assert document == {"translatedText": ["a"]}
 
 
 def test_alternatives_differ_from_the_translation_and_each_other() -> None:
     found = [translation("a", "b", "a", "c", "b"), translation("d")]
-    assert messages.answer_document(asked(alternatives=4), found[:1], ())["alternatives"] == ["b", "c"]
-    document = messages.answer_document(asked(q=["x", "y"], alternatives=4), found, ())
+    assert messages.answer_document(parameters(alternatives=4), found[:1], ())["alternatives"] == ["b", "c"]
+    document = messages.answer_document(parameters(q=["x", "y"], alternatives=4), found, ())
     assert document == {"translatedText": ["a", "d"], "alternatives": [["b", "c"], []]}
 
 
@@ -207,14 +207,14 @@ def test_the_detected_language_comes_with_its_confidence_among_all() -> None:
         (DetectedLanguage("und", 0.0),),
     ]
     found = [translation("a", detected=code) for code in ("en", "en", "zh", "und")]
-    document = messages.answer_document(asked(q=["x"] * 4, source="auto"), found, detected)
+    document = messages.answer_document(parameters(q=["x"] * 4, source="auto"), found, detected)
     assert document["detectedLanguage"] == [
         {"confidence": 10.0, "language": "en"},
         {"confidence": 0.0, "language": "en"},
         {"confidence": 100.0, "language": "zh-Hans"},
         {"confidence": 0.0, "language": "en"},
     ]
-    alone = messages.answer_document(asked(source="auto"), found[:1], detected[:1])
+    alone = messages.answer_document(parameters(source="auto"), found[:1], detected[:1])
     assert alone["detectedLanguage"] == {"confidence": 10.0, "language": "en"}
 
 
@@ -236,7 +236,7 @@ def test_listed_languages_have_their_codes() -> None:
     assert [each["code"] for each in listed] == ["en", "pt-BR", "zh-Hans", "zh-Hant"]
     served = ServedLanguages(each.code for each in LANGUAGES)
     for each, language in zip(listed, LANGUAGES, strict=True):  # they mean the same when they come back
-        assert served.find(asked(source=each["code"]).request.source_language_code)[0].code == language.code
+        assert served.find(parameters(source=each["code"]).request.source_language_code)[0].code == language.code
 
 
 def test_settings_name_a_language_that_can_be_translated_into() -> None:

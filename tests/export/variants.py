@@ -1,0 +1,82 @@
+"""Models that differ from the shipped one in every choice: post-norm, no biases, nothing shared; and their graphs."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from export.architecture import PositionConfig, Transformer
+from export.graphs.alignment_graph import AlignmentHeads
+from export.graphs.dense import padded_head_size
+from export.graphs.execution import GraphPair
+from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
+from export.graphs.weights_file import WeightsFile
+from service.bundle.manifest_parts import ModelShape
+from tests.export.tiny_models import tiny_config, tiny_model
+
+SUPPRESSED = (3, 1, 40)
+LENGTHS = [2, 9, 30, 5, 17]
+NUM_STEPS = 12
+
+# Heads of 10 components, padded to 16; nothing shared, nothing tied.
+AWKWARD: dict[str, Any] = {
+    "source_vocabulary_size": 70,
+    "target_vocabulary_size": 90,
+    "d_model": 30,
+    "num_heads": 3,
+    "num_decoder_layers": 3,
+    "norm": "post",
+    "share_embeddings": False,
+    "tie_projection": False,
+    "projection_bias": True,
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": AWKWARD
+    | {
+        "d_ff": 37,
+        "decoder_d_ff": 21,
+        "final_norm": False,
+        "activation": "gelu",
+        "attention_bias": False,
+        "scale_embeddings": False,
+        "positions": PositionConfig(layout="interleaved", base=1000.0),
+    },
+    "by hand": AWKWARD
+    | {
+        "final_norm": True,
+        "layer_norm": "scalar",
+        "activation": "identity",
+        "attention_output": "none",
+        "score_scale": "model",
+        "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
+    },
+}
+ALIGNMENTS = {"plain": AlignmentHeads(2, (2, 0)), "by hand": AlignmentHeads(1, (1,), reads=True)}
+SHAPE = ModelShape(num_decoder_layers=3, num_heads=3, head_size=padded_head_size(10), vocabulary_size=90)
+
+
+class Variant(NamedTuple):
+    """A model, the heads that its alignment graph is made of, and the folder of its graphs."""
+
+    model: Transformer
+    alignment: AlignmentHeads
+    folder: Path
+
+    @property
+    def pair(self) -> GraphPair:
+        """Open encoder and decoder step."""
+        return GraphPair(self.folder / "encoder.onnx", self.folder / "decoder_step.onnx", SHAPE, num_threads=1)
+
+
+def trace_variant(name: str, folder: Path) -> Variant:
+    """Write a variant's graphs."""
+    model = tiny_model(tiny_config(**VARIANTS[name]))
+    with torch.no_grad():
+        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides the next token
+        model.projection.weight.mul_(3.0)
+        model.projection.bias.normal_()
+    with WeightsFile(folder) as file:
+        trace_encoder(model, folder / "encoder.onnx", file)
+        trace_decoder_step(model, SUPPRESSED, folder / "decoder_step.onnx", file)
+        trace_alignment(model, ALIGNMENTS[name], folder / "alignment.onnx", file)
+    return Variant(model, ALIGNMENTS[name], folder)
