@@ -44,15 +44,6 @@ def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str
         assert covered >= visible
 
 
-def test_a_word_of_10000_characters_is_cut_into_all_of_its_parts(stub: pb_grpc.TranslationServiceStub) -> None:
-    (translation,) = stub.Translate(
-        pb.TranslateRequest(texts=["x" * 10_000], **CODES), timeout=patient(60)
-    ).translations
-    ends = [0, *(segment.source_end for segment in translation.segments)]
-    assert [segment.source_start for segment in translation.segments] == ends[:-1]
-    assert ends[-1] == 10_000
-
-
 @pytest.mark.parametrize(("temperature", "top_p"), [(5e-324, 1.0), (1e-300, 5e-324), (10.0, 1e-300)])
 def test_the_smallest_numbers_choose_the_best_token(
     stub: pb_grpc.TranslationServiceStub, temperature: float, top_p: float
@@ -137,11 +128,3 @@ FEW = settings(
 @given(REQUESTS)
 def test_any_request_is_answered_or_refused(checked: pb_grpc.TranslationServiceStub, request: Any) -> None:
     event(f"answered: {check(checked, request)}")
-
-
-@pytest.mark.full
-@pytest.mark.timeout(900)
-@settings(FEW, max_examples=500)
-@given(REQUESTS)
-def test_500_requests_are_answered_or_refused(checked: pb_grpc.TranslationServiceStub, request: Any) -> None:
-    check(checked, request)

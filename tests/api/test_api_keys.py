@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
@@ -162,16 +162,6 @@ def test_what_is_no_good_key_is_refused(keyed: InProcessServer, metadata: Any, m
         assert keyed.metric("dragoman_rejected_total", reason="unauthenticated") == before + 1
 
 
-def test_nothing_is_made_of_the_message_of_who_has_no_key(keyed: InProcessServer) -> None:
-    with grpc.insecure_channel(keyed.address) as channel:
-        call = cast(Any, channel).unary_unary("/dragoman.v1.TranslationService/Translate")  # without serializers
-        assert refusal(lambda: call(b"\xff", timeout=patient(30))).code() is grpc.StatusCode.UNAUTHENTICATED
-        metadata = (("x-api-key", ALICE),)
-        assert refusal(lambda: call(b"\xff", timeout=patient(30), metadata=metadata)).code() is (
-            grpc.StatusCode.INVALID_ARGUMENT
-        )
-
-
 def test_an_expired_key_is_refused(serve: Serve, keys: Path) -> None:
     write(keys, ("alice", ALICE, NO_QUOTAS), expires=datetime.now(UTC) - timedelta(seconds=1))
     server = serve(api_keys=keys)
@@ -197,24 +187,6 @@ def check_quota(error: Any, message: str) -> float:
     return seconds
 
 
-def test_requests_per_minute(serve: Serve, keys: Path) -> None:
-    write(keys, ("alice", ALICE, Quotas(requests_per_minute=3)), ("bob", BOB, NO_QUOTAS))
-    server = serve(api_keys=keys)
-    with grpc.insecure_channel(server.address) as channel, server.client(api_key=BOB) as bob:
-        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
-        for _ in range(3):
-            stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata)
-        for _ in range(2):
-            error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
-            assert 0 < check_quota(error, "key alice has used up its 3 requests per minute; try again in ") <= 120
-        for _ in range(5):
-            assert bob.models()
-    assert server.metric("dragoman_key_requests_total", key="alice") == 3
-    assert server.metric("dragoman_key_refused_total", key="alice") == 2
-    assert server.metric("dragoman_key_requests_total", key="bob") == 5
-    assert server.metric("dragoman_rejected_total", reason="quota") == 2
-
-
 def test_tokens_are_those_of_the_answer(serve: Serve, keys: Path) -> None:
     server = serve(api_keys=keys)
     with server.client(api_key=ALICE) as alice, server.client(api_key=BOB) as bob:
@@ -226,31 +198,6 @@ def test_tokens_are_those_of_the_answer(serve: Serve, keys: Path) -> None:
         assert server.metric("dragoman_key_tokens_total", key="alice") == used
         list(bob.stream(texts, "en", "de"))
         assert server.metric("dragoman_key_tokens_total", key="bob") == used
-
-
-def test_tokens_per_minute_are_charged_when_they_are_known(serve: Serve, keys: Path) -> None:
-    write(keys, ("alice", ALICE, Quotas(tokens_per_minute=20)))
-    server = serve(api_keys=keys)
-    with grpc.insecure_channel(server.address) as channel:
-        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
-        answer = stub.Translate(
-            request_of(distinct_texts(16)), timeout=patient(30), metadata=metadata
-        )  # more than the quota
-        assert len(answer.translations) == 16
-        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
-        assert 0 < check_quota(error, "key alice has used up its 20 tokens per minute") <= 120
-
-
-def test_who_leaves_early_has_paid_for_the_sources(serve: Serve, keys: Path) -> None:
-    server = serve(api_keys=keys, max_slots=1)
-    with grpc.insecure_channel(server.address) as channel:
-        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
-        call = stub.Translate.future(request_of(distinct_texts(64)), timeout=patient(30), metadata=metadata)
-        engine = server.server.models[0].engine
-        eventually(lambda: engine.snapshot().num_running > 0)
-        call.cancel()
-        eventually(lambda: engine.snapshot().num_running == 0)
-    assert server.metric("dragoman_key_tokens_total", key="alice") >= 64
 
 
 @pytest.mark.plain
@@ -291,27 +238,6 @@ def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(
             lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=(("x-api-key", ALICE),))
         )
         check_quota(error, f"key alice has used up its {sources + 3} tokens per minute")
-
-
-def test_concurrent_calls(serve: Serve, keys: Path) -> None:
-    write(keys, ("alice", ALICE, Quotas(concurrent_calls=2)))
-    server = serve(api_keys=keys, max_slots=1)
-    with grpc.insecure_channel(server.address) as channel:
-        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
-        under_way = [
-            stub.Translate.future(request_of(distinct_texts(200)), timeout=patient(60), metadata=metadata)
-            for _ in range(2)
-        ]
-        eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 2)
-        error = refusal(lambda: stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata))
-        assert not any(call.done() for call in under_way)  # otherwise this test proves nothing
-        check_quota(
-            error, "key alice has 2 calls in progress, and at most 2 are allowed at the same time; wait for one to end."
-        )
-        for call in under_way:
-            call.cancel()
-        eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
-        assert stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata).models
 
 
 def test_each_request_of_a_stream_is_held_to_the_quota(serve: Serve, keys: Path) -> None:

@@ -60,18 +60,6 @@ def test_every_way_to_ask_gives_the_same(
     assert CliRunner().invoke(dragoman, [*command, *TEXTS]).output.splitlines() == expected
 
 
-def test_another_value_is_not_answered_from_the_cache(stub: pb_grpc.TranslationServiceStub) -> None:
-    answers = [texts(ask(stub, TEXTS, pb.DecodingOptions(no_repeat_ngram_size=size))) for size in (0, 1, 2, 0)]
-    assert answers[0] == answers[3]
-    assert len({tuple(answer) for answer in answers}) == 3
-
-
-def test_the_models_list_tells_the_defaults(stub: pb_grpc.TranslationServiceStub) -> None:
-    (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models
-    defaults = model.default_options
-    assert (defaults.repetition_penalty, defaults.no_repeat_ngram_size, defaults.min_output_tokens) == (1.0, 0, 0)
-
-
 @pytest.fixture
 def old(serve: Any, tiny_models: Path, tmp_path: Path) -> InProcessServer:
     """A server of a bundle that was exported before graphs returned logits."""

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,7 +17,6 @@ from service.faces.front import metrics as front_metrics
 from tests.fronts import Front, front
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, distinct_texts, eventually
-from tests.tools import tool
 
 JSON = {"Content-Type": "application/json"}
 HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
@@ -96,16 +94,6 @@ def test_the_metrics_are_those_of_both(two: tuple[Front, list[InProcessServer]])
     assert value(running, "dragoman_workers", state="ready") == 2
     content_type = running.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")[1]
     assert content_type.startswith("application/openmetrics-text")
-
-
-def test_promtool_finds_nothing_to_say_about_the_front(two: tuple[Front, list[InProcessServer]]) -> None:
-    running, servers = two
-    translate(servers[0], 1)
-    lines = running.get("/metrics")[2].splitlines(keepends=True)
-    own = "".join(line for line in lines if "nv_inference_" not in line)
-    command = [tool("promtool", "prometheus"), "check", "metrics"]
-    run = subprocess.run(command, input=own, capture_output=True, text=True, timeout=patient(30), check=False)
-    assert run.stdout + run.stderr == ""
 
 
 def test_no_count_falls_when_a_worker_restarts(

@@ -3,11 +3,9 @@
 import http.client
 import json
 import logging
-import random
 import select
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +21,7 @@ from service.faces.http import connection as http_connection
 from tests.certificates import Authority
 from tests.http_caller import call, raw
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, eventually, in_process
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 BODY = json.dumps(ASKED).encode()
@@ -39,16 +37,6 @@ def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServ
     config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_request_bytes=MAX_BYTES)
     with in_process(loop_thread, config) as running:
         yield running
-
-
-def test_one_connection_answers_many_calls(server: InProcessServer) -> None:
-    with closing(http.client.HTTPConnection(urlsplit(server.http_url).netloc, timeout=TIMEOUT_SECONDS)) as connection:
-        for _ in range(5):
-            connection.request("POST", "/v1/translate", BODY, {"content-type": "application/json"})
-            response = connection.getresponse()
-            response.read()
-            assert response.status == 200
-            assert response.getheader("connection") is None
 
 
 def test_pipelined_calls_are_answered_in_order(server: InProcessServer) -> None:
@@ -107,20 +95,6 @@ def test_what_can_not_be_a_call_is_refused_in_one_answer(server: InProcessServer
         answer = b""
     assert answer.startswith(b"HTTP/1.1 " + status) or (not answer and len(sent) > 1_000_000)
     assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
-
-
-def test_a_client_that_leaves_frees_its_slots(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1)
-    with in_process(loop_thread, config) as server:
-        labels = {"method": "http/v1/translate", "code": "CANCELLED"}
-        texts = distinct_texts(400)
-        body = json.dumps({"texts": texts, "source_language_code": "en", "target_language_code": "de"}).encode()
-        address = "127.0.0.1", server.server.http_port
-        with socket.create_connection(address, TIMEOUT_SECONDS) as connection:
-            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            eventually(lambda: server.server.translator.num_pending > 0)
-        eventually(lambda: server.server.translator.num_pending == 0)
-        eventually(lambda: server.metric("dragoman_requests_total", **labels) == 1)
 
 
 @pytest.mark.parametrize("is_reset", [False, True], ids=["closed", "reset"])
@@ -236,39 +210,6 @@ def test_two_colons_are_the_addresses_of_both_families(loop_thread: LoopThread, 
             assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200
             with Client(f"{host}:{ports[0]}") as client:
                 assert client.translate(["station"], "en", "de")[0].text
-
-
-def test_random_bytes_are_never_a_fault_of_ours(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connection, "READ_SECONDS", 0.1)  # for heads that now announce a longer body
-    random_source = random.Random(7)
-    for _ in range(200):
-        sent = bytearray(WHOLE)
-        for _ in range(random_source.randint(1, 8)):
-            sent[random_source.randrange(len(sent))] = random_source.randrange(256)
-        answer = raw(server.http_url, bytes(sent), first_only=True)
-        assert not answer or answer.startswith((b"HTTP/1.1 2", b"HTTP/1.1 4", b"HTTP/1.1 501", b"HTTP/1.1 100")), answer
-
-
-def test_a_stop_answers_open_calls_and_refuses_new_ones(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1)
-    with in_process(loop_thread, config) as server:
-        texts = distinct_texts(200)
-        asked = {"texts": texts, "source_language_code": "en", "target_language_code": "de"}
-        statuses: list[int] = []
-        caller = threading.Thread(
-            target=lambda: statuses.append(call(server.http_url, "POST", "/v1/translate", asked).status)
-        )
-        netloc = urlsplit(server.http_url).netloc
-        with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
-            kept.request("GET", "/v1/models")
-            kept.getresponse().read()
-            caller.start()
-            eventually(lambda: server.server.translator.num_pending > 0)
-            closing_server = server.start_closing()
-            eventually(lambda: server.server.phase.value == "draining")
-            closing_server.result(TIMEOUT_SECONDS)
-        caller.join(TIMEOUT_SECONDS)
-    assert statuses == [200]
 
 
 def test_an_answer_while_draining_ends_its_connection(loop_thread: LoopThread, tiny_models: Path) -> None:

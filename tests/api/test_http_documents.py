@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -158,24 +157,6 @@ def test_a_language_is_detected(server: InProcessServer) -> None:
     assert reply.body == expected(server, "a.txt", b"Where is the station?\nok\n")
 
 
-HOSTILE = {
-    "nested quotes": (b"> " * 20_000 + b"station\n"),
-    "nested lists": b"".join(b" " * (2 * depth) + b"- station\n" for depth in range(2000)),
-    "open brackets": b"[" * 50_000 + b"station",
-    "open emphasis": b"*a **a " * 20_000,
-    "backticks": b"".join(b"`" * number + b"a" for number in range(500)),
-    "open links": b"[a](" * 20_000,
-    "references": b"[a]: <" * 5_000 + b"\n[a]" * 5_000,
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_markdown_costs_only_its_own_call(server: InProcessServer, kind: str) -> None:
-    reply = translate(server, "a.md", HOSTILE[kind], deadline="1000")
-    assert reply.status in (200, 400, 504), reply.body
-    assert translate(server, "a.md", b"station\n").status == 200
-
-
 @pytest.mark.parametrize(
     ("name", "data", "fields", "message", "field"),
     [
@@ -273,13 +254,6 @@ def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
     assert ask(keyed, handle, ALICE).document["status"] == "done"
 
 
-def test_why_a_document_failed_is_told(server: InProcessServer) -> None:
-    reply = send(server, "/v2/document", "a.docx", b"PK", source_lang="EN", target_lang="DE")
-    status = ask(server, reply.document).document
-    assert (status["status"], status["error_message"][:30]) == ("error", "file can't be read: it is not ")
-    assert ask(server, reply.document, result="/result").status == 400
-
-
 def test_a_document_in_work_is_told_and_ended_by_a_stop(loop_thread: LoopThread, tiny_models: Path) -> None:
     config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1, grace_seconds=0.0)
     with in_process(loop_thread, config) as running:
@@ -288,19 +262,6 @@ def test_a_document_in_work_is_told_and_ended_by_a_stop(loop_thread: LoopThread,
         assert status["status"] == "translating"
         reply = ask(running, handle, result="/result")
         assert (reply.status, reply.headers.get("retry-after")) == (503, None)
-
-
-def test_an_upload_that_the_server_has_no_room_for_is_refused(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1, grace_seconds=0.0)
-    long = b"".join(b"station window %d\n" % number for number in range(20_000))
-    with in_process(loop_thread, config) as running:
-        with ThreadPoolExecutor(20) as pool:
-            replies = list(pool.map(lambda _: raw_upload(running, long), range(20)))
-        assert sorted(reply.status for reply in replies) == [200] * 18 + [429] * 2
-        refused = next(reply for reply in replies if reply.status == 429)
-        assert "2 documents of yours are being translated, and 16 wait" in refused.document["message"]
-        assert int(refused.headers["retry-after"]) > 0
-        assert translation_count(running, "RESOURCE_EXHAUSTED") == 2
 
 
 def test_a_key_has_as_many_documents_in_work_as_calls(
@@ -323,11 +284,6 @@ def test_why_a_document_failed_is_counted_and_noted_with_its_id(server: InProces
     assert translation_count(server, "INVALID_ARGUMENT") == before + 1
     noted = [(each.request_id, each.method) for each in server.server.errors.latest()]
     assert (reply.headers["x-request-id"], "http/deepl/document_translation") in noted
-
-
-def test_an_upload_into_a_language_that_no_model_has_is_refused(server: InProcessServer) -> None:
-    reply = send(server, "/v2/document", "a.txt", b"station", source_lang="EN", target_lang="FI")
-    assert (reply.status, "'FI'" in reply.document["message"]) == (400, True)
 
 
 def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -> None:

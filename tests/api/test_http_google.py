@@ -11,7 +11,7 @@ from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
 from service.faces.google.rules import UNSUPPORTED_RULES, Rule
 from tests.http_caller import Reply, call
-from tests.servers import InProcessServer, LoopThread, eventually, in_process
+from tests.servers import InProcessServer, LoopThread, in_process
 
 ALICE = new_key()
 PARENT = "projects/p/locations/global"
@@ -117,18 +117,6 @@ def test_v3_reads_glossaries(server: InProcessServer) -> None:
     assert "Akte" in both["glossaryTranslations"][0]["translatedText"]
 
 
-def test_v3_detects_and_lists_languages(server: InProcessServer) -> None:
-    detected = post(server, f"/v3/{PARENT}:detectLanguage", {"content": "Wo ist der Bahnhof?"}).document
-    assert [each["languageCode"] for each in detected["languages"]] == ["de"]
-    listed = get(server, f"/v3/{PARENT}/supportedLanguages?displayLanguageCode=en").document
-    assert listed == {
-        "languages": [
-            {"languageCode": "de", "displayName": "German", "supportTarget": True},
-            {"languageCode": "en", "displayName": "English", "supportSource": True},
-        ]
-    }
-
-
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
@@ -156,36 +144,12 @@ def test_v3_a_wrong_request_is_googles_400(server: InProcessServer, path: str, b
     assert violations == ([field] if field else [])
 
 
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [
-        ("glossaries?pageSize=-1", "page_size"),
-        ("glossaries?pageSize=many", ""),
-        ("glossaries?pageToken=x", "page_token"),
-        ("glossaries?tone=x", "tone"),
-        ("supportedLanguages?displayLanguageCode=d!", "display_language_code"),
-    ],
-)
-def test_v3_a_wrong_query_is_googles_400(server: InProcessServer, path: str, field: str) -> None:
-    reply = get(server, f"/v3/{PARENT}/{path}")
-    assert (reply.status, reply.error["status"]) == (400, "INVALID_ARGUMENT")
-    violations = [each["fieldViolations"][0]["field"] for each in reply.error["details"] if "fieldViolations" in each]
-    assert violations == ([field] if field else [])
-
-
 @pytest.mark.parametrize("rule", UNSUPPORTED_RULES, ids=lambda rule: f"{rule.method} {rule.template}")
 def test_v3_every_other_method_says_what_there_is_instead(server: InProcessServer, rule: Rule) -> None:
     path = rule.path.format_map({f"part{number}": f"x{number}" for number in range(5)})
     reply = call(server.http_url, rule.method, path)
     assert (reply.status, reply.error["status"]) == (501, "UNIMPLEMENTED")
     assert reply.error["message"].startswith(f"{rule.name} is not supported by this server; ")
-
-
-def test_v3_calls_are_counted_by_their_names(server: InProcessServer) -> None:
-    labels = {"method": "http/google.v3/TranslateText", "code": "OK"}
-    before = server.metric("dragoman_requests_total", **labels)
-    post(server, V3, ASKED)
-    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
 
 
 def test_v2_takes_json_a_form_and_a_query(server: InProcessServer, expected: str) -> None:
@@ -219,20 +183,6 @@ def test_v2_html_stays_html_and_text_stays_text(server: InProcessServer) -> None
     # Texts without letters remain as they are.
     assert translated("1 < 2", source="") == "1 < 2"
     assert translated("1 &lt; 2", source="", format="html") == "1 &lt; 2"
-
-
-def test_v2_detects_and_lists_languages(server: InProcessServer) -> None:
-    expected = [("en", False), ("und", False)]
-    texts = ["Where is the train station?", "123"]
-    for reply in (
-        post(server, f"{V2}/detect", {"q": texts}),
-        get(server, f"{V2}/detect?{urlencode({'q': texts}, doseq=True)}"),
-    ):
-        found = reply.document["data"]["detections"]
-        assert [(each["language"], each["isReliable"]) for [each] in found] == expected
-    assert get(server, f"{V2}/languages").document == {"data": {"languages": [{"language": "de"}, {"language": "en"}]}}
-    named = get(server, f"{V2}/languages?target=de&model=nmt").document["data"]["languages"]
-    assert named[0] == {"language": "de", "name": "Deutsch"}
 
 
 @pytest.mark.parametrize(

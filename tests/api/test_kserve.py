@@ -8,7 +8,7 @@ import pytest
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from tests.patience import patient
-from tests.servers import eventually, rpc_error
+from tests.servers import rpc_error
 
 
 def phase_of(stub: Any) -> tuple[bool, bool, bool]:
@@ -43,26 +43,6 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
         assert phase_of(stub) == (True, True, True)
         (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(ready=True), timeout=patient(10)).models
         assert (index.name, index.version, index.state) == ("tiny", "1", "READY")
-
-
-def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.models.supervisor.MAX_RESTARTS", 0)
-    server = serve()
-    (worker,) = server.server.models[0].engine.workers
-
-    def die(*arguments: Any, **how: Any) -> None:
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(worker, "run", die)
-    request = pb.ModelInferRequest(model_name="tiny")
-    text = request.inputs.add(name="text", datatype="BYTES", shape=[1])
-    text.contents.bytes_contents.append(b"Hello")
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        stub = pb_grpc.GRPCInferenceServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.ModelInfer(request, timeout=patient(10))
-        assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-        eventually(lambda: phase_of(stub) == (False, False, False))  # callers are notified first
 
 
 def test_there_is_one_repository(serve: Any) -> None:

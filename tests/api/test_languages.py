@@ -4,13 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from dragoman_client import Client, ClientError
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.patience import patient
 from tests.servers import InProcessServer
 from tests.tiny_bundle import put_bundle, write_tiny_bundle
 
@@ -126,11 +122,3 @@ def test_detection_takes_1_to_1024_texts(client: Client, texts: list[str], messa
 
 def test_the_largest_detection_is_answered(client: Client) -> None:
     assert len(client.detect(["Hi, how?"] * 1024)) == 1024
-
-
-def test_a_server_that_is_loading_detects_nothing(serve: Callable[..., InProcessServer]) -> None:
-    with grpc.insecure_channel(serve(load=False).address, options=[("grpc.enable_retries", 0)]) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).DetectLanguage.future(
-            pb.DetectLanguageRequest(texts=["Hi"]), timeout=patient(30)
-        )
-        assert call.exception().code() is grpc.StatusCode.UNAVAILABLE

@@ -56,23 +56,6 @@ def test_health_of_an_unknown_service_is_not_found(server: InProcessServer) -> N
     assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_every_accepted_call_is_answered_while_draining(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=2, grace_seconds=25.0)
-    engine = server.server.models[0].engine
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        calls = [stub.Translate.future(request(15), timeout=patient(30)) for _ in range(12)]
-        eventually(lambda: server.metric("dragoman_inflight_requests") == 12 and engine.snapshot().num_waiting > 0)
-        closing = server.start_closing()
-        eventually(lambda: server.get("/readyz")[0] == 503)
-        assert server.get("/readyz")[2] == "draining\n"
-        assert server.metric("dragoman_draining") == 1
-        assert not all(call.done() for call in calls)  # otherwise this test proves nothing
-        assert [len(call.result(timeout=patient(30)).translations) for call in calls] == [15] * 12
-        closing.result(patient(30))
-    assert not engine.snapshot().is_alive
-
-
 def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[..., InProcessServer]) -> None:
     server = serve(drain_delay_seconds=1.0)
     with grpc.insecure_channel(server.address) as channel:
@@ -118,32 +101,3 @@ def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[.
     for statuses in seen:
         assert statuses[-1] == NOT_SERVING
         assert all(before != after for before, after in itertools.pairwise(statuses))
-
-
-def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = serve()
-    monkeypatch.setattr("service.models.supervisor._FIRST_DELAY_SECONDS", 1.0)  # time to check everything
-
-    def die(*_: Any, **__: Any) -> None:
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(server.server.models[0].engine.workers[0], "run", die)
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        for _ in range(2):  # the call that hits the error, and one after it
-            with pytest.raises(grpc.RpcError) as raised:
-                stub.Translate(request(3), timeout=patient(30))
-            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-            assert "is being restarted" in rpc_error(raised).details()
-        assert [health(channel, service) for service in SERVICES] == [NOT_SERVING] * len(SERVICES)
-        assert server.get("/livez") == (200, "text/plain; charset=utf-8", "recovering\n")
-        assert server.get("/readyz")[0] == 503
-        assert server.metric("dragoman_ready") == 0
-        assert server.metric("dragoman_sentences_total", model="tiny", outcome="failed") == 3
-        eventually(lambda: health(channel) == SERVING)
-        assert server.get("/readyz")[0] == 200
-        assert len(stub.Translate(request(3), timeout=patient(30)).translations) == 3
-    assert server.metric("dragoman_engine_restarts_total", model="tiny") == 1
-    assert not server.server.has_failed

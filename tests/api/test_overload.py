@@ -1,6 +1,5 @@
 """A full queue: calls are rejected immediately with a hint that clients can act on, until there is room again."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from dragoman_client import ClientError, Options
+from dragoman_client import Options
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient
@@ -49,32 +48,3 @@ def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InP
         assert len(first.result(timeout=patient(30)).translations) == 64  # accepted calls are not disturbed
         assert len(stub.Translate(long_call(64), timeout=patient(30)).translations) == 64
     assert server.metric("dragoman_rejected_total", reason="queue_full") == 1
-
-
-def test_a_call_that_can_never_fit_is_the_callers_fault(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=1, max_waiting=4)
-    with server.client() as client, pytest.raises(ClientError) as raised:
-        client.translate(distinct_texts(5), "en", "de")
-    assert raised.value.code in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
-
-
-def test_a_patient_client_gets_through_and_an_impatient_one_is_told(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=1, max_waiting=40)
-    with server.client() as persistent, server.client(patience_seconds=0.0) as impatient:
-        answers = []
-        busy = [
-            threading.Thread(
-                target=lambda: answers.append(persistent.translate(distinct_texts(40), "en", "de", options=OPTIONS))
-            )
-            for _ in range(3)
-        ]
-        for thread in busy:
-            thread.start()
-        eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") >= 2)
-        with pytest.raises(ClientError) as raised:
-            impatient.translate(distinct_texts(40), "en", "de")
-        assert raised.value.code == "RESOURCE_EXHAUSTED"
-        assert raised.value.retry_after_seconds
-        for thread in busy:
-            thread.join(patient(30))
-        assert [len(translations) for translations in answers] == [40] * 3

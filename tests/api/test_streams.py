@@ -134,53 +134,6 @@ def outcomes(server: InProcessServer) -> dict[str, float]:
     return {code: count for code, count in found.items() if count}
 
 
-@pytest.mark.parametrize("num_parts", [0, 1, 20])
-@pytest.mark.parametrize("leaves", ["cancel", "disconnect"])
-def test_who_goes_away_leaves_nothing_behind(
-    serve: Callable[..., InProcessServer], caplog: pytest.LogCaptureFixture, num_parts: int, leaves: str
-) -> None:
-    server = serve(max_slots=1)
-    channel = grpc.insecure_channel(server.address)
-    call = pb_grpc.TranslationServiceStub(channel).TranslateStream(long_request(), timeout=patient(30))
-    for _ in range(num_parts):
-        next(call)
-    eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
-    if leaves == "cancel":
-        call.cancel()
-    else:
-        channel.close()
-    eventually(lambda: is_idle(server), timeout_seconds=2)
-    eventually(lambda: outcomes(server) == {"CANCELLED": 1}, timeout_seconds=2)
-    channel.close()
-    assert server.metric("dragoman_inflight_requests") == 0
-    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
-
-
-def test_who_does_not_read_is_cancelled_too(serve: Callable[..., InProcessServer]) -> None:
-    """The server is blocked writing to a full connection, not waiting for the engine."""
-    server = serve(max_slots=64, max_characters=2**22, max_answer_characters=2**23, max_request_bytes=2**22)
-    options = [("grpc.http2.lookahead_bytes", 1), ("grpc.http2.bdp_probe", 0)]
-    with grpc.insecure_channel(server.address, options=options) as channel:
-        request = pb.TranslateRequest(texts=["12345 " * 8_000] * 80, **CODES)  # returned unchanged, without decoding
-        request.texts.extend(distinct_texts(100))
-        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(30))
-        next(call)
-        assert server.server.models[0].leases.num_held == 1
-        call.cancel()
-        eventually(lambda: is_idle(server), timeout_seconds=2)
-        eventually(lambda: outcomes(server) == {"CANCELLED": 1}, timeout_seconds=2)
-
-
-def test_a_streams_deadline_is_kept(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=1, default_deadline_seconds=0.1)
-    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        list(pb_grpc.TranslationServiceStub(channel).TranslateStream(long_request()))
-    assert rpc_error(raised).code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert "x-request-id" in {item.key for item in rpc_error(raised).trailing_metadata()}
-    eventually(lambda: is_idle(server), timeout_seconds=2)
-    eventually(lambda: outcomes(server) == {"DEADLINE_EXCEEDED": 1}, timeout_seconds=2)
-
-
 def test_a_stream_has_an_id_and_is_counted(serve: Callable[..., InProcessServer]) -> None:
     server = serve()
     with grpc.insecure_channel(server.address) as channel:

@@ -4,14 +4,11 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dragoman_client import Client, NotSecure, Tls
 from tests.api.callers import Callers
 from tests.certificates import Authority, Pair, replace
-from tests.patience import patient
 from tests.servers import InProcessServer, eventually
 
 Serve = Callable[..., InProcessServer]
@@ -135,12 +132,6 @@ def test_a_server_can_ask_clients_for_certificates(
     eventually(is_served)
     with server.client(tls=Tls(roots, *good)) as client, pytest.raises(NotSecure):
         translate(client)
-
-
-def test_health_is_asked_over_tls_too(server: InProcessServer, authority: Authority) -> None:
-    with grpc.secure_channel(server.address, grpc.ssl_channel_credentials(authority.certificate)) as channel:
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=patient(30))
-    assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def rotate_under_load(

@@ -1,0 +1,73 @@
+"""Calls over gRPC for tests: requests of the tiny model's pair to each API, and the errors that calls end with."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from tests.patience import patient
+
+_PAIR = {"source_language_code": "en", "target_language_code": "de"}
+
+
+def request_of(texts: Iterable[str], **fields: Any) -> pb.TranslateRequest:
+    """Return a request of our own API."""
+    return pb.TranslateRequest(texts=texts, **(_PAIR | fields))
+
+
+def google_request(contents: Iterable[str], **fields: Any) -> google_pb.TranslateTextRequest:
+    """Return a request of Google's API."""
+    return google_pb.TranslateTextRequest(contents=contents, **({"parent": "projects/p"} | _PAIR | fields))
+
+
+def infer_request(*texts: str, **languages: Iterable[str]) -> kserve_pb.ModelInferRequest:
+    """Return a request of KServe's API; `languages` are further tensors: `source_language=["en"]`."""
+    request = kserve_pb.ModelInferRequest(model_name="tiny")
+    for name, values in {"text": texts, **languages}.items():
+        elements = [value.encode() for value in values]
+        tensor = request.inputs.add(name=name, datatype="BYTES", shape=[len(elements)])
+        tensor.contents.bytes_contents.extend(elements)
+    return request
+
+
+@contextmanager
+def stub_of(address: str, **options: int) -> Iterator[pb_grpc.TranslationServiceStub]:
+    """Connect to our own API; `options` are those of gRPC's channels that begin with "grpc."."""
+    given = [(f"grpc.{name}", value) for name, value in options.items()]
+    with grpc.insecure_channel(address, options=given) as channel:
+        yield pb_grpc.TranslationServiceStub(channel)
+
+
+def refused(call: Callable[..., Any], *arguments: Any, **how: Any) -> Any:
+    """Return the error that a call ends with, a stream after its last message."""
+    with pytest.raises(grpc.RpcError) as raised:
+        answer = call(*arguments, **({"timeout": patient(30)} | how))
+        if hasattr(answer, "__next__"):
+            list(answer)
+    return raised.value
+
+
+def detail_of(error: Any, kind: Any) -> Any:
+    """Return the message of this kind, of `google.rpc`, among an error's details, or `None`."""
+    status = rpc_status.from_call(error)
+    for detail in status.details if status else ():
+        found = kind()
+        if detail.Unpack(found):
+            return found
+    return None
+
+
+def retry_seconds(error: Any) -> float:
+    """Return how long the caller is to wait, on which details and trailers must agree."""
+    seconds: float = detail_of(error, error_details_pb2.RetryInfo).retry_delay.ToTimedelta().total_seconds()
+    trailers = {item.key: item.value for item in error.trailing_metadata()}
+    assert int(trailers["grpc-retry-pushback-ms"]) == round(1000 * seconds)
+    return seconds
