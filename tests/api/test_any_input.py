@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_request import REQUESTS
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import InProcessServer
 
@@ -33,9 +34,9 @@ ODD = {
 @pytest.mark.parametrize("mime_type", ["text/plain", "text/html"])
 @pytest.mark.parametrize("name", ODD)
 def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str, mime_type: str) -> None:
-    request = pb.TranslateRequest(texts=[ODD[name], "Hello"], mime_type=mime_type, **CODES)
+    request = request_of([ODD[name], "Hello"], mime_type=mime_type)
     odd, normal = stub.Translate(request, timeout=patient(60)).translations
-    assert normal == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=patient(30)).translations[0]
+    assert normal == stub.Translate(request_of(["Hello"]), timeout=patient(30)).translations[0]
     if not ODD[name].strip():
         assert odd.text == ODD[name]
     covered = sum(segment.source_end - segment.source_start for segment in odd.segments)
@@ -49,8 +50,8 @@ def test_the_smallest_numbers_choose_the_best_token(
     stub: pb_grpc.TranslationServiceStub, temperature: float, top_p: float
 ) -> None:
     options = pb.DecodingOptions(temperature=temperature, top_p=top_p)
-    sampled = stub.Translate(pb.TranslateRequest(texts=["Hello"], options=options, **CODES), timeout=patient(30))
-    assert sampled == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=patient(30))
+    sampled = stub.Translate(request_of(["Hello"], options=options), timeout=patient(30))
+    assert sampled == stub.Translate(request_of(["Hello"]), timeout=patient(30))
 
 
 def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> bool:
@@ -111,7 +112,7 @@ def check_positions(text: str | None, translation: pb.Translation) -> None:
 @pytest.fixture
 def checked(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> Iterator[pb_grpc.TranslationServiceStub]:
     """Yield the stub; then check that the server answers a normal call as before and has nothing left of the others."""
-    request = pb.TranslateRequest(texts=["Hello"], **CODES)
+    request = request_of(["Hello"])
     before = stub.Translate(request, timeout=patient(30))
     yield stub
     assert stub.Translate(request, timeout=patient(30)) == before

@@ -29,6 +29,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.api.callers import Callers
 from tests.certificates import replace
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.grpc_calls import stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process, rpc_error
 
@@ -153,8 +154,7 @@ def test_a_key_comes_in_any_of_the_usual_ways(keyed: InProcessServer, name: str,
     ],
 )
 def test_what_is_no_good_key_is_refused(keyed: InProcessServer, metadata: Any, message: str) -> None:
-    with grpc.insecure_channel(keyed.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(keyed.address) as stub:
         before = keyed.metric("dragoman_rejected_total", reason="unauthenticated")
         error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
         assert error.code() is grpc.StatusCode.UNAUTHENTICATED
@@ -219,8 +219,7 @@ def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(
     def used(name: str) -> float:
         return server.metric("dragoman_key_tokens_total", key=name)
 
-    with grpc.insecure_channel(server.address) as channel, server.client(api_key=ALICE) as alice:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(server.address) as stub, server.client(api_key=ALICE) as alice:
         call = stub.Translate.future(request, timeout=patient(30), metadata=(("x-api-key", BOB),))
         eventually(lambda: used("bob") > 0)
         call.cancel()

@@ -6,12 +6,12 @@ from typing import Any
 import grpc
 import pytest
 
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually
 
-REQUEST = pb.TranslateRequest(texts=distinct_texts(500), source_language_code="en", target_language_code="de")
+REQUEST = request_of(distinct_texts(500))
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def outcomes(server: InProcessServer) -> Any:
 
 def test_a_cancelled_call_leaves_the_engine(slow: InProcessServer) -> None:
     engine = slow.server.models[0].engine
-    with grpc.insecure_channel(slow.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(REQUEST, timeout=patient(30))
+    with stub_of(slow.address) as stub:
+        call = stub.Translate.future(REQUEST, timeout=patient(30))
         eventually(lambda: engine.snapshot().num_running > 0)
         call.cancel()
         eventually(lambda: is_idle(slow), timeout_seconds=2)
@@ -56,9 +56,9 @@ def test_a_disconnected_caller_leaves_the_engine(slow: InProcessServer) -> None:
 
 
 def test_the_callers_deadline_is_kept(slow: InProcessServer) -> None:
-    with grpc.insecure_channel(slow.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        pb_grpc.TranslationServiceStub(channel).Translate(REQUEST, timeout=0.1)
-    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    with stub_of(slow.address) as stub:
+        error = refused(stub.Translate, REQUEST, timeout=0.1)
+    assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     eventually(lambda: is_idle(slow), timeout_seconds=2)
     eventually(lambda: outcomes(slow)["DEADLINE_EXCEEDED"] == 1)
     assert outcomes(slow)["OK"] == 0
@@ -66,8 +66,8 @@ def test_the_callers_deadline_is_kept(slow: InProcessServer) -> None:
 
 def test_a_call_without_a_deadline_gets_the_servers(serve: Callable[..., InProcessServer]) -> None:
     server = serve(max_slots=1, default_deadline_seconds=0.1)
-    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        pb_grpc.TranslationServiceStub(channel).Translate(REQUEST)
+    with stub_of(server.address) as stub, pytest.raises(grpc.RpcError) as raised:
+        stub.Translate(REQUEST)
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     trailers = {item.key for item in raised.value.trailing_metadata()}
     assert "x-request-id" in trailers  # so the error came from the server
@@ -75,11 +75,10 @@ def test_a_call_without_a_deadline_gets_the_servers(serve: Callable[..., InProce
 
 
 def test_a_short_call_passes_a_long_one(slow: InProcessServer) -> None:
-    with grpc.insecure_channel(slow.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(slow.address) as stub:
         long = stub.Translate.future(REQUEST, timeout=patient(30))
         eventually(lambda: slow.server.models[0].engine.snapshot().num_running > 0)
-        short = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
+        short = request_of(["Hello"])
         assert stub.Translate(short, timeout=patient(30)).translations[0].text
         assert not long.done()
         long.cancel()

@@ -18,6 +18,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.api.test_translate import TEXTS, ask
+from tests.grpc_calls import stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, rpc_error
 
@@ -84,8 +85,7 @@ def old(serve: Any, tiny_models: Path, tmp_path: Path) -> InProcessServer:
 def test_a_bundle_without_logits_serves_everything_else(
     old: InProcessServer, stub: pb_grpc.TranslationServiceStub
 ) -> None:
-    with grpc.insecure_channel(old.address) as channel:
-        own = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(old.address) as own:
         for options in (pb.DecodingOptions(), pb.DecodingOptions(beam_size=3, repetition_penalty=1.0)):
             assert texts(ask(own, TEXTS, options)) == texts(ask(stub, TEXTS, options))
         with pytest.raises(grpc.RpcError) as raised:

@@ -10,12 +10,12 @@ import pytest
 
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.text import glossary_files
 from tests.api.http_faces import FACES
+from tests.grpc_calls import request_of
 from tests.http_caller import Reply, call
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, in_process, rpc_error
@@ -142,9 +142,7 @@ def test_no_other_api_knows_another_key_s(server: InProcessServer) -> None:
 
 def test_nor_does_grpc(server: InProcessServer) -> None:
     created(server, ALICE)
-    request = pb.TranslateRequest(
-        texts=["station"], source_language_code="en", target_language_code="de", glossary="secrets"
-    )
+    request = request_of(["station"], glossary="secrets")
     with grpc.insecure_channel(server.address) as channel:
         stub, google = pb_grpc.TranslationServiceStub(channel), google_grpc.TranslationServiceStub(channel)
 

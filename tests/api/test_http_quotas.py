@@ -9,11 +9,11 @@ import pytest
 from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.api.http_faces import FACES, send
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.http_caller import Reply, call
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process, rpc_error
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 
 KEY = new_key()
 METADATA = (("x-api-key", KEY),)
@@ -44,7 +44,7 @@ def send_file(server: InProcessServer) -> Reply:
 
 def grpc_request(num_texts: int) -> pb.TranslateRequest:
     texts = distinct_texts(num_texts)
-    return pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+    return request_of(texts)
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,14 @@ def test_what_is_used_up_is_used_up_on_every_api(
     path.write_text(key_lines(KEY, "bob", None, quotas))
     path.chmod(0o600)
     server = serve(http_port=0, api_keys=path, max_slots=1)
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(server.address) as stub:
         first = stub.Translate.future(grpc_request(num_texts), timeout=patient(60), metadata=METADATA)
         eventually(lambda: server.metric("dragoman_key_requests_total", key="bob") == 1)
         if not quotas.concurrent_calls:
             first.result()
         replies = {name: send(server, name, "station", x_api_key=KEY) for name in FACES}
         replies["files"] = send_file(server)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(grpc_request(1), timeout=patient(30), metadata=METADATA)
+        error = refused(stub.Translate, grpc_request(1), metadata=METADATA)
         assert first.done() is not bool(quotas.concurrent_calls)  # else it proves nothing
         first.cancel()
     for name, reply in replies.items():
@@ -85,6 +83,6 @@ def test_what_is_used_up_is_used_up_on_every_api(
         assert 0 < int(reply.headers["retry-after"]) <= 120
         assert "key bob has" in reply.body.decode()
         assert problem in reply.body.decode()
-    assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert problem in str(rpc_error(raised).details())
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert problem in str(error.details())
     assert server.metric("dragoman_key_refused_total", key="bob") == len(replies) + 1

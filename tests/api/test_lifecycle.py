@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
@@ -19,7 +20,7 @@ SERVICES = ["", "dragoman.v1.TranslationService", "google.cloud.translation.v3.T
 
 
 def request(num_texts: int) -> Any:
-    return pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")
+    return request_of(distinct_texts(num_texts))
 
 
 def health(channel: grpc.Channel, service: Any = "") -> Any:
@@ -39,10 +40,9 @@ def test_nothing_is_served_before_the_model_is_loaded(serve: Callable[..., InPro
         assert server.get("/livez")[0] == 200
         assert server.metric("dragoman_ready") == 0
         for method, message in ((stub.Translate, request(1)), (stub.ListModels, pb.ListModelsRequest())):
-            with pytest.raises(grpc.RpcError) as raised:
-                method(message, timeout=patient(30))
-            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-            assert "loading" in rpc_error(raised).details()
+            error = refused(method, message)
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+            assert "loading" in error.details()
         server.load()
         assert [health(channel, service) for service in SERVICES] == [SERVING] * len(SERVICES)
         assert server.get("/readyz") == (200, "text/plain; charset=utf-8", "serving\n")
@@ -68,8 +68,8 @@ def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[...,
 
 def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Callable[..., InProcessServer]) -> None:
     server = serve(max_slots=1, grace_seconds=0.1)
-    with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(500), timeout=patient(30))
+    with stub_of(server.address) as stub:
+        call = stub.Translate.future(request(500), timeout=patient(30))
         eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
         server.start_closing().result(patient(10))
         assert call.exception(timeout=patient(30)).code() is grpc.StatusCode.UNAVAILABLE

@@ -13,6 +13,7 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.grpc_calls import refused, request_of
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, in_process, rpc_error
 
@@ -35,7 +36,7 @@ def channel(loop_thread: LoopThread, tiny_models: object) -> Iterator[grpc.Chann
 
 
 def ours(channel: grpc.Channel, texts: list[str]) -> object:
-    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+    request = request_of(texts)
     return pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=patient(30))
 
 
@@ -45,7 +46,7 @@ def ours_detected(channel: grpc.Channel, texts: list[str]) -> object:
 
 
 def streamed(channel: grpc.Channel, texts: list[str]) -> object:
-    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+    request = request_of(texts)
     return list(pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(30)))
 
 
@@ -102,10 +103,9 @@ def test_metadata_have_a_limit(channel: grpc.Channel) -> None:
     stub = pb_grpc.TranslationServiceStub(channel)
     for _ in range(10):  # between its two limits gRPC would reject calls at random
         stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * (MAX_METADATA - 600))])
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * MAX_METADATA)])
-        assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert f"vs. {MAX_METADATA}" in rpc_error(raised).details()
+        error = refused(stub.ListModels, pb.ListModelsRequest(), metadata=[("x-note", "a" * MAX_METADATA)])
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert f"vs. {MAX_METADATA}" in error.details()
 
 
 def test_reflection_can_be_turned_off(channel: grpc.Channel, server: InProcessServer) -> None:

@@ -17,9 +17,10 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.grpc_calls import refused, stub_of
 from tests.log_lines import lines
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, distinct_texts, eventually
 
 SECRET = "Zwetschgenkuchen"
 TEXT = f"keys {SECRET} window"
@@ -32,9 +33,8 @@ def ours(*texts: str, **changes: Any) -> Any:
 
 
 def fails(call: Callable[..., Any], *arguments: Any, **how: Any) -> str:
-    with pytest.raises(grpc.RpcError) as raised:
-        list(call(*arguments, timeout=patient(30), **how))
-    return str(rpc_error(raised).code().name)
+    error = refused(call, *arguments, **how)
+    return str(error.code().name)
 
 
 def everything(address: str) -> list[str]:
@@ -82,8 +82,8 @@ def test_no_line_holds_a_caller_s_text_unless_it_may(
         monkeypatch.setattr(server.server.translator, "translate", quotes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with grpc.insecure_channel(server.address) as channel:
-                assert fails(pb_grpc.TranslationServiceStub(channel).Translate, ours(TEXT)) == "INTERNAL"
+            with stub_of(server.address) as stub:
+                assert fails(stub.Translate, ours(TEXT)) == "INTERNAL"
         eventually(lambda: log.calls()[-1]["code"] == "INTERNAL")
     assert set(codes) == {"INVALID_ARGUMENT", "NOT_FOUND"}
     found = [line for line in log.lines if SECRET in line]
@@ -112,8 +112,7 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
             plan(self)
 
         monkeypatch.setattr(translation_call.TranslationCall, "plan", noisy)
-        with grpc.insecure_channel(server.address) as channel:
-            stub = pb_grpc.TranslationServiceStub(channel)
+        with stub_of(server.address) as stub:
             answer, call = stub.Translate.with_call(
                 ours(*texts), timeout=patient(30), metadata=[("x-request-id", "r-7")]
             )
@@ -136,8 +135,7 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
 def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Callable[..., InProcessServer]) -> None:
     with lines() as log:
         server = serve(load=False)
-        with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-            stub = pb_grpc.TranslationServiceStub(channel)
+        with stub_of(server.address, enable_retries=0) as stub:
             assert fails(stub.Translate, ours(TEXT)) == "UNAVAILABLE"
             server.load()
             assert stub.Translate(ours("Hello"), timeout=patient(30)).translations

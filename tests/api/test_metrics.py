@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dragoman_client import ClientError, Flag, Options, Translation
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.models.warm_up import SLOT_COUNTS
@@ -19,6 +18,7 @@ from service.observe.families import from_json
 from service.observe.merging import merged
 from service.observe.metrics import Metrics
 from tests.gate import Gate
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
 from tests.tools import tool
@@ -173,7 +173,7 @@ def test_the_monitoring_port_knows_three_paths(server: InProcessServer) -> None:
 
 
 def request(texts: list[str]) -> pb.TranslateRequest:
-    return pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+    return request_of(texts)
 
 
 def test_the_queue_is_told_in_sequences_tokens_and_seconds(
@@ -185,8 +185,7 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
     eventually(lambda: server.metric("dragoman_admissions_total", model="tiny") == 3)
     of_waiting = server.metric("dragoman_source_tokens_total", model="tiny")
     gate = Gate(server, monkeypatch)
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(server.address) as stub:
         first = stub.Translate.future(request(distinct_texts(1)), timeout=patient(30))
         gate.wait()
         second = stub.Translate.future(request(waiting), timeout=patient(30))
@@ -211,8 +210,8 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
 def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1)
     gate = Gate(server, monkeypatch)
-    with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(distinct_texts(5)), timeout=patient(30))
+    with stub_of(server.address) as stub:
+        call = stub.Translate.future(request(distinct_texts(5)), timeout=patient(30))
         gate.wait()
         call.cancel()
         eventually(lambda: server.metric("dragoman_requests_total", method=METHOD, code="CANCELLED") == 1)
@@ -247,8 +246,8 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[
     assert "nv_inference" not in serve().get("/metrics")[2]
     server = serve(triton_metrics=True)
     translate(server, ["Hello", "keys"], max_output_tokens=4)
-    with pytest.raises(grpc.RpcError), grpc.insecure_channel(server.address) as channel:
-        pb_grpc.TranslationServiceStub(channel).Translate(request(distinct_texts(1000)), timeout=0.05)
+    with pytest.raises(grpc.RpcError), stub_of(server.address) as stub:
+        stub.Translate(request(distinct_texts(1000)), timeout=0.05)
     with grpc.insecure_channel(server.address) as channel:
         stub = kserve_grpc.GRPCInferenceServiceStub(channel)
         eventually(lambda: server.metric("nv_inference_request_failure", model="tiny", version="1") == 1)

@@ -4,38 +4,29 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
-import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from dragoman_client import Options
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, distinct_texts, eventually
 
 OPTIONS = Options(max_output_tokens=24)
 
 
 def long_call(num_texts: int) -> Any:
-    return pb.TranslateRequest(
-        texts=distinct_texts(num_texts),
-        source_language_code="en",
-        target_language_code="de",
-        options=pb.DecodingOptions(max_output_tokens=24),
-    )
+    return request_of(distinct_texts(num_texts), options=pb.DecodingOptions(max_output_tokens=24))
 
 
 def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InProcessServer]) -> None:
     server = serve(max_slots=1, max_waiting=64)
     engine = server.server.models[0].engine
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(server.address) as stub:
         first = stub.Translate.future(long_call(64), timeout=patient(30))
         eventually(lambda: engine.snapshot().num_running > 0)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(long_call(64), timeout=patient(30))
-        error = rpc_error(raised)
+        error = refused(stub.Translate, long_call(64))
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "64" in error.details()
         assert "\n" not in error.details()

@@ -19,6 +19,7 @@ from service.engine.engine import Engine
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.reload_plan import ReloadOutcome
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle
@@ -35,8 +36,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ask(
     server: InProcessServer, texts: Any = GOLDEN_TEXTS, source: str = "en", target: str = "de", **fields: Any
 ) -> Any:
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        return pb_grpc.TranslationServiceStub(channel).Translate(
+    with stub_of(server.address, enable_retries=0) as stub:
+        return stub.Translate(
             pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code=source, target_language_code=target, **fields),
             timeout=patient(30),
         )
@@ -246,8 +247,8 @@ def test_calls_that_outlast_the_grace_of_a_model_that_goes_are_unavailable(
     start: Any, tiny_versions: Path, many: Path
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=0.1, max_slots=1)
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(
+    with stub_of(server.address, enable_retries=0) as stub:
+        call = stub.Translate.future(
             pb.TranslateRequest(texts=distinct_texts(500), source_language_code="fr", target_language_code="it"),
             timeout=patient(60),
         )
@@ -270,9 +271,9 @@ def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
         raise RuntimeError("boom")
 
     monkeypatch.setattr(worker, "run", die)
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(
-            pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de"),
+    with stub_of(server.address, enable_retries=0) as stub:
+        call = stub.Translate.future(
+            request_of(["Hello"]),
             timeout=patient(60),
         )
         eventually(lambda: server.metric("dragoman_inflight_requests") == 1)

@@ -13,6 +13,7 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, eventually, rpc_error
 from tests.unit.text.markup.oracle import tree, visible_text
@@ -36,8 +37,8 @@ def process(glossaries: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def stub(process: ServerProcess) -> Iterator[Stub]:
-    with grpc.insecure_channel(process.address) as channel:
-        yield pb_grpc.TranslationServiceStub(channel)
+    with stub_of(process.address) as stub:
+        yield stub
 
 
 def ask(stub: Stub, *texts: str, **changes: Any) -> list[pb.Translation]:
@@ -358,7 +359,7 @@ def test_unknown_characters_come_out_as_often_whatever_is_asked(stub: Stub) -> N
             for unknown in UNKNOWN
             if unknown in text
         )
-    request = pb.TranslateRequest(texts=texts[:20], source_language_code="en", target_language_code="de")
+    request = request_of(texts[:20])
     told = [""] * 20
     for part in stub.TranslateStream(request, timeout=patient(60)):
         told[part.text_index] += part.delta

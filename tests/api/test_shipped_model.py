@@ -12,8 +12,8 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from dragoman_client import Client, Options
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 
@@ -74,10 +74,7 @@ def test_a_burst_of_500_calls_to_an_idle_server_is_answered_in_full_and_rightly(
             stubs: list[Any] = [
                 pb_grpc.TranslationServiceStub(await stack.enter_async_context(channel)) for channel in channels
             ]
-            requests = [
-                pb.TranslateRequest(texts=[source], source_language_code="en", target_language_code="de")
-                for source, _ in pairs
-            ]
+            requests = [request_of([source]) for source, _ in pairs]
             calls = [
                 stubs[number % num_channels].Translate(request, timeout=patient(60.0))
                 for number, request in enumerate(requests)

@@ -10,8 +10,9 @@ from grpc_status import rpc_status
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, distinct_texts, eventually
 
 METHOD = "dragoman.v1.TranslationService/TranslateStream"
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
@@ -77,8 +78,7 @@ def test_deltas_make_what_translate_says(stub: pb_grpc.TranslationServiceStub, c
 
 def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> None:
     server = serve(cache_mib=16)
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(server.address) as stub:
         for case in ("greedy", "html", "samples", "prefixes", "greedy"):
             request = pb.TranslateRequest(**(CODES | REQUESTS[case]))
             first = joined(list(stub.TranslateStream(request, timeout=patient(60))), len(request.texts))
@@ -88,8 +88,8 @@ def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> Non
             assert joined(parts, len(request.texts)) == first
             assert first == list(stub.Translate(request, timeout=patient(60)).translations)
         # the prefix is part of the cache key
-        prefixed = pb.TranslateRequest(texts=["Hello"], target_prefixes=["Wo"], **CODES)
-        plain = pb.TranslateRequest(texts=["Hello"], **CODES)
+        prefixed = request_of(["Hello"], target_prefixes=["Wo"])
+        plain = request_of(["Hello"])
         answers = [stub.Translate(each, timeout=patient(30)).translations[0].text for each in (plain, prefixed, plain)]
         assert answers[0] == answers[2] != answers[1]
         assert answers[1].startswith("Wo")
@@ -100,9 +100,9 @@ def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessSe
     server = serve(max_slots=1)
     engine = server.server.models[0].engine
     options = pb.DecodingOptions(max_output_tokens=96, max_length_ratio=0, max_repeats=0)
-    request = pb.TranslateRequest(texts=[". ".join(distinct_texts(400)) + "."], options=options, **CODES)
-    with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(60))
+    request = request_of([". ".join(distinct_texts(400)) + "."], options=options)
+    with stub_of(server.address) as stub:
+        call = stub.TranslateStream(request, timeout=patient(60))
         first = next(call)
         snapshot = engine.snapshot()
         assert snapshot.num_waiting > 0
@@ -125,7 +125,7 @@ def is_idle(server: InProcessServer) -> bool:
 
 
 def long_request() -> pb.TranslateRequest:
-    return pb.TranslateRequest(texts=distinct_texts(500), **CODES)
+    return request_of(distinct_texts(500))
 
 
 def outcomes(server: InProcessServer) -> dict[str, float]:
@@ -136,10 +136,10 @@ def outcomes(server: InProcessServer) -> dict[str, float]:
 
 def test_a_stream_has_an_id_and_is_counted(serve: Callable[..., InProcessServer]) -> None:
     server = serve()
-    with grpc.insecure_channel(server.address) as channel:
-        request = pb.TranslateRequest(texts=["Hello", "", "keys"], **CODES)
+    with stub_of(server.address) as stub:
+        request = request_of(["Hello", "", "keys"])
         metadata = (("x-request-id", "mine-1"),)
-        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, metadata=metadata, timeout=patient(30))
+        call = stub.TranslateStream(request, metadata=metadata, timeout=patient(30))
         list(call)
     assert ("x-request-id", "mine-1") in {(item.key, item.value) for item in call.trailing_metadata()}
     metric = server.metric
@@ -172,14 +172,12 @@ def test_errors_are_those_of_translate(
 ) -> None:
     request = pb.TranslateRequest(**({"texts": ["Hello"]} | CODES | changes))
     before = server.metric("dragoman_requests_total", method=METHOD, code=code.name)
-    with pytest.raises(grpc.RpcError) as raised:
-        list(stub.TranslateStream(request, timeout=patient(30)))
-    with pytest.raises(grpc.RpcError) as unary:
-        stub.Translate(request, timeout=patient(30))
-    assert rpc_error(raised).code() is rpc_error(unary).code() is code
-    assert rpc_error(raised).details() == rpc_error(unary).details()
-    assert fragment in rpc_error(raised).details()
-    status = rpc_status.from_call(rpc_error(raised))
+    error = refused(stub.TranslateStream, request)
+    error = refused(stub.Translate, request)
+    assert error.code() is error.code() is code
+    assert error.details() == error.details()
+    assert fragment in error.details()
+    status = rpc_status.from_call(error)
     violations = error_details_pb2.BadRequest()
     fields = [v.field for d in status.details if d.Unpack(violations) for v in violations.field_violations]
     assert fields == ([field] if field else fields)
@@ -187,6 +185,6 @@ def test_errors_are_those_of_translate(
 
 
 def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer) -> None:
-    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        list(channel.unary_stream(f"/{METHOD}", bytes, bytes)(b"\xff\xff\xff", timeout=patient(30)))
-    assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
+    with grpc.insecure_channel(server.address) as channel:
+        error = refused(channel.unary_stream(f"/{METHOD}", bytes, bytes), b"\xff\xff\xff")
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -11,9 +11,8 @@ import grpc
 import pytest
 
 from service.domain.call import Call, Phase
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.observe.tracing import Tracing
+from tests.grpc_calls import request_of, stub_of
 from tests.otlp_collector import OtlpCollector, otlp_collector
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually
@@ -35,9 +34,8 @@ def traceparent(sampled: bool) -> tuple[str, str]:
 
 
 def translate(server: InProcessServer, texts: list[str], *metadata: tuple[str, str], stream: bool = False) -> Any:
-    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    request = request_of(texts)
+    with stub_of(server.address) as stub:
         if stream:
             return list(stub.TranslateStream(request, timeout=patient(30), metadata=metadata))
         return stub.Translate(request, timeout=patient(30), metadata=metadata)
