@@ -11,7 +11,9 @@ from grpc_status import rpc_status
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.patience import patient
 
 _PAIR = {"source_language_code": "en", "target_language_code": "de"}
@@ -43,6 +45,37 @@ def stub_of(address: str, **options: int) -> Iterator[pb_grpc.TranslationService
     given = [(f"grpc.{name}", value) for name, value in options.items()]
     with grpc.insecure_channel(address, options=given) as channel:
         yield pb_grpc.TranslationServiceStub(channel)
+
+
+def ways_of(channel: grpc.Channel) -> dict[str, Callable[..., Any]]:
+    """Return how to send texts to each method that translates, as in `ways["Translate"](["Hello"], metadata=...)`.
+
+    Each returns its call when it has ended.
+    """
+    own = pb_grpc.TranslationServiceStub(channel)
+    kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
+
+    def unary(method: Any, request: Callable[[Iterable[str]], Any]) -> Callable[..., Any]:
+        return lambda texts, **how: method.with_call(request(texts), timeout=patient(30), **how)[1]
+
+    def stream(method: Any, request: Callable[[Iterable[str]], Any]) -> Callable[..., Any]:
+        def send(texts: Iterable[str], **how: Any) -> Any:
+            call = method(request(texts), timeout=patient(30), **how)
+            assert list(call)
+            return call
+
+        return send
+
+    return {
+        "Translate": unary(own.Translate, request_of),
+        "TranslateStream": stream(own.TranslateStream, request_of),
+        "TranslateText": unary(google_grpc.TranslationServiceStub(channel).TranslateText, google_request),
+        "ModelInfer": unary(kserve.ModelInfer, lambda texts: infer_request(*texts)),
+        "ModelStreamInfer": stream(kserve.ModelStreamInfer, lambda texts: iter([infer_request(*texts)])),
+    }
+
+
+WAYS = ("Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer")
 
 
 def refused(call: Callable[..., Any], *arguments: Any, **how: Any) -> Any:

@@ -109,6 +109,14 @@ class InProcessServer:
         """Request a path of the monitoring port; return status, content type and body of the response."""
         return http_get(f"http://127.0.0.1:{self.server.metrics_port}{path}", method, **headers)
 
+    def is_idle(self) -> bool:
+        """Return whether all engines are empty, no caller awaits an answer, and no call holds a model."""
+        models = self.server.models
+        snapshots = [model.engine.snapshot() for model in models]
+        left = [(each.num_waiting, each.num_running, each.slots_used) for each in snapshots]
+        is_held = any(model.leases.num_held for model in models)
+        return not (any(map(any, left)) or is_held or self.server.translator.num_pending)
+
     def metrics(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
         body = self.get("/metrics")[2]
         return {

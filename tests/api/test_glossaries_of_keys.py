@@ -1,15 +1,13 @@
 """Glossaries that callers create belong to their key: no other key reads, changes or translates with them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
-from service.config.server_config import ServerConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
@@ -17,27 +15,20 @@ from service.text import glossary_files
 from tests.api.http_faces import FACES
 from tests.grpc_calls import request_of
 from tests.http_caller import Reply, call
+from tests.key_files import ALICE, BOB, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, in_process, rpc_error
+from tests.servers import InProcessServer, rpc_error
 
-ALICE, BOB = new_key(), new_key()
 PARENT = "projects/p/locations/l"
 SECRET = "Geheimwort"
 
 
 @pytest.fixture
-def server(loop_thread: LoopThread, tiny_models: Path, tmp_path: Path) -> Iterator[InProcessServer]:
-    keys = tmp_path / "keys.toml"
-    keys.write_text("\n".join(key_lines(key, name, None, Quotas()) for key, name in ((ALICE, "alice"), (BOB, "bob"))))
-    keys.chmod(0o600)
-    folder = tmp_path / "glossaries"
+def server(serve: Callable[..., InProcessServer], tmp_path: Path) -> InProcessServer:
+    keys, folder = write_keys(tmp_path, alice=ALICE, bob=BOB), tmp_path / "glossaries"
     folder.mkdir()
     (folder / "ours.en-de.tsv").write_text("station\tHalt\n")
-    config = ServerConfig(
-        models=tiny_models, num_threads=1, http_port=0, api_keys=keys, glossaries=folder, caller_glossaries=True
-    )
-    with in_process(loop_thread, config) as running:
-        yield running
+    return serve(http_port=0, api_keys=keys, glossaries=folder, caller_glossaries=True)
 
 
 def asked(server: InProcessServer, key: str, method: str, path: str, document: Any = None) -> Reply:

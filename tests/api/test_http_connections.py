@@ -7,7 +7,7 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -16,12 +16,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from dragoman_client import Client
-from service.config.server_config import ServerConfig
 from service.faces.http import connection as http_connection
 from tests.certificates import Authority
 from tests.http_caller import call, raw
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, eventually, in_process
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, eventually
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 BODY = json.dumps(ASKED).encode()
@@ -33,10 +32,8 @@ MAX_BYTES = 4096
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_request_bytes=MAX_BYTES)
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(share: Callable[..., InProcessServer]) -> InProcessServer:
+    return share(http_port=0, max_request_bytes=MAX_BYTES)
 
 
 def test_pipelined_calls_are_answered_in_order(server: InProcessServer) -> None:
@@ -186,57 +183,49 @@ def test_a_body_of_which_nothing_arrives_is_a_408_in_the_words_of_its_api(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_too_many_connections_replace_the_idle_ones(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_connections=4)
-    with in_process(loop_thread, config) as server:
-        address = urlsplit(server.http_url)
-        idle = [
-            socket.create_connection((str(address.hostname), address.port or 0), TIMEOUT_SECONDS) for _ in range(12)
-        ]
-        try:
-            assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
-        finally:
-            for each in idle:
-                each.close()
+def test_too_many_connections_replace_the_idle_ones(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(http_port=0, max_connections=4)
+    address = urlsplit(server.http_url)
+    idle = [socket.create_connection((str(address.hostname), address.port or 0), TIMEOUT_SECONDS) for _ in range(12)]
+    try:
+        assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
+    finally:
+        for each in idle:
+            each.close()
 
 
-def test_two_colons_are_the_addresses_of_both_families(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(
-        models=tiny_models, num_threads=1, host="::", http_host="::", http_port=0, http_without_keys=True
-    )
-    with in_process(loop_thread, config) as server:
-        ports = server.server.port, server.server.http_port
-        for host in ("127.0.0.1", "[::1]"):
-            assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200
-            with Client(f"{host}:{ports[0]}") as client:
-                assert client.translate(["station"], "en", "de")[0].text
+def test_two_colons_are_the_addresses_of_both_families(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(host="::", http_host="::", http_port=0, http_without_keys=True)
+    ports = server.server.port, server.server.http_port
+    for host in ("127.0.0.1", "[::1]"):
+        assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200
+        with Client(f"{host}:{ports[0]}") as client:
+            assert client.translate(["station"], "en", "de")[0].text
 
 
-def test_an_answer_while_draining_ends_its_connection(loop_thread: LoopThread, tiny_models: Path) -> None:
+def test_an_answer_while_draining_ends_its_connection(serve: Callable[..., InProcessServer]) -> None:
     """The client's next call then goes to another server, and not to one that is about to stop."""
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, drain_delay_seconds=patient(0.4))
-    with in_process(loop_thread, config) as server:
-        netloc = urlsplit(server.http_url).netloc
-        with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
-            for is_draining in (False, True):
-                if is_draining:
-                    closing_server = server.start_closing()
-                    eventually(lambda: server.server.phase.value == "draining")
-                for path, document in (("/v1/translate", ASKED), ("/v1/translate/stream", ASKED), ("/nowhere", {})):
-                    kept.request("POST", path, json.dumps(document), {"content-type": "application/json"})
-                    response = kept.getresponse()
-                    response.read()
-                    assert response.getheader("connection") == ("close" if is_draining else None), path
-        closing_server.result(TIMEOUT_SECONDS)
+    server = serve(http_port=0, drain_delay_seconds=patient(0.4))
+    netloc = urlsplit(server.http_url).netloc
+    with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
+        for is_draining in (False, True):
+            if is_draining:
+                closing_server = server.start_closing()
+                eventually(lambda: server.server.phase.value == "draining")
+            for path, document in (("/v1/translate", ASKED), ("/v1/translate/stream", ASKED), ("/nowhere", {})):
+                kept.request("POST", path, json.dumps(document), {"content-type": "application/json"})
+                response = kept.getresponse()
+                response.read()
+                assert response.getheader("connection") == ("close" if is_draining else None), path
+    closing_server.result(TIMEOUT_SECONDS)
 
 
 def test_https_takes_the_certificate_of_grpc_and_its_successor(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path: Path
+    serve: Callable[..., InProcessServer], tmp_path: Path
 ) -> None:
     authority = Authority()
     certificate, key = authority.pair(ends_days=1).write(tmp_path)
     trust = ssl.create_default_context(cadata=authority.certificate.decode())
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, tls_certificate=certificate, tls_key=key)
 
     def ask(server: InProcessServer) -> bytes:
         netloc = f"localhost:{server.server.http_port}"
@@ -246,15 +235,15 @@ def test_https_takes_the_certificate_of_grpc_and_its_successor(
             assert connection.getresponse().status == 200
             return bytes(certificate or b"")
 
-    with in_process(loop_thread, config) as server:
-        first = ask(server)
-        assert b" 200 OK" not in raw(server.http_url, WHOLE)
-        authority.pair(ends_days=2).write(tmp_path)
-        eventually(lambda: ask(server) != first)
+    server = serve(http_port=0, tls_certificate=certificate, tls_key=key)
+    first = ask(server)
+    assert b" 200 OK" not in raw(server.http_url, WHOLE)
+    authority.pair(ends_days=2).write(tmp_path)
+    eventually(lambda: ask(server) != first)
 
 
 def test_https_asks_for_certificates_of_callers_where_grpc_does(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path: Path
+    serve: Callable[..., InProcessServer], tmp_path: Path
 ) -> None:
     authority, stranger = Authority(), Authority("Another authority")
     certificate, key = authority.pair().write(tmp_path)
@@ -262,9 +251,6 @@ def test_https_asks_for_certificates_of_callers_where_grpc_does(
     unknown = stranger.pair().write(tmp_path, "unknown")
     ca = tmp_path / "ca.crt"
     ca.write_bytes(authority.certificate)
-    config = ServerConfig(
-        models=tiny_models, num_threads=1, http_port=0, tls_certificate=certificate, tls_key=key, tls_client_ca=ca
-    )
 
     def ask(server: InProcessServer, own: tuple[Path, Path] | None) -> int:
         trust = ssl.create_default_context(cadata=authority.certificate.decode())
@@ -275,8 +261,8 @@ def test_https_asks_for_certificates_of_callers_where_grpc_does(
             connection.request("POST", "/v1/translate", BODY, {"content-type": "application/json"})
             return connection.getresponse().status
 
-    with in_process(loop_thread, config) as server:
-        assert ask(server, known) == 200
-        for wrong in (None, unknown):
-            with pytest.raises((ssl.SSLError, ConnectionError)):
-                ask(server, wrong)
+    server = serve(http_port=0, tls_certificate=certificate, tls_key=key, tls_client_ca=ca)
+    assert ask(server, known) == 200
+    for wrong in (None, unknown):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            ask(server, wrong)

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,16 +10,16 @@ from typing import Any
 import docx
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas, key_lines
 from service.config.server_config import ServerConfig
 from service.documents import ENDINGS, DocumentOptions, open_document
 from service.documents.report import doubt_of
 from tests.http_caller import Reply, call
+from tests.key_files import ALICE, BOB
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 from tests.unit.documents.formats.office import presentation
 from tests.unit.documents.formats.packages import book, open_document_file
 
-ALICE, BOB = new_key(), new_key()
 PAIR = {"source_language_code": "en", "target_language_code": "de"}
 UNIT = '<trans-unit id="1"><source>station</source></trans-unit>'
 XLIFF = f'<xliff version="1.2"><file source-language="en" target-language="de"><body>{UNIT}</body></file></xliff>'
@@ -54,24 +54,6 @@ DOCUMENTS = {
     ".yaml": b"en:\n  a: station\n",
     ".yml": b"en:\n  a: station\n",
 }
-
-
-@pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, http_port=0)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def keyed(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[InProcessServer]:
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    path.write_text(key_lines(ALICE, "alice", None, Quotas()) + key_lines(BOB, "bob", None, Quotas()))
-    path.chmod(0o600)
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, api_keys=path)
-    with in_process(loop_thread, config) as running:
-        yield running
 
 
 def send(
@@ -202,12 +184,11 @@ def test_a_deadline_is_kept(server: InProcessServer) -> None:
     eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
 
 
-def test_without_a_deadline_there_is_the_time_for_a_document(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, default_deadline_seconds=0.001)
-    with in_process(loop_thread, config) as running:
-        assert call(running.http_url, "POST", "/v1/translate", {**PAIR, "text": "station"}).status == 504
-        assert translate(running, "a.txt", b"station\n").status == 200
-        assert translate(running, "a.txt", b"station\n", deadline="1").status == 504
+def test_without_a_deadline_there_is_the_time_for_a_document(serve: Callable[..., InProcessServer]) -> None:
+    running = serve(http_port=0, default_deadline_seconds=0.001)
+    assert call(running.http_url, "POST", "/v1/translate", {**PAIR, "text": "station"}).status == 504
+    assert translate(running, "a.txt", b"station\n").status == 200
+    assert translate(running, "a.txt", b"station\n", deadline="1").status == 504
 
 
 def raw_upload(server: InProcessServer, data: bytes, key: str = "") -> Reply:
@@ -254,28 +235,24 @@ def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
     assert ask(keyed, handle, ALICE).document["status"] == "done"
 
 
-def test_a_document_in_work_is_told_and_ended_by_a_stop(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1, grace_seconds=0.0)
-    with in_process(loop_thread, config) as running:
-        handle = upload(running, data=b"".join(b"station window %d\n" % number for number in range(20_000)))
-        status = ask(running, handle).document
-        assert status["status"] == "translating"
-        reply = ask(running, handle, result="/result")
-        assert (reply.status, reply.headers.get("retry-after")) == (503, None)
+def test_a_document_in_work_is_told_and_ended_by_a_stop(serve: Callable[..., InProcessServer]) -> None:
+    running = serve(http_port=0, max_slots=1, grace_seconds=0.0)
+    handle = upload(running, data=b"".join(b"station window %d\n" % number for number in range(20_000)))
+    status = ask(running, handle).document
+    assert status["status"] == "translating"
+    reply = ask(running, handle, result="/result")
+    assert (reply.status, reply.headers.get("retry-after")) == (503, None)
 
 
-def test_a_key_has_as_many_documents_in_work_as_calls(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path: Path
-) -> None:
+def test_a_key_has_as_many_documents_in_work_as_calls(serve: Callable[..., InProcessServer], tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
     path.write_text(key_lines(ALICE, "alice", None, Quotas(concurrent_calls=1)))
     path.chmod(0o600)
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1, grace_seconds=0.0, api_keys=path)
-    with in_process(loop_thread, config) as running:
-        handle = upload(running, ALICE, b"".join(b"station window %d\n" % number for number in range(20_000)))
-        assert ask(running, handle, ALICE).document["status"] == "translating"
-        refused = raw_upload(running, b"station\n", ALICE)
-        assert (refused.status, "1 documents in progress" in refused.document["message"]) == (429, True)
+    running = serve(http_port=0, max_slots=1, grace_seconds=0.0, api_keys=path)
+    handle = upload(running, ALICE, b"".join(b"station window %d\n" % number for number in range(20_000)))
+    assert ask(running, handle, ALICE).document["status"] == "translating"
+    refused = raw_upload(running, b"station\n", ALICE)
+    assert (refused.status, "1 documents in progress" in refused.document["message"]) == (429, True)
 
 
 def test_why_a_document_failed_is_counted_and_noted_with_its_id(server: InProcessServer) -> None:

@@ -1,7 +1,7 @@
 """All APIs over HTTP: one text has one translation, and keys, quotas, ids and errors are alike on each."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,10 +19,8 @@ KEY = new_key()
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, access_log_ratio=1.0)
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(share: Callable[..., InProcessServer]) -> InProcessServer:
+    return share(http_port=0, access_log_ratio=1.0)
 
 
 def test_one_text_has_one_translation_whatever_the_api(server: InProcessServer) -> None:

@@ -1,19 +1,16 @@
 """Google Cloud Translation over HTTP, by plain requests: paths, bodies, forms, queries, keys and errors."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
-from service.config.server_config import ServerConfig
 from service.faces.google.rules import UNSUPPORTED_RULES, Rule
 from tests.http_caller import Reply, call
-from tests.servers import InProcessServer, LoopThread, in_process
+from tests.key_files import ALICE
+from tests.servers import InProcessServer
 
-ALICE = new_key()
 PARENT = "projects/p/locations/global"
 V3, V2 = f"/v3/{PARENT}:translateText", "/language/translate/v2"
 FORM = "application/x-www-form-urlencoded"
@@ -27,27 +24,10 @@ ASKED_V2 = {"q": "station", "source": "en", "target": "de", "format": "text"}
 
 
 @pytest.fixture(scope="module")
-def server(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[InProcessServer]:
+def server(share: Callable[..., InProcessServer], tmp_path_factory: pytest.TempPathFactory) -> InProcessServer:
     folder = tmp_path_factory.mktemp("glossaries")
     (folder / "files.en-de.tsv").write_text("file\tAkte\n", encoding="utf-8")
-    with in_process(
-        loop_thread, ServerConfig(models=tiny_models, glossaries=folder, num_threads=1, http_port=0)
-    ) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def keyed(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[InProcessServer]:
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    path.write_text(key_lines(ALICE, "alice", None, Quotas()))
-    path.chmod(0o600)
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, api_keys=path)
-    with in_process(loop_thread, config) as running:
-        yield running
+    return share(glossaries=folder, http_port=0)
 
 
 @pytest.fixture(scope="module")

@@ -4,25 +4,16 @@ The real client is tested in tests/clients.
 """
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.config.server_config import ServerConfig
 from service.domain.errors import Overloaded
 from service.domain.translation import Priority
 from tests.http_caller import Reply, call
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.servers import InProcessServer, distinct_texts, eventually
 
 INFER = "/v2/models/tiny/infer"
-
-
-@pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, http_port=0)) as running:
-        yield running
 
 
 def asked(*texts: str, **fields: Any) -> dict[str, Any]:

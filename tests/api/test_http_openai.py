@@ -1,24 +1,14 @@
 """OpenAI's API: what its clients send is translated, whole or as it grows; and what translations don't have."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.config.server_config import ServerConfig
 from tests.http_caller import Reply, call
-from tests.servers import InProcessServer, LoopThread, distinct_texts, in_process
+from tests.servers import InProcessServer, distinct_texts
 
 PATH = "/v1/chat/completions"
-
-
-@pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0)
-    with in_process(loop_thread, config) as running:
-        yield running
 
 
 def ask(server: InProcessServer, content: Any = "station", **more: Any) -> Reply:

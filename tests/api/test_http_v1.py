@@ -1,48 +1,30 @@
 """Our own API over HTTP: the same translations, options, limits, keys and errors as over gRPC."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from dragoman_client import Options
-from service.calls.keys import Quotas, key_lines, new_key
-from service.config.server_config import ServerConfig
 from service.domain.errors import DeadlineExceeded, EngineFailure, Overloaded
 from service.domain.options import OPTIONS
 from service.domain.translation import StreamEvent, TranslationRequest
 from service.faces.dragoman import answers
 from service.translation.translator import Translator
 from tests.http_caller import Reply, call, events
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.key_files import ALICE
+from tests.servers import InProcessServer, distinct_texts, eventually
 
-ALICE, BOB = new_key(), new_key()
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 SAMPLING = {"top_k", "top_p", "seed"}
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, http_origin=("https://example.org",))
-    with in_process(loop_thread, config) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def keyed(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[InProcessServer]:
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    alice = key_lines(ALICE, "alice", None, Quotas())
-    path.write_text(alice + key_lines(BOB, "bob", None, Quotas(requests_per_minute=2)))
-    path.chmod(0o600)
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, api_keys=path)
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(share: Callable[..., InProcessServer]) -> InProcessServer:
+    return share(http_port=0, http_origin=("https://example.org",))
 
 
 def translate(server: InProcessServer, path: str = "/v1/translate", **asked: Any) -> Reply:

@@ -1,6 +1,6 @@
 """Language codes and language detection as a caller sees them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 
 from dragoman_client import Client, ClientError
 from tests.servers import InProcessServer
-from tests.tiny_bundle import put_bundle, write_tiny_bundle
+from tests.tiny_bundle import write_tiny_bundle
 
 ENGLISH, FRENCH, HINDI = "Where is the train station?", "Où se trouve la gare ?", "स्टेशन कहाँ है?"
 
@@ -20,11 +20,12 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return many, write_tiny_bundle(root / "italian" / "1", "italian", "en", "it", seed=3)
 
 
-@pytest.fixture
-def client(serve: Callable[..., InProcessServer], bundles: tuple[Path, Path], tmp_path: Path) -> Any:
-    for bundle in bundles:
-        put_bundle(tmp_path, bundle, bundle.parent.name)
-    with serve(models=tmp_path, max_slots=4).client() as client:
+@pytest.fixture(scope="module")
+def client(share: Callable[..., InProcessServer], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    models = tmp_path_factory.mktemp("models")
+    write_tiny_bundle(models / "many" / "1", "many", seed=9, among="eng_Latn fra_Latn hin_Deva zho_Hant")
+    write_tiny_bundle(models / "italian" / "1", "italian", "en", "it", seed=3)
+    with share(models=models, max_slots=4).client() as client:
         yield client
 
 

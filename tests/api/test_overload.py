@@ -4,16 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
 
-from dragoman_client import Options
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from tests.grpc_calls import refused, request_of, stub_of
+from tests.grpc_calls import refused, request_of, retry_seconds, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually
-
-OPTIONS = Options(max_output_tokens=24)
 
 
 def long_call(num_texts: int) -> Any:
@@ -30,12 +25,7 @@ def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InP
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "64" in error.details()
         assert "\n" not in error.details()
-        retry_info = error_details_pb2.RetryInfo()
-        assert rpc_status.from_call(error).details[0].Unpack(retry_info)
-        hint_seconds = retry_info.retry_delay.ToTimedelta().total_seconds()
-        assert 0 < hint_seconds <= 60
-        trailers = {item.key: item.value for item in error.trailing_metadata()}
-        assert int(trailers["grpc-retry-pushback-ms"]) == round(hint_seconds * 1000)
+        assert 0 < retry_seconds(error) <= 60
         assert len(first.result(timeout=patient(30)).translations) == 64  # accepted calls are not disturbed
         assert len(stub.Translate(long_call(64), timeout=patient(30)).translations) == 64
     assert server.metric("dragoman_rejected_total", reason="queue_full") == 1

@@ -1,4 +1,4 @@
-"""TranslateStream: Translate's answers in parts; and nothing is left over from callers that disconnect."""
+"""TranslateStream: Translate's answers in parts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 import grpc
 import pytest
 from google.rpc import error_details_pb2
-from grpc_status import rpc_status
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.grpc_calls import refused, request_of, stub_of
+from tests.grpc_calls import detail_of, refused, request_of, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually
 
@@ -109,29 +108,7 @@ def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessSe
         assert first.delta
         assert not first.HasField("translation")
         call.cancel()
-        eventually(lambda: is_idle(server), timeout_seconds=2)
-
-
-def is_idle(server: InProcessServer) -> bool:
-    """Return whether the engine is empty, no caller is awaiting an answer, and no call holds the model."""
-    snapshot = server.server.models[0].engine.snapshot()
-    return not (
-        snapshot.num_waiting
-        or snapshot.num_running
-        or snapshot.slots_used
-        or server.server.translator.num_pending
-        or server.server.models[0].leases.num_held
-    )
-
-
-def long_request() -> pb.TranslateRequest:
-    return request_of(distinct_texts(500))
-
-
-def outcomes(server: InProcessServer) -> dict[str, float]:
-    codes = ("OK", "CANCELLED", "DEADLINE_EXCEEDED", "UNKNOWN", "INTERNAL")
-    found = {code: server.metric("dragoman_requests_total", method=METHOD, code=code) for code in codes}
-    return {code: count for code, count in found.items() if count}
+        eventually(server.is_idle, timeout_seconds=2)
 
 
 def test_a_stream_has_an_id_and_is_counted(serve: Callable[..., InProcessServer]) -> None:
@@ -154,33 +131,26 @@ def test_a_stream_has_an_id_and_is_counted(serve: Callable[..., InProcessServer]
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "field", "fragment"),
+    ("changes", "code", "field"),
     [
-        ({"texts": []}, grpc.StatusCode.INVALID_ARGUMENT, "texts", "texts is empty"),
-        ({"mime_type": "text/rtf"}, grpc.StatusCode.INVALID_ARGUMENT, "mime_type", "'text/rtf'"),
-        ({"target_language_code": "fr"}, grpc.StatusCode.NOT_FOUND, "", "'fr'"),
+        ({"texts": []}, grpc.StatusCode.INVALID_ARGUMENT, "texts"),
+        ({"target_language_code": "fr"}, grpc.StatusCode.NOT_FOUND, ""),
         (
             {"texts": ["12", "Hello"], "target_prefixes": ["", "\u4e2d"], "source_language_code": ""},
-            grpc.StatusCode.INVALID_ARGUMENT,
-            "target_prefixes[1]",
-            "target_prefixes[1] has characters",
+            *(grpc.StatusCode.INVALID_ARGUMENT, "target_prefixes[1]"),
         ),
     ],
 )
 def test_errors_are_those_of_translate(
-    server: InProcessServer, stub: pb_grpc.TranslationServiceStub, changes: Any, code: Any, field: str, fragment: str
+    server: InProcessServer, stub: pb_grpc.TranslationServiceStub, changes: Any, code: Any, field: str
 ) -> None:
     request = pb.TranslateRequest(**({"texts": ["Hello"]} | CODES | changes))
     before = server.metric("dragoman_requests_total", method=METHOD, code=code.name)
-    error = refused(stub.TranslateStream, request)
-    error = refused(stub.Translate, request)
-    assert error.code() is error.code() is code
-    assert error.details() == error.details()
-    assert fragment in error.details()
-    status = rpc_status.from_call(error)
-    violations = error_details_pb2.BadRequest()
-    fields = [v.field for d in status.details if d.Unpack(violations) for v in violations.field_violations]
-    assert fields == ([field] if field else fields)
+    error, unary = refused(stub.TranslateStream, request), refused(stub.Translate, request)
+    assert error.code() is unary.code() is code
+    assert error.details() == unary.details()
+    violations = detail_of(error, error_details_pb2.BadRequest)
+    assert [each.field for each in violations.field_violations] == [field] if field else violations is None
     assert server.metric("dragoman_requests_total", method=METHOD, code=code.name) == before + 1
 
 
