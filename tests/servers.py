@@ -129,6 +129,9 @@ class InProcessServer:
         return self.metrics().get((name, frozenset(labels.items())), 0.0)
 
 
+Serve = Callable[..., InProcessServer]  # the fixtures `serve` and `share`
+
+
 class _Contradictions(logging.Handler):
     """A log handler that keeps the integrity errors by which engines died."""
 

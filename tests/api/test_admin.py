@@ -3,7 +3,6 @@
 import http.client
 import json
 import logging
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from service.calls.keys import Quotas, key_lines, new_key
 from service.domain.call import Phase
 from service.observe.access_log import LOGGER
 from tests.otlp_collector import otlp_collector
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}
 HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
@@ -116,7 +115,7 @@ def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessSe
     assert newest["message"] == "model '…' is not served here; served are tiny."
 
 
-def test_too_large_a_body_is_refused(serve: Callable[..., InProcessServer]) -> None:
+def test_too_large_a_body_is_refused(serve: Serve) -> None:
     small = serve(max_request_bytes=1024)
     assert ask(small, "POST", "/api/translate", {**HELLO, "texts": ["a" * 1024]})[0] == 413
     assert ask(small, "POST", "/api/translate", HELLO)[0] == 200
@@ -155,7 +154,7 @@ def test_a_get_changes_nothing(server: InProcessServer) -> None:
         assert ask(server, "GET", path)[0] == 404
 
 
-def test_models_are_loaded_and_unloaded_with_explicit_control(serve: Callable[..., InProcessServer]) -> None:
+def test_models_are_loaded_and_unloaded_with_explicit_control(serve: Serve) -> None:
     server = serve(model_control="explicit")
     assert status(server)["is_explicit"]
     assert status(server)["models"] == []
@@ -177,7 +176,7 @@ def test_without_explicit_control_they_are_not(server: InProcessServer) -> None:
     assert ask(server, "POST", "/api/reload", {}) == (200, {"outcome": "unchanged"})
 
 
-def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Callable[..., InProcessServer]) -> None:
+def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Serve) -> None:
     server = serve(load=False)
     assert status(server)["phase"] == "loading"
     for path in ("/api/translate", "/api/reload"):
@@ -186,7 +185,7 @@ def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Callable[...,
         assert "loading" in answer["error"]["message"]
 
 
-def test_a_full_queue_says_when_to_come_again(serve: Callable[..., InProcessServer]) -> None:
+def test_a_full_queue_says_when_to_come_again(serve: Serve) -> None:
     server = serve(max_slots=1, max_waiting=32)
     short = Options(max_output_tokens=24)
     with Client(server.address) as client, ThreadPoolExecutor(1) as pool:
@@ -197,7 +196,7 @@ def test_a_full_queue_says_when_to_come_again(serve: Callable[..., InProcessServ
     assert int(server.admin_headers["Retry-After"]) >= 1  # type: ignore[attr-defined]
 
 
-def test_a_call_that_takes_too_long_is_given_up(serve: Callable[..., InProcessServer]) -> None:
+def test_a_call_that_takes_too_long_is_given_up(serve: Serve) -> None:
     server = serve(max_slots=1, default_deadline_seconds=0.05)
     assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(1000)})[0] == 504
     eventually(lambda: status(server)["slots_running"] == 0)
@@ -217,15 +216,13 @@ def test_a_fault_of_ours_is_in_the_log_and_not_in_the_answer(
     assert "private" in caplog.text
 
 
-def test_there_may_be_no_listener(tiny_models: Path, serve: Callable[..., InProcessServer]) -> None:
+def test_there_may_be_no_listener(tiny_models: Path, serve: Serve) -> None:
     server = serve(admin_port=-1)
     assert server.server.admin_port == -1
     assert server.get("/readyz")[0] == 200
 
 
-def test_a_call_is_logged_and_traced_as_any_other(
-    serve: Callable[..., InProcessServer], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_call_is_logged_and_traced_as_any_other(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, LOGGER)
     with otlp_collector() as collector:
         server = serve(otlp_endpoint=collector.endpoint, trace_ratio=1.0, access_log_ratio=1.0)
@@ -243,9 +240,7 @@ def test_a_call_is_logged_and_traced_as_any_other(
     assert [child.name for child in collector.children(span)] == [phase.value for phase in Phase]
 
 
-def test_operators_need_no_key_and_one_that_is_sent_counts(
-    serve: Callable[..., InProcessServer], tmp_path: Path
-) -> None:
+def test_operators_need_no_key_and_one_that_is_sent_counts(serve: Serve, tmp_path: Path) -> None:
     key = new_key()
     keys = tmp_path / "keys.toml"
     keys.write_text(key_lines(key, "ci", None, Quotas(requests_per_minute=1)))

@@ -27,9 +27,8 @@ from tests.faults.raw_connection import METHOD, RawConnection
 from tests.grpc_calls import WAYS, infer_request, refused, request_of, stub_of, ways_of
 from tests.key_files import ALICE, BOB, NO_QUOTAS, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
-Serve = Callable[..., InProcessServer]
 METHODS = [
     method
     for file, service in (

@@ -1,6 +1,5 @@
 """Calls that end early: by the caller, by their deadline, or by the server's own."""
 
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -9,14 +8,14 @@ import pytest
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 REQUEST = request_of(distinct_texts(500))
 METHODS = pytest.mark.parametrize("method", ["Translate", "TranslateStream"])
 
 
 @pytest.fixture(scope="module")
-def slow(share: Callable[..., InProcessServer]) -> InProcessServer:
+def slow(share: Serve) -> InProcessServer:
     """Return a server with one slot, which needs seconds for `REQUEST`."""
     return share(max_slots=1)
 
@@ -71,7 +70,7 @@ def test_the_callers_deadline_is_kept(slow: InProcessServer, method: str) -> Non
 
 
 @METHODS
-def test_a_call_without_a_deadline_gets_the_servers(serve: Callable[..., InProcessServer], method: str) -> None:
+def test_a_call_without_a_deadline_gets_the_servers(serve: Serve, method: str) -> None:
     server = serve(max_slots=1, default_deadline_seconds=0.1)
     with stub_of(server.address) as stub:
         call = started(stub, method)

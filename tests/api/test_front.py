@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from service.config.server_config import ServerConfig
 from service.faces.front import metrics as front_metrics
 from tests.fronts import Front, front
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, distinct_texts, eventually
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}
 HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
@@ -25,9 +25,7 @@ CONFIG = ServerConfig(metrics_port=0, admin_port=0)
 
 
 @pytest.fixture
-def two(
-    loop_thread: LoopThread, serve: Callable[..., InProcessServer]
-) -> Iterator[tuple[Front, list[InProcessServer]]]:
+def two(loop_thread: LoopThread, serve: Serve) -> Iterator[tuple[Front, list[InProcessServer]]]:
     with front(loop_thread, 2, CONFIG) as running:
         servers = [serve(triton_metrics=True), serve(triton_metrics=True)]
         for number, server in enumerate(servers):
@@ -96,9 +94,7 @@ def test_the_metrics_are_those_of_both(two: tuple[Front, list[InProcessServer]])
     assert content_type.startswith("application/openmetrics-text")
 
 
-def test_no_count_falls_when_a_worker_restarts(
-    two: tuple[Front, list[InProcessServer]], serve: Callable[..., InProcessServer]
-) -> None:
+def test_no_count_falls_when_a_worker_restarts(two: tuple[Front, list[InProcessServer]], serve: Serve) -> None:
     running, servers = two
     translate(servers[0], 2)
     translate(servers[1], 3)
@@ -118,9 +114,7 @@ def test_no_count_falls_when_a_worker_restarts(
     assert status(running)["histograms"]["request_seconds"]["counts"][-1] == 6
 
 
-def test_it_is_ready_while_any_worker_is(
-    two: tuple[Front, list[InProcessServer]], serve: Callable[..., InProcessServer]
-) -> None:
+def test_it_is_ready_while_any_worker_is(two: tuple[Front, list[InProcessServer]], serve: Serve) -> None:
     running, _ = two
     assert running.get("/readyz") == (200, "text/plain; charset=utf-8", "ready\nworker-0: serving\nworker-1: serving\n")
     running.disappears(0)
@@ -175,7 +169,7 @@ def test_the_status_is_that_of_both(two: tuple[Front, list[InProcessServer]]) ->
 
 
 def test_a_translation_is_made_by_a_worker_that_is_ready(
-    two: tuple[Front, list[InProcessServer]], serve: Callable[..., InProcessServer]
+    two: tuple[Front, list[InProcessServer]], serve: Serve
 ) -> None:
     running, _ = two
     running.appears(0, serve(load=False))
@@ -193,9 +187,7 @@ def test_a_translation_is_made_by_a_worker_that_is_ready(
     assert "no worker is ready" in answer["error"]["message"]
 
 
-def test_keys_and_their_quotas_arrive_at_the_workers(
-    loop_thread: LoopThread, serve: Callable[..., InProcessServer], tmp_path: Path
-) -> None:
+def test_keys_and_their_quotas_arrive_at_the_workers(loop_thread: LoopThread, serve: Serve, tmp_path: Path) -> None:
     key = new_key()
     keys = tmp_path / "keys.toml"
     keys.write_text(key_lines(key, "ci", None, Quotas(requests_per_minute=1)))
@@ -210,7 +202,7 @@ def test_keys_and_their_quotas_arrive_at_the_workers(
         assert ask(running, "POST", "/api/translate", HELLO, {**JSON, "X-API-Key": "unknown"})[0] == 401
 
 
-def test_changes_are_made_in_all_workers(loop_thread: LoopThread, serve: Callable[..., InProcessServer]) -> None:
+def test_changes_are_made_in_all_workers(loop_thread: LoopThread, serve: Serve) -> None:
     with front(loop_thread, 2, replace(CONFIG, model_control="explicit")) as running:
         servers = [serve(model_control="explicit"), serve(model_control="explicit")]
         for number, server in enumerate(servers):

@@ -1,7 +1,6 @@
 """Glossaries that callers create belong to their key: no other key reads, changes or translates with them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,14 @@ from tests.grpc_calls import request_of
 from tests.http_caller import Reply, call
 from tests.key_files import ALICE, BOB, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, rpc_error
+from tests.servers import InProcessServer, Serve, rpc_error
 
 PARENT = "projects/p/locations/l"
 SECRET = "Geheimwort"
 
 
 @pytest.fixture
-def server(serve: Callable[..., InProcessServer], tmp_path: Path) -> InProcessServer:
+def server(serve: Serve, tmp_path: Path) -> InProcessServer:
     keys, folder = write_keys(tmp_path, alice=ALICE, bob=BOB), tmp_path / "glossaries"
     folder.mkdir()
     (folder / "ours.en-de.tsv").write_text("station\tHalt\n")

@@ -7,7 +7,6 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +19,7 @@ from service.faces.http import connection as http_connection
 from tests.certificates import Authority
 from tests.http_caller import call, raw
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, eventually
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 BODY = json.dumps(ASKED).encode()
@@ -32,7 +31,7 @@ MAX_BYTES = 4096
 
 
 @pytest.fixture(scope="module")
-def server(share: Callable[..., InProcessServer]) -> InProcessServer:
+def server(share: Serve) -> InProcessServer:
     return share(http_port=0, max_request_bytes=MAX_BYTES)
 
 
@@ -183,7 +182,7 @@ def test_a_body_of_which_nothing_arrives_is_a_408_in_the_words_of_its_api(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_too_many_connections_replace_the_idle_ones(serve: Callable[..., InProcessServer]) -> None:
+def test_too_many_connections_replace_the_idle_ones(serve: Serve) -> None:
     server = serve(http_port=0, max_connections=4)
     address = urlsplit(server.http_url)
     idle = [socket.create_connection((str(address.hostname), address.port or 0), TIMEOUT_SECONDS) for _ in range(12)]
@@ -194,7 +193,7 @@ def test_too_many_connections_replace_the_idle_ones(serve: Callable[..., InProce
             each.close()
 
 
-def test_two_colons_are_the_addresses_of_both_families(serve: Callable[..., InProcessServer]) -> None:
+def test_two_colons_are_the_addresses_of_both_families(serve: Serve) -> None:
     server = serve(host="::", http_host="::", http_port=0, http_without_keys=True)
     ports = server.server.port, server.server.http_port
     for host in ("127.0.0.1", "[::1]"):
@@ -203,7 +202,7 @@ def test_two_colons_are_the_addresses_of_both_families(serve: Callable[..., InPr
             assert client.translate(["station"], "en", "de")[0].text
 
 
-def test_an_answer_while_draining_ends_its_connection(serve: Callable[..., InProcessServer]) -> None:
+def test_an_answer_while_draining_ends_its_connection(serve: Serve) -> None:
     """The client's next call then goes to another server, and not to one that is about to stop."""
     server = serve(http_port=0, drain_delay_seconds=patient(0.4))
     netloc = urlsplit(server.http_url).netloc
@@ -220,9 +219,7 @@ def test_an_answer_while_draining_ends_its_connection(serve: Callable[..., InPro
     closing_server.result(TIMEOUT_SECONDS)
 
 
-def test_https_takes_the_certificate_of_grpc_and_its_successor(
-    serve: Callable[..., InProcessServer], tmp_path: Path
-) -> None:
+def test_https_takes_the_certificate_of_grpc_and_its_successor(serve: Serve, tmp_path: Path) -> None:
     authority = Authority()
     certificate, key = authority.pair(ends_days=1).write(tmp_path)
     trust = ssl.create_default_context(cadata=authority.certificate.decode())
@@ -242,9 +239,7 @@ def test_https_takes_the_certificate_of_grpc_and_its_successor(
     eventually(lambda: ask(server) != first)
 
 
-def test_https_asks_for_certificates_of_callers_where_grpc_does(
-    serve: Callable[..., InProcessServer], tmp_path: Path
-) -> None:
+def test_https_asks_for_certificates_of_callers_where_grpc_does(serve: Serve, tmp_path: Path) -> None:
     authority, stranger = Authority(), Authority("Another authority")
     certificate, key = authority.pair().write(tmp_path)
     known = authority.pair().write(tmp_path, "known")

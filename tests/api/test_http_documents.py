@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ from service.documents import ENDINGS, DocumentOptions, open_document
 from service.documents.report import doubt_of
 from tests.http_caller import Reply, call
 from tests.key_files import ALICE, BOB
-from tests.servers import InProcessServer, LoopThread, eventually, in_process
+from tests.servers import InProcessServer, LoopThread, Serve, eventually, in_process
 from tests.unit.documents.formats.office import presentation
 from tests.unit.documents.formats.packages import book, open_document_file
 
@@ -184,7 +184,7 @@ def test_a_deadline_is_kept(server: InProcessServer) -> None:
     eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
 
 
-def test_without_a_deadline_there_is_the_time_for_a_document(serve: Callable[..., InProcessServer]) -> None:
+def test_without_a_deadline_there_is_the_time_for_a_document(serve: Serve) -> None:
     running = serve(http_port=0, default_deadline_seconds=0.001)
     assert call(running.http_url, "POST", "/v1/translate", {**PAIR, "text": "station"}).status == 504
     assert translate(running, "a.txt", b"station\n").status == 200
@@ -235,7 +235,7 @@ def test_a_document_belongs_to_its_key(keyed: InProcessServer) -> None:
     assert ask(keyed, handle, ALICE).document["status"] == "done"
 
 
-def test_a_document_in_work_is_told_and_ended_by_a_stop(serve: Callable[..., InProcessServer]) -> None:
+def test_a_document_in_work_is_told_and_ended_by_a_stop(serve: Serve) -> None:
     running = serve(http_port=0, max_slots=1, grace_seconds=0.0)
     handle = upload(running, data=b"".join(b"station window %d\n" % number for number in range(20_000)))
     status = ask(running, handle).document
@@ -244,7 +244,7 @@ def test_a_document_in_work_is_told_and_ended_by_a_stop(serve: Callable[..., InP
     assert (reply.status, reply.headers.get("retry-after")) == (503, None)
 
 
-def test_a_key_has_as_many_documents_in_work_as_calls(serve: Callable[..., InProcessServer], tmp_path: Path) -> None:
+def test_a_key_has_as_many_documents_in_work_as_calls(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
     path.write_text(key_lines(ALICE, "alice", None, Quotas(concurrent_calls=1)))
     path.chmod(0o600)

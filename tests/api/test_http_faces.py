@@ -1,7 +1,6 @@
 """All APIs over HTTP: one text has one translation, and keys, quotas, ids and errors are alike on each."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,13 +12,13 @@ from tests.api.http_faces import EACH, FACES, send
 from tests.http_caller import call
 from tests.log_lines import lines
 from tests.otlp_collector import otlp_collector
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually, in_process
 
 KEY = new_key()
 
 
 @pytest.fixture(scope="module")
-def server(share: Callable[..., InProcessServer]) -> InProcessServer:
+def server(share: Serve) -> InProcessServer:
     return share(http_port=0, access_log_ratio=1.0)
 
 

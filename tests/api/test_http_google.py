@@ -1,6 +1,5 @@
 """Google Cloud Translation over HTTP, by plain requests: paths, bodies, forms, queries, keys and errors."""
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -9,22 +8,17 @@ import pytest
 from service.faces.google.rules import UNSUPPORTED_RULES, Rule
 from tests.http_caller import Reply, call
 from tests.key_files import ALICE
-from tests.servers import InProcessServer
+from tests.servers import InProcessServer, Serve
 
 PARENT = "projects/p/locations/global"
 V3, V2 = f"/v3/{PARENT}:translateText", "/language/translate/v2"
 FORM = "application/x-www-form-urlencoded"
-ASKED = {
-    "contents": ["station"],
-    "mimeType": "text/plain",
-    "sourceLanguageCode": "en",
-    "targetLanguageCode": "de",
-}
+ASKED = {"contents": ["station"], "mimeType": "text/plain", "sourceLanguageCode": "en", "targetLanguageCode": "de"}
 ASKED_V2 = {"q": "station", "source": "en", "target": "de", "format": "text"}
 
 
 @pytest.fixture(scope="module")
-def server(share: Callable[..., InProcessServer], tmp_path_factory: pytest.TempPathFactory) -> InProcessServer:
+def server(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> InProcessServer:
     folder = tmp_path_factory.mktemp("glossaries")
     (folder / "files.en-de.tsv").write_text("file\tAkte\n", encoding="utf-8")
     return share(glossaries=folder, http_port=0)

@@ -1,6 +1,5 @@
 """A caller's quotas are one for all APIs, and each tells in its own words that one is used up."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -14,12 +13,12 @@ from tests.http_caller import Reply, call
 from tests.http_post import form_of
 from tests.key_files import BOB, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 METADATA = (("x-api-key", BOB),)
 
 
-def test_a_quota_is_one_for_all_apis(serve: Callable[..., InProcessServer], tmp_path: Path) -> None:
+def test_a_quota_is_one_for_all_apis(serve: Serve, tmp_path: Path) -> None:
     server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(requests_per_minute=len(FACES)), bob=BOB))
     for name, face in FACES.items():
         assert send(server, name, "station").status == face.no_key, name
@@ -46,12 +45,7 @@ def send_file(server: InProcessServer) -> Reply:
     ids=["requests", "tokens", "concurrent"],
 )
 def test_what_is_used_up_is_used_up_on_every_api(
-    serve: Callable[..., InProcessServer],
-    tmp_path: Path,
-    quotas: Quotas,
-    num_texts: int,
-    problem: str,
-    status_of_deepl: int,
+    serve: Serve, tmp_path: Path, quotas: Quotas, num_texts: int, problem: str, status_of_deepl: int
 ) -> None:
     server = serve(http_port=0, api_keys=write_keys(tmp_path, quotas, bob=BOB), max_slots=1)
     with stub_of(server.address) as stub:

@@ -2,18 +2,17 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.api.http_faces import EACH, FACES, send
 from tests.http_caller import call
-from tests.servers import InProcessServer, eventually
+from tests.servers import InProcessServer, Serve, eventually
 
 
 @pytest.fixture(scope="module")
-def open_server(share: Callable[..., InProcessServer]) -> InProcessServer:
+def open_server(share: Serve) -> InProcessServer:
     """Return a server that any page may call."""
     return share(http_port=0, http_origin=("*",))
 

@@ -1,7 +1,7 @@
 """Our own API over HTTP: the same translations, options, limits, keys and errors as over gRPC."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -16,14 +16,14 @@ from service.faces.dragoman import answers
 from service.translation.translator import Translator
 from tests.http_caller import Reply, call, events
 from tests.key_files import ALICE
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 SAMPLING = {"top_k", "top_p", "seed"}
 
 
 @pytest.fixture(scope="module")
-def server(share: Callable[..., InProcessServer]) -> InProcessServer:
+def server(share: Serve) -> InProcessServer:
     return share(http_port=0, http_origin=("https://example.org",))
 
 
@@ -191,7 +191,7 @@ def test_languages_are_detected_and_listed(server: InProcessServer) -> None:
 
 
 def test_what_waits_for_no_model_is_answered_while_the_queue_is_full(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Translator, "overload", lambda *_: Overloaded("the queue is full", 2.5))
     server = serve(http_port=0)

@@ -1,13 +1,13 @@
 """Language codes and language detection as a caller sees them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman_client import Client, ClientError
-from tests.servers import InProcessServer
+from tests.servers import Serve
 from tests.tiny_bundle import write_tiny_bundle
 
 ENGLISH, FRENCH, HINDI = "Where is the train station?", "Où se trouve la gare ?", "स्टेशन कहाँ है?"
@@ -21,7 +21,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module")
-def client(share: Callable[..., InProcessServer], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def client(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     models = tmp_path_factory.mktemp("models")
     write_tiny_bundle(models / "many" / "1", "many", seed=9, among="eng_Latn fra_Latn hin_Deva zho_Hant")
     write_tiny_bundle(models / "italian" / "1", "italian", "en", "it", seed=3)

@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -13,7 +12,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually, rpc_error
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 SERVICES = ["", "dragoman.v1.TranslationService", "google.cloud.translation.v3.TranslationService"]
@@ -31,7 +30,7 @@ def health(channel: grpc.Channel, service: Any = "") -> Any:
     )
 
 
-def test_nothing_is_served_before_the_model_is_loaded(serve: Callable[..., InProcessServer]) -> None:
+def test_nothing_is_served_before_the_model_is_loaded(serve: Serve) -> None:
     server = serve(load=False)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
@@ -56,7 +55,7 @@ def test_health_of_an_unknown_service_is_not_found(server: InProcessServer) -> N
     assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[..., InProcessServer]) -> None:
+def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Serve) -> None:
     server = serve(drain_delay_seconds=1.0)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
@@ -66,7 +65,7 @@ def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[...,
         closing.result(patient(30))
 
 
-def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Callable[..., InProcessServer]) -> None:
+def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Serve) -> None:
     server = serve(max_slots=1, grace_seconds=0.1)
     with stub_of(server.address) as stub:
         call = stub.Translate.future(request(500), timeout=patient(30))
@@ -75,7 +74,7 @@ def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Callable[.
         assert call.exception(timeout=patient(30)).code() is grpc.StatusCode.UNAVAILABLE
 
 
-def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[..., InProcessServer]) -> None:
+def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Serve) -> None:
     server = serve(load=False, grace_seconds=20.0)
     with grpc.insecure_channel(server.address) as channel:
         seen: list[list[int]] = [[], [], []]

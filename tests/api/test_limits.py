@@ -13,14 +13,14 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.grpc_calls import infer_request, refused, request_of, ways_of
 from tests.patience import patient
-from tests.servers import InProcessServer
+from tests.servers import InProcessServer, Serve
 
 MAX_CHARACTERS, MAX_BYTES, MAX_METADATA = 40, 1024, 2000
 EXACT, TOO_MUCH = ["a" * 15, "é" * 25], ["a" * 15, "é" * 26]
 
 
 @pytest.fixture(scope="module")
-def channel(share: Callable[..., InProcessServer]) -> Iterator[grpc.Channel]:
+def channel(share: Serve) -> Iterator[grpc.Channel]:
     limits = {"max_characters": MAX_CHARACTERS, "max_request_bytes": MAX_BYTES, "max_metadata_bytes": MAX_METADATA}
     with grpc.insecure_channel(share(**limits, reflection=False).address) as opened:
         yield opened

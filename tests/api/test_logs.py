@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -19,7 +18,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.grpc_calls import google_request, refused, request_of, stub_of, ways_of
 from tests.log_lines import lines
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import Serve, distinct_texts, eventually
 
 SECRET = "Zwetschgenkuchen"
 TEXT = f"keys {SECRET} window"
@@ -51,7 +50,7 @@ def everything(address: str) -> list[str]:
 
 @pytest.mark.parametrize("log_text", [False, True])
 def test_no_line_holds_a_caller_s_text_unless_it_may(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, log_text: bool
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, log_text: bool
 ) -> None:
     with lines(shows_texts=log_text) as log:
         server = serve(access_log_ratio=1.0, log_text=log_text)
@@ -79,7 +78,7 @@ def test_no_line_holds_a_caller_s_text_unless_it_may(
 
 
 def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lines() as log:
         server = serve(access_log_ratio=1.0)
@@ -115,7 +114,7 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
     )
 
 
-def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Callable[..., InProcessServer]) -> None:
+def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Serve) -> None:
     with lines() as log:
         server = serve(load=False)
         with stub_of(server.address, enable_retries=0) as stub:

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -20,7 +19,7 @@ from service.observe.metrics import Metrics
 from tests.gate import Gate
 from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
-from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
+from tests.servers import REPOSITORY, InProcessServer, Serve, distinct_texts, eventually
 from tests.tools import tool
 
 # Permanent: other people's dashboards and alerts rely on them. Add names, never rename or remove any.
@@ -94,7 +93,7 @@ def translate(server: InProcessServer, texts: list[str], **options: Any) -> list
         return client.translate(texts, "en", "de", options=Options(**options))
 
 
-def test_all_names_and_labels_are_there(serve: Callable[..., InProcessServer]) -> None:
+def test_all_names_and_labels_are_there(serve: Serve) -> None:
     server = serve()
     translate(server, ["Hello"])
     with server.client() as client:
@@ -117,7 +116,7 @@ def test_all_names_and_labels_are_there(serve: Callable[..., InProcessServer]) -
     assert not unlisted
 
 
-def test_the_numbers_are_those_of_what_was_done(serve: Callable[..., InProcessServer]) -> None:
+def test_the_numbers_are_those_of_what_was_done(serve: Serve) -> None:
     server = serve()
     translate(server, ["Hello", "", "keys"], max_output_tokens=4)
     metric = server.metric
@@ -154,7 +153,7 @@ def test_the_numbers_are_those_of_what_was_done(serve: Callable[..., InProcessSe
     assert 0 < first < metric("dragoman_request_duration_seconds_sum", method=METHOD, code="OK") * 2
 
 
-def test_the_self_test_is_not_counted(serve: Callable[..., InProcessServer]) -> None:
+def test_the_self_test_is_not_counted(serve: Serve) -> None:
     server = serve()
     assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == 0
     assert server.metric("dragoman_decode_step_seconds_count", model="tiny") == 0
@@ -176,9 +175,7 @@ def request(texts: list[str]) -> pb.TranslateRequest:
     return request_of(texts)
 
 
-def test_the_queue_is_told_in_sequences_tokens_and_seconds(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_queue_is_told_in_sequences_tokens_and_seconds(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1)
     waiting = distinct_texts(3)
     translate(server, waiting)
@@ -207,7 +204,7 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
         assert server.metric("dragoman_evictions_total", model="tiny", reason=reason) == 0
 
 
-def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_those_who_ran_are_evicted(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1)
     gate = Gate(server, monkeypatch)
     with stub_of(server.address) as stub:
@@ -222,7 +219,7 @@ def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], m
 
 
 @pytest.mark.plain
-def test_flagged_segments_are_counted(serve: Callable[..., InProcessServer]) -> None:
+def test_flagged_segments_are_counted(serve: Serve) -> None:
     server = serve()
     answer = translate(server, [f"{{{number}}} {text}" for number, text in enumerate(distinct_texts(8))])
     flags = [flag for each in answer for segment in each.segments for flag in segment.flags]
@@ -242,7 +239,7 @@ TRITON = {
 
 
 @pytest.mark.plain
-def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[..., InProcessServer]) -> None:
+def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Serve) -> None:
     assert "nv_inference" not in serve().get("/metrics")[2]
     server = serve(triton_metrics=True)
     translate(server, ["Hello", "keys"], max_output_tokens=4)
@@ -273,7 +270,7 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[
     assert 0 < found["nv_inference_compute_infer_duration_us"] < found["nv_inference_request_duration_us"]
 
 
-def test_the_metrics_of_several_servers_merge_into_those_of_one(serve: Callable[..., InProcessServer]) -> None:
+def test_the_metrics_of_several_servers_merge_into_those_of_one(serve: Serve) -> None:
     """Every metric of a server that has all of them has a rule."""
     server = serve(triton_metrics=True)
     translate(server, ["Hello"])
@@ -296,7 +293,7 @@ def promtool_says(text: str) -> list[str]:
     return (run.stdout + run.stderr).splitlines()
 
 
-def test_promtool_finds_nothing_to_say(serve: Callable[..., InProcessServer]) -> None:
+def test_promtool_finds_nothing_to_say(serve: Serve) -> None:
     server = serve(triton_metrics=True)
     translate(server, ["Hello"])
     own: list[str] = []
@@ -319,7 +316,7 @@ def documented() -> set[str]:
     return {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
 
 
-def test_every_metric_is_documented_and_every_documented_one_is_there(serve: Callable[..., InProcessServer]) -> None:
+def test_every_metric_is_documented_and_every_documented_one_is_there(serve: Serve) -> None:
     server = serve(triton_metrics=True)
     translate(server, ["Hello"])
     with pytest.raises(ClientError):

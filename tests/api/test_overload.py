@@ -1,6 +1,5 @@
 """A full queue: calls are rejected immediately with a hint that clients can act on, until there is room again."""
 
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -8,14 +7,14 @@ import grpc
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.grpc_calls import refused, request_of, retry_seconds, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import Serve, distinct_texts, eventually
 
 
 def long_call(num_texts: int) -> Any:
     return request_of(distinct_texts(num_texts), options=pb.DecodingOptions(max_output_tokens=24))
 
 
-def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InProcessServer]) -> None:
+def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Serve) -> None:
     server = serve(max_slots=1, max_waiting=64)
     engine = server.server.models[0].engine
     with stub_of(server.address) as stub:

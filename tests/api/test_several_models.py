@@ -21,7 +21,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.reload_plan import ReloadOutcome
 from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually, rpc_error
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle
 
 UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, ReloadOutcome.FAILED
@@ -51,7 +51,7 @@ def refusal(server: InProcessServer, **asked: Any) -> Any:
 
 
 @pytest.fixture
-def start(serve: Callable[..., InProcessServer], tmp_path: Path) -> Any:
+def start(serve: Serve, tmp_path: Path) -> Any:
     models = tmp_path / "models"
     models.mkdir()
 
@@ -212,7 +212,7 @@ def test_a_failed_newcomer_leaves_no_series_but_its_failures(start: Any, tiny_ve
 
 
 def test_a_call_that_runs_on_a_model_that_goes_is_answered(
-    start: Any, serve: Callable[..., InProcessServer], tiny_versions: Path, many: Path
+    start: Any, serve: Serve, tiny_versions: Path, many: Path
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=25.0)
     with grpc.insecure_channel(server.address) as channel:
@@ -272,10 +272,7 @@ def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
 
     monkeypatch.setattr(worker, "run", die)
     with stub_of(server.address, enable_retries=0) as stub:
-        call = stub.Translate.future(
-            request_of(["Hello"]),
-            timeout=patient(60),
-        )
+        call = stub.Translate.future(request_of(["Hello"]), timeout=patient(60))
         eventually(lambda: server.metric("dragoman_inflight_requests") == 1)
         put_bundle(models, tiny_versions / "2")
         reloading = server.start_reloading()

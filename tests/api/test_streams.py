@@ -1,6 +1,6 @@
 """TranslateStream: Translate's answers in parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -11,7 +11,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.grpc_calls import detail_of, refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 METHOD = "dragoman.v1.TranslationService/TranslateStream"
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
@@ -75,7 +75,7 @@ def test_deltas_make_what_translate_says(stub: pb_grpc.TranslationServiceStub, c
     assert joined(parts, len(request.texts)) == list(stub.Translate(request, timeout=patient(60)).translations)
 
 
-def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> None:
+def test_so_they_do_from_the_cache(serve: Serve) -> None:
     server = serve(cache_mib=16)
     with stub_of(server.address) as stub:
         for case in ("greedy", "html", "samples", "prefixes", "greedy"):
@@ -94,7 +94,7 @@ def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> Non
         assert answers[1].startswith("Wo")
 
 
-def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessServer]) -> None:
+def test_words_come_while_the_engine_is_at_work(serve: Serve) -> None:
     """With one slot, the text's second sentence cannot begin before the first has ended."""
     server = serve(max_slots=1)
     engine = server.server.models[0].engine
@@ -111,7 +111,7 @@ def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessSe
         eventually(server.is_idle, timeout_seconds=2)
 
 
-def test_a_stream_has_an_id_and_is_counted(serve: Callable[..., InProcessServer]) -> None:
+def test_a_stream_has_an_id_and_is_counted(serve: Serve) -> None:
     server = serve()
     with stub_of(server.address) as stub:
         request = request_of(["Hello", "", "keys"])

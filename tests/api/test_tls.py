@@ -9,9 +9,7 @@ import pytest
 from dragoman_client import Client, NotSecure, Tls
 from tests.api.callers import Callers
 from tests.certificates import Authority, Pair, replace
-from tests.servers import InProcessServer, eventually
-
-Serve = Callable[..., InProcessServer]
+from tests.servers import InProcessServer, Serve, eventually
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +69,7 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
         assert str(raised.value) == f"no TLS connection to {server.address}: {reason}"
     with Client(server.address.replace("127.0.0.1", "localhost"), tls=Tls(trusted)) as client:
         translate(client)
-    with (
-        server.client() as client,
-        pytest.raises(NotSecure, match=r"closed the connection; if it uses TLS, give t"),
-    ):
+    with server.client() as client, pytest.raises(NotSecure, match=r"closed the connection; if it uses TLS, give t"):
         translate(client)
 
 
@@ -110,10 +105,7 @@ def test_a_server_can_ask_clients_for_certificates(
     with server.client(tls=Tls(trusted, *good)) as client:
         translate(client)
     for tls in (Tls(trusted), Tls(trusted, *unknown), Tls(trusted, *expired)):
-        with (
-            server.client(tls=tls) as client,
-            pytest.raises(NotSecure, match=r"with Tls\(certificate=.*, key=.*\)"),
-        ):
+        with server.client(tls=tls) as client, pytest.raises(NotSecure, match=r"with Tls\(certificate=.*, key=.*\)"):
             translate(client)
     new = Authority("The next authority")
     replace(trusted, new.certificate)  # which signs clients from now on

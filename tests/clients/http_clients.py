@@ -5,10 +5,12 @@ import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from service.calls.keys import Quotas, key_lines
+from tests.http_caller import call
 from tests.patience import patient
-from tests.servers import REPOSITORY
+from tests.servers import REPOSITORY, ServerProcess
 
 PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # `make build/clients/installed`
 _RUNNER = Path(__file__).with_name("check_runner.py")
@@ -32,6 +34,13 @@ def run_checks(module: str, settings: Mapping[str, object]) -> dict[str, str]:
     assert run.returncode == 0, run.stderr
     found: dict[str, str] = json.loads(run.stdout)
     return found
+
+
+def translated(server: ServerProcess, text: str, **options: Any) -> str:
+    """Return what our own API answers."""
+    asked = {"text": text, "source_language_code": "en", "target_language_code": "de", **options}
+    [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
+    return str(translation["text"])
 
 
 def write_keys(folder: Path, **keys: tuple[str, Quotas]) -> Path:

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.http_caller import Reply, call
+from tests.http_post import form_of
 from tests.servers import ServerProcess, distinct_texts, eventually
 
 pytestmark = pytest.mark.single  # it starts two itself
@@ -35,10 +36,8 @@ def test_all_workers_answer_at_one_port_and_are_counted_as_one(server: ServerPro
 
 def send(server: ServerProcess, path: str, name: str = "a.txt", text: str = "station\n", **fields: str) -> Reply:
     """Send a form with a document."""
-    form = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n{text}'
-    form += "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
-    kind = "multipart/form-data; boundary=b"
-    return call(server.http_url, "POST", path, body=f"{form}\r\n--b--\r\n".encode(), content_type=kind)
+    body, kind = form_of(name, text, fields)
+    return call(server.http_url, "POST", path, body=body, content_type=kind)
 
 
 def expected(server: ServerProcess) -> bytes:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from service.calls.keys import Quotas, new_key
+from service.calls.keys import Quotas
 from service.documents import ENDINGS
-from tests.clients.http_clients import checks_of, run_checks, write_keys
+from tests.clients.http_clients import checks_of, run_checks, translated, write_keys
 from tests.http_caller import Reply, call
+from tests.key_files import ALICE, BOB
 from tests.servers import TIMEOUT_SECONDS, ServerProcess, distinct_texts
 
 CHECKS = checks_of("libretranslate_checks")
-KEY, LIMITED = new_key(), new_key()
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -27,7 +27,7 @@ def server(tiny_models: Path) -> Iterator[ServerProcess]:
 @pytest.fixture(scope="module")
 def keyed(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     quotas = Quotas(requests_per_minute=1)
-    path = write_keys(tmp_path_factory.mktemp("keys"), alice=(KEY, Quotas()), bob=(LIMITED, quotas))
+    path = write_keys(tmp_path_factory.mktemp("keys"), alice=(ALICE, Quotas()), bob=(BOB, quotas))
     process = ServerProcess(tiny_models, "--api-keys", str(path), has_http=True)
     yield process
     process.kill()
@@ -40,18 +40,11 @@ def results(server: ServerProcess, keyed: ServerProcess) -> dict[str, str]:
     settings = {
         "url": server.http_url,
         "keyed": keyed.http_url,
-        "key": KEY,
+        "key": ALICE,
         "expected": {text: translated(server, text) for text in texts},
         "seconds": round(TIMEOUT_SECONDS),
     }
     return run_checks("libretranslate_checks", settings)
-
-
-def translated(server: ServerProcess, text: str, **options: Any) -> str:
-    """Return what our own API answers."""
-    asked = {"text": text, "source_language_code": "en", "target_language_code": "de", **options}
-    [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
-    return str(translation["text"])
 
 
 def post(server: ServerProcess, path: str, **document: Any) -> Reply:
@@ -155,10 +148,7 @@ def test_settings_and_health(server: ServerProcess, keyed: ServerProcess) -> Non
         "suggestions": False,
         "filesTranslation": True,
         "supportedFilesFormat": list(ENDINGS),
-        "language": {
-            "source": {"code": "auto", "name": "Auto Detect"},
-            "target": {"code": "de", "name": "German"},
-        },
+        "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}},
     }
     assert call(keyed.http_url, "GET", "/frontend/settings").document["keyRequired"]
     for each in (server, keyed):
@@ -169,20 +159,11 @@ def test_settings_and_health(server: ServerProcess, keyed: ServerProcess) -> Non
     ("path", "body", "content_type", "status", "message"),
     [
         ("/translate", b'{"q": "a", "target": "de"}', "application/json", 400, "missing source parameter"),
-        ("/translate", b'{"q": "a", "source": "en"}', "application/json", 400, "missing target parameter"),
-        ("/translate", b'["a"]', "application/json", 400, "the body is a list; allowed is an object."),
         ("/translate", b"{", "application/json", 400, "the body is not JSON"),
         ("/translate", b'{"q": "a", "source": "xx", "target": "de"}', "application/json", 400, "'xx'"),
-        ("/translate", b'{"q": "a", "source": "not a code", "target": "de"}', "application/json", 400, "source is "),
-        ("/translate", b"q=a&source=en&target=de&format=xml", FORM, 400, "format is 'xml'; allowed are text, html."),
-        ("/translate", b"q=a&source=en&target=de&alternatives=x", FORM, 400, "alternatives is 'x'"),
         ("/translate", b"q=a&source=en&target=de&alternatives=99", FORM, 400, "alternatives is 99; allowed is 0 to 7"),
-        ("/translate", b"q=%FF&source=en&target=de", FORM, 400, "not UTF-8"),
-        ("/translate", b"q=\xff&source=en&target=de", FORM, 400, "not UTF-8"),
         ("/translate", b"", "multipart/form-data", 400, "boundary"),
         ("/translate", b"q=a", "text/plain", 400, "Content-Type is 'text/plain'"),
-        ("/detect", b"", FORM, 400, "missing q parameter"),
-        ("/detect", b'{"q": [1]}', "application/json", 400, "q[0] is 1"),
         ("/suggest", b"q=a&s=b&source=en&target=de", FORM, 403, "disabled on this server"),
     ],
 )
@@ -204,7 +185,7 @@ def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
     reply = call(keyed.http_url, "POST", "/translate", asked)
     assert reply.status == 403
     assert "requires an API key" in reply.error
-    for key, expected in ((KEY, 200), ("dgm_wrong", 403)):
+    for key, expected in ((ALICE, 200), ("dgm_wrong", 403)):
         replies = [
             call(keyed.http_url, "POST", "/translate", {**asked, "api_key": key}),
             call(keyed.http_url, "POST", "/translate", asked, authorization=f"Bearer {key}"),
@@ -214,7 +195,7 @@ def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
 
 
 def test_who_has_used_a_quota_is_told_to_slow_down(keyed: ServerProcess) -> None:
-    asked = {"q": "station", "source": "en", "target": "de", "api_key": LIMITED}
+    asked = {"q": "station", "source": "en", "target": "de", "api_key": BOB}
     assert call(keyed.http_url, "POST", "/translate", asked).status == 200
     reply = call(keyed.http_url, "POST", "/translate", asked)
     assert reply.status == 429

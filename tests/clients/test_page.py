@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dragoman_client import Client, Options
-from service.calls.keys import Quotas, key_lines, new_key
 from tests.axe import findings
 from tests.browser import Browser, browser, like
+from tests.key_files import ALICE, write_keys
 from tests.servers import REPOSITORY, ServerProcess, eventually, samples
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -342,16 +342,13 @@ def test_it_asks_nobody_else_and_has_nothing_to_complain(opened: Visit) -> None:
 
 
 def test_a_server_with_keys_asks_for_one(tiny_models: Path, tmp_path: Path) -> None:
-    key = new_key()
-    keys = tmp_path / "keys.toml"
-    keys.write_text(key_lines(key, "ci", None, Quotas()))
-    keys.chmod(0o600)
+    keys = write_keys(tmp_path, ci=ALICE)
     server = ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True)
     try:
         with browser(tmp_path / "profile") as window:
             visit = Visit(window, f"{server.http_url}/", server, streams=True)
             window.open(visit.url)
-            for each in ("wrong", key):
+            for each in ("wrong", ALICE):
                 eventually(lambda: "UNAUTHENTICATED" in window.text("#error"))
                 assert window.run("return document.activeElement.id") == "key"
                 assert findings(window) == []
@@ -361,6 +358,6 @@ def test_a_server_with_keys_asks_for_one(tiny_models: Path, tmp_path: Path) -> N
             assert window.run("return document.querySelector('#key-form').hidden")
             visit.translated("train station")
             assert window.run("return localStorage.length + sessionStorage.length + document.cookie.length") == 0
-            assert key not in window.run("return document.documentElement.outerHTML")
+            assert ALICE not in window.run("return document.documentElement.outerHTML")
     finally:
         server.kill()

@@ -34,7 +34,7 @@ from tests.deploy.manifests import (
     render,
 )
 from tests.patience import patient
-from tests.servers import REPOSITORY, InProcessServer, distinct_texts, dragoman, environment, eventually
+from tests.servers import REPOSITORY, Serve, distinct_texts, dragoman, environment, eventually
 from tests.tools import tool
 
 VERSIONS = ("1.30", "1.32", "1.34")
@@ -413,7 +413,7 @@ def test_the_server_reads_file_and_environment_as_rendered(rendered: Rendered, t
     assert told["tls_key"]["value"] == str(site.settings.tls_key)
 
 
-def test_probes_of_the_real_server(site: Manifests, serve: Callable[..., InProcessServer]) -> None:
+def test_probes_of_the_real_server(site: Manifests, serve: Serve) -> None:
     """From the first port to the last answer; a draining pod is never killed by its probes."""
     server = serve(load=False, max_slots=2, grace_seconds=25.0)
 
@@ -546,7 +546,7 @@ def test_no_image_has_a_registry_before_a_site_names_one(site: Manifests) -> Non
     assert site.server["image"] == "registry.invalid/dragoman:cpu"
 
 
-def test_the_documented_client(serve: Callable[..., InProcessServer]) -> None:
+def test_the_documented_client(serve: Serve) -> None:
     (example,) = documented_examples("python")
     documented = "dns:///dragoman-headless.dragoman.svc:50051"
     assert documented in example

@@ -3,7 +3,7 @@
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +16,9 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
+from tests.faults.proofs import Proved
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
-
-Proved = Callable[..., None]
 
 METHOD = "/dragoman.v1.TranslationService/Translate"
 DETECT = "/dragoman.v1.TranslationService/DetectLanguage"

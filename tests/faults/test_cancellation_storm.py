@@ -16,6 +16,7 @@ import pytest
 from service.engine.engine import Engine
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.mixed_calls import MixedCall, mixed_calls
+from tests.faults.proofs import Proved
 from tests.faults.test_cross_talk import answers
 from tests.faults.workers import WORKERS_CONNECTIONS, LeftInWorkers, calls_of_workers, gauge
 from tests.patience import patient
@@ -23,6 +24,7 @@ from tests.servers import (
     REPOSITORY,
     InProcessServer,
     LoopThread,
+    Serve,
     ServerProcess,
     distinct_texts,
     environment,
@@ -108,7 +110,7 @@ def memory_mib() -> float:
 
 
 @pytest.fixture
-def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
+def server(serve: Serve, loop_thread: LoopThread) -> InProcessServer:
     """Return a server of few slots that has answered calls of every kind, so that everything permanent is allocated."""
     running = serve(num_threads=2, max_slots=8, cache_mib=1)
     answers(loop_thread, running.address, mixed_calls(30, SEED + 1), 8)
@@ -197,13 +199,7 @@ def run_storm(
     return calls, found
 
 
-def check_storm(
-    loop: LoopThread,
-    server: InProcessServer,
-    serve: Callable[..., InProcessServer],
-    count: int,
-    timeout_seconds: float,
-) -> float:
+def check_storm(loop: LoopThread, server: InProcessServer, serve: Serve, count: int, timeout_seconds: float) -> float:
     """Return by how many MiB this process has grown."""
     quiet = serve(num_threads=2, max_slots=8)  # created now, so that its threads and memory are part of the baseline
     answers(loop, quiet.address, mixed_calls(5, SEED + 2), 1)
@@ -240,10 +236,7 @@ def check_answers(
 
 
 def test_nothing_is_left_of_calls_that_were_given_up(
-    loop_thread: LoopThread,
-    server: InProcessServer,
-    serve: Callable[..., InProcessServer],
-    proved: Callable[..., None],
+    loop_thread: LoopThread, server: InProcessServer, serve: Serve, proved: Proved
 ) -> None:
     growth = check_storm(loop_thread, server, serve, 100, 100.0)
     proved("cancellation", cases=100, memory_mib=round(growth, 1))
@@ -252,10 +245,7 @@ def test_nothing_is_left_of_calls_that_were_given_up(
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_nothing_is_left_of_a_thousand_calls(
-    loop_thread: LoopThread,
-    server: InProcessServer,
-    serve: Callable[..., InProcessServer],
-    proved: Callable[..., None],
+    loop_thread: LoopThread, server: InProcessServer, serve: Serve, proved: Proved
 ) -> None:
     growth = check_storm(loop_thread, server, serve, 1_000, 800.0)
     proved("cancellation", cases=1_000, memory_mib=round(growth, 1))
@@ -263,11 +253,7 @@ def test_nothing_is_left_of_a_thousand_calls(
 
 @pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_nothing_is_left_in_two_workers(
-    loop_thread: LoopThread,
-    serve: Callable[..., InProcessServer],
-    two_workers: ServerProcess,
-    proved: Callable[..., None],
-    count: int,
+    loop_thread: LoopThread, serve: Serve, two_workers: ServerProcess, proved: Proved, count: int
 ) -> None:
     seconds = 100.0 if count == 60 else 800.0
     quiet = serve(num_threads=2, max_slots=8)
@@ -292,7 +278,7 @@ def test_nothing_is_left_in_two_workers(
 
 
 def test_nothing_is_left_of_clients_that_were_killed(
-    loop_thread: LoopThread, server: InProcessServer, proved: Callable[..., None]
+    loop_thread: LoopThread, server: InProcessServer, proved: Proved
 ) -> None:
     left = Left(loop_thread, server)
     engine = server.server.models[0].engine

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,8 +11,9 @@ import pytest
 
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.planted import swap_answers
+from tests.faults.proofs import Proved
 from tests.faults.workers import WORKERS_CONNECTIONS, calls_of_workers
-from tests.servers import REPOSITORY, InProcessServer, LoopThread, ServerProcess
+from tests.servers import REPOSITORY, LoopThread, Serve, ServerProcess
 
 CONNECTIONS = 4
 IN_FLIGHT = 96
@@ -82,9 +83,7 @@ def check_tiny(
     return len(order)
 
 
-def test_no_answer_depends_on_company(
-    loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
-) -> None:
+def test_no_answer_depends_on_company(loop_thread: LoopThread, serve: Serve, proved: Proved) -> None:
     quiet, busy = (serve(num_threads=2, max_slots=16, cache_mib=mib) for mib in (0, 4))
     proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 60, 100.0))
 
@@ -93,11 +92,7 @@ def test_no_answer_depends_on_company(
     "count", [60, pytest.param(5_000, marks=[pytest.mark.full, pytest.mark.timeout(_LONG_SECONDS + 60)])]
 )
 def test_no_answer_of_two_workers_depends_on_company(
-    loop_thread: LoopThread,
-    serve: Callable[..., InProcessServer],
-    two_workers: ServerProcess,
-    proved: Callable[..., None],
-    count: int,
+    loop_thread: LoopThread, serve: Serve, two_workers: ServerProcess, proved: Proved, count: int
 ) -> None:
     quiet = serve(num_threads=2, max_slots=16)
     seconds = 100.0 if count == 60 else _LONG_SECONDS
@@ -108,9 +103,7 @@ def test_no_answer_of_two_workers_depends_on_company(
 
 @pytest.mark.full
 @pytest.mark.timeout(_LONG_SECONDS + 60)
-def test_no_answer_of_very_many_depends_on_company(
-    loop_thread: LoopThread, tiny_models: Path, proved: Callable[..., None]
-) -> None:
+def test_no_answer_of_very_many_depends_on_company(loop_thread: LoopThread, tiny_models: Path, proved: Proved) -> None:
     flags = ("--num-threads", "2", "--max-slots", "16")
     with ExitStack() as stack:
         quiet, busy = (ServerProcess(tiny_models, *flags, "--cache-mib", mib) for mib in ("0", "4"))
@@ -132,23 +125,21 @@ def check_shipped(loop: LoopThread, count: int, timeout_seconds: float) -> int:
     return count
 
 
-def test_no_answer_of_the_shipped_model_depends_on_company(
-    loop_thread: LoopThread, proved: Callable[..., None]
-) -> None:
+def test_no_answer_of_the_shipped_model_depends_on_company(loop_thread: LoopThread, proved: Proved) -> None:
     proved("cross-talk", cases=check_shipped(loop_thread, 40, 100.0))
 
 
 @pytest.mark.full
 @pytest.mark.timeout(2 * _LONG_SECONDS)
 def test_none_of_very_many_answers_of_the_shipped_model_depends_on_company(
-    loop_thread: LoopThread, proved: Callable[..., None]
+    loop_thread: LoopThread, proved: Proved
 ) -> None:
     proved("cross-talk", cases=check_shipped(loop_thread, 3_000, _LONG_SECONDS))
 
 
 @pytest.mark.plain
 def test_two_rows_that_are_swapped_are_found(
-    loop_thread: LoopThread, serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+    loop_thread: LoopThread, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An injected fault, that of `swap_answers`."""
     server = serve(num_threads=2, max_slots=16)

@@ -1,7 +1,6 @@
 """The engine's promises hold whatever callers, clocks and devices do, and in whatever order workers take turns."""
 
 import contextlib
-from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from service.engine.waiting import WaitingQueue
 from service.engine.worker import Worker
 from tests.faults.engine_machine import EngineMachine
 from tests.faults.planted import swap_answers
+from tests.faults.proofs import Proved
 from tests.servers import LoopThread, in_process
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -43,14 +43,14 @@ def play(num_examples: int, num_steps: int, phases: Sequence_[Phase] = tuple(Pha
     run_state_machine_as_test(EngineMachine, settings=form)
 
 
-def test_promises_hold_in_any_order_of_events(proved: Callable[..., None]) -> None:
+def test_promises_hold_in_any_order_of_events(proved: Proved) -> None:
     play(*_SHORT)
     proved("invariants", cases=_SHORT[0] * _SHORT[1])
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_promises_hold_in_very_many_orders_of_events(proved: Callable[..., None]) -> None:
+def test_promises_hold_in_very_many_orders_of_events(proved: Proved) -> None:
     play(*_LONG)
     proved("invariants", cases=_LONG[0] * _LONG[1])
 

@@ -3,7 +3,7 @@
 import asyncio
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.faults.proofs import Proved
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, ServerProcess, distinct_texts, eventually
+from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually
 
-Serve = Callable[..., InProcessServer]
 NUM_GREEDY = 60
 NUM_SMALL = 20
 NUM_BURST = 80
@@ -92,7 +92,7 @@ async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
 
 
 def test_a_greedy_caller_gets_nobody_else_refused(
-    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     # A pace that a busy machine does not change: 30 to 40 ms per text, so more than two seconds for 60.
     monkeypatch.setattr(Costs, "seconds_per_row", property(lambda _: 0.001))
@@ -224,7 +224,7 @@ async def burst(address: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("limit", ["0", "0.05"])
-def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Callable[..., None]) -> None:
+def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Proved) -> None:
     server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit)
     try:
         codes = asyncio.run(burst(server.address))

@@ -24,6 +24,7 @@ from service.engine.runtime.session import Binding, GraphSession
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.supervisor import Supervisor
+from tests.faults.proofs import Proved
 from tests.faults.sessions import session_of
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
@@ -152,11 +153,7 @@ OUT_OF_MEMORY = ort_errors.RuntimeException(
     "error", [RuntimeError("device error"), OUT_OF_MEMORY, MemoryError()], ids=["error", "oom", "memory"]
 )
 def test_a_run_that_raises_fails_its_calls_only(
-    site: Callable[..., Site],
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
-    graph: str,
-    error: Exception,
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str, error: Exception
 ) -> None:
     here = site()
     session = here.session(graph)
@@ -174,7 +171,7 @@ def test_a_run_that_raises_fails_its_calls_only(
 
 @pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
 def test_runs_that_always_raise_restart_the_engine_until_they_work(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], graph: str
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str
 ) -> None:
     here = site()
     session = here.session(graph)
@@ -201,11 +198,7 @@ def test_runs_that_always_raise_restart_the_engine_until_they_work(
 
 @pytest.mark.parametrize(("graph", "options"), [("encoder", PLAIN), ("decoder_step", PLAIN), ("decoder_step", SCORED)])
 def test_what_is_no_number_fails_its_calls_only(
-    site: Callable[..., Site],
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
-    graph: str,
-    options: pb.DecodingOptions,
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str, options: pb.DecodingOptions
 ) -> None:
     here = site()
     session = here.session(graph)
@@ -246,7 +239,7 @@ def _spoil(buffers: Any) -> None:
 
 @pytest.mark.plain
 def test_slow_runs_keep_deadlines_and_health(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site()
     session = here.session("decoder_step")
@@ -269,7 +262,7 @@ def test_slow_runs_keep_deadlines_and_health(
 
 
 def test_a_tokenizer_that_raises_fails_its_call_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site()
     tokenizer = here.model.tokenizer
@@ -309,7 +302,7 @@ def _only_the_bad_call_fails(here: Site, bad: str) -> None:
 
 @pytest.mark.plain
 def test_an_aligner_that_raises_fails_its_call_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site()
     alignment = here.model.aligner._alignment
@@ -329,7 +322,7 @@ BINDINGS = ["_encoding", "_bind"]
 
 
 def test_a_cache_that_can_not_grow_fails_its_calls_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     """Fused graphs have caches of a fixed size: instead, memory is missing for what is bound."""
     here = site()
@@ -365,7 +358,7 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), MemoryError()], ids=["bug", "memory"])
 def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], error: Exception
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, error: Exception
 ) -> None:
     monkeypatch.setattr("service.models.supervisor._GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
     here = site(max_slots=2)
@@ -387,7 +380,7 @@ def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
 
 
 def test_each_call_that_a_dead_engine_held_is_answered_once_and_at_once(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site(max_slots=2)
     released, reached = threading.Event(), threading.Event()

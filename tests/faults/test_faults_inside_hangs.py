@@ -3,7 +3,7 @@
 import resource
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,15 +24,10 @@ from service.faces.http import monitoring
 from service.models.reload_plan import ReloadOutcome
 from service.process.lifecycle import Phase
 from tests.faults.faulty_server import FAULT_FILE
+from tests.faults.proofs import Proved
 from tests.faults.sessions import session_of
 from tests.patience import patient
-from tests.servers import (
-    InProcessServer,
-    LoopThread,
-    ServerProcess,
-    distinct_texts,
-    eventually,
-)
+from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually
 from tests.tiny_bundle import put_bundle, write_tiny_bundle
 
 OK, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE
@@ -85,11 +80,7 @@ def save_endless(step: Path, endless: Path) -> None:
 
 
 def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
-    serve: Callable[..., InProcessServer],
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
-    plain_tiny_models: Path,
-    tmp_path: Path,
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved, plain_tiny_models: Path, tmp_path: Path
 ) -> None:
     """With a real graph, which ONNX Runtime terminates."""
     server = serve(stuck_turn_seconds=2.0, models=plain_tiny_models)
@@ -113,7 +104,7 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
 
 
 def test_a_run_of_fused_graphs_that_does_not_end_is_ended(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     """It looks at the flag that interrupts it, which stands here for a run of very many steps."""
     server = serve(stuck_turn_seconds=2.0)
@@ -165,7 +156,7 @@ def faulty(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("fault", ["hang", "raise"])
 def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
-    faulty: tuple[ServerProcess, Path], proved: Callable[..., None], fault: str
+    faulty: tuple[ServerProcess, Path], proved: Proved, fault: str
 ) -> None:
     """Runs hang where nothing can end them, or fail forever. No caller hangs."""
     process, file = faulty
@@ -193,7 +184,7 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
 
 @pytest.mark.parametrize("mebibytes", [0, 2, 8])
 def test_memory_that_runs_out_fails_a_call_or_ends_the_process(
-    faulty: tuple[ServerProcess, Path], proved: Callable[..., None], mebibytes: int
+    faulty: tuple[ServerProcess, Path], proved: Proved, mebibytes: int
 ) -> None:
     """Address space really runs out under a large call; no caller ever hangs."""
     process, file = faulty
@@ -220,7 +211,7 @@ def die(*_: Any, **__: Any) -> None:
 
 @pytest.fixture
 def down(
-    serve: Callable[..., InProcessServer], tiny_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, tiny_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[InProcessServer, Path]:
     """Return a server of two models, one with a failed engine whose restart is many seconds away."""
     models = tmp_path / "models"
@@ -236,9 +227,7 @@ def down(
     return server, models
 
 
-def test_other_models_answer_while_one_recovers(
-    down: tuple[InProcessServer, Path], proved: Callable[..., None]
-) -> None:
+def test_other_models_answer_while_one_recovers(down: tuple[InProcessServer, Path], proved: Proved) -> None:
     server, _ = down
     assert ask(server.address, model="other")[0] is OK
     assert ask(server.address, model="tiny")[0] is UNAVAILABLE
@@ -247,7 +236,7 @@ def test_other_models_answer_while_one_recovers(
     proved("recovery", cases=1)
 
 
-def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path], proved: Callable[..., None]) -> None:
+def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path], proved: Proved) -> None:
     server, _ = down
     began = time.monotonic()
     server.close()
@@ -257,7 +246,7 @@ def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path],
 
 
 def test_a_new_version_takes_the_place_of_one_that_recovers(
-    down: tuple[InProcessServer, Path], tiny_versions: Path, proved: Callable[..., None]
+    down: tuple[InProcessServer, Path], tiny_versions: Path, proved: Proved
 ) -> None:
     server, models = down
     put_bundle(models, tiny_versions / "2")
@@ -268,11 +257,7 @@ def test_a_new_version_takes_the_place_of_one_that_recovers(
 
 
 def test_bundles_that_are_damaged_or_vanish_leave_what_is_served(
-    serve: Callable[..., InProcessServer],
-    tiny_versions: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
+    serve: Serve, tiny_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     models = tmp_path / "models"
     models.mkdir()
@@ -307,9 +292,7 @@ def test_bundles_that_are_damaged_or_vanish_leave_what_is_served(
     proved("faults-inside", cases=3)
 
 
-def test_slots_of_a_hanging_engine_count_as_free(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
-) -> None:
+def test_slots_of_a_hanging_engine_count_as_free(serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved) -> None:
     """For a permanent hang: callers get their results before the threads end, and the server gives up."""
     monkeypatch.setattr("service.models.supervisor._END_SECONDS", 0.2)
     server = serve(stuck_turn_seconds=1.0)
@@ -336,10 +319,7 @@ def test_slots_of_a_hanging_engine_count_as_free(
 
 
 def test_an_event_loop_that_hangs_is_told_by_the_probes(
-    serve: Callable[..., InProcessServer],
-    loop_thread: LoopThread,
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
+    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     monkeypatch.setattr(monitoring, "MAX_SILENT_SECONDS", 1.5)
     server = serve()

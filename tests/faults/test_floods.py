@@ -6,7 +6,7 @@ import logging
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,20 +26,10 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests import servers
 from tests.faults import unguarded_server
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.patience import patient
-from tests.servers import (
-    REPOSITORY,
-    InProcessServer,
-    ServerProcess,
-    environment,
-    eventually,
-    rpc_error,
-    samples,
-)
-
-Proved = Callable[..., None]
-Serve = Callable[..., InProcessServer]
+from tests.servers import REPOSITORY, Serve, ServerProcess, environment, eventually, rpc_error, samples
 
 MIB = 2**20
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}

@@ -5,7 +5,7 @@ import logging
 import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_message import any_message, change, changes, damaged
 from tests.any_request import GOOGLE_REQUESTS, REQUESTS, kserve_requests
 from tests.faults.any_call import METHODS, Call, judge
+from tests.faults.proofs import Proved
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 from tests.tiny_bundle import write_tiny_bundle
@@ -198,7 +199,7 @@ def fuzz(channel: grpc.Channel, calls: st.SearchStrategy[Call], num_cases: int, 
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Callable[..., None], level: str) -> None:
+def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Proved, level: str) -> None:
     calls, num_cases = LEVELS[level]
     with watched(server) as channel:
         statuses = fuzz(channel, calls(), num_cases, derandomize=True)
@@ -210,7 +211,7 @@ def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Callab
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("level", LEVELS)
-def test_20000_calls_are_answered_or_refused(server: InProcessServer, proved: Callable[..., None], level: str) -> None:
+def test_20000_calls_are_answered_or_refused(server: InProcessServer, proved: Proved, level: str) -> None:
     calls, num_cases = LEVELS[level]
     total = sum(cases for _, cases in LEVELS.values())
     with watched(server) as channel:
@@ -315,9 +316,7 @@ def http_status(port: int, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
-def test_any_http_request_is_answered_or_refused(
-    server: InProcessServer, proved: Callable[..., None], port: str
-) -> None:
+def test_any_http_request_is_answered_or_refused(server: InProcessServer, proved: Proved, port: str) -> None:
     with watched(server):
         statuses = fuzz_http(getattr(server.server, port), 60, derandomize=True)
     assert statuses[200] > 3, statuses
@@ -327,9 +326,7 @@ def test_any_http_request_is_answered_or_refused(
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
-def test_2000_http_requests_are_answered_or_refused(
-    server: InProcessServer, proved: Callable[..., None], port: str
-) -> None:
+def test_2000_http_requests_are_answered_or_refused(server: InProcessServer, proved: Proved, port: str) -> None:
     with watched(server):
         statuses = fuzz_http(getattr(server.server, port), 2000, derandomize=False)
     proved("fuzz-requests", cases=statuses.total())

@@ -16,11 +16,11 @@ import pytest
 from service.calls.keys import Quotas, key_lines, new_key
 from tests.certificates import Authority
 from tests.faults.bystanders import Peak, SmallCaller
+from tests.faults.proofs import Proved
 from tests.http_caller import call
 from tests.patience import patient
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, distinct_texts, eventually
 
-Proved = Callable[..., None]
 KEY = new_key()
 MIB = 2**20
 PIECE = 64 * 2**10

@@ -1,12 +1,13 @@
 """Bodies of the allowed size that took the event loop seconds, and the server hundreds of MiB, to refuse."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from service.faces.json_bounds import MAX_VALUES
 from tests.faults.bystanders import Peak, SmallCaller
+from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call
 from tests.patience import patient
 from tests.servers import ServerProcess
@@ -109,7 +110,7 @@ def run(server: ServerProcess, every: int, times: int) -> tuple[int, float, list
     return len(chosen), grown, caller.seconds
 
 
-def test_no_body_of_the_allowed_size_delays_others(server: ServerProcess, proved: Callable[..., None]) -> None:
+def test_no_body_of_the_allowed_size_delays_others(server: ServerProcess, proved: Proved) -> None:
     """Every seventh of them; 400,000 wrong elements took 0.6 to 7 s and up to 1,300 MiB."""
     cases, grown, seconds = run(server, every=7, times=1)
     assert grown < 60
@@ -119,7 +120,7 @@ def test_no_body_of_the_allowed_size_delays_others(server: ServerProcess, proved
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_all_of_them_beside_a_small_caller(server: ServerProcess, proved: Callable[..., None]) -> None:
+def test_all_of_them_beside_a_small_caller(server: ServerProcess, proved: Proved) -> None:
     cases, grown, seconds = run(server, every=1, times=3)
     p99 = seconds[len(seconds) * 99 // 100]
     assert grown < 60

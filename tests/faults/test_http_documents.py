@@ -4,7 +4,7 @@ import asyncio
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +18,13 @@ from service.calls.keys import Quotas, key_lines, new_key
 from service.documents import DocumentOptions
 from service.jobs.reading import DocumentReaders, Upload, chunk_of, translated_chunk
 from tests.faults.bystanders import SmallCaller
+from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, eventually
 
 pytestmark = pytest.mark.single  # their limits are those of a process
 
-Proved = Callable[..., None]
 
 MALLORY, BOB = new_key(), new_key()
 LONG = b"".join(b"station window %d\n" % number for number in range(20_000))

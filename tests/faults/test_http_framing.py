@@ -4,14 +4,13 @@ What two readers could understand differently is refused, and its connection clo
 """
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.faults.proofs import Proved
 from tests.servers import TIMEOUT_SECONDS, ServerProcess
-
-Proved = Callable[..., None]
 
 LAST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"  # after every message, on its connection
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"

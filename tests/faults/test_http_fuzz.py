@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from service.documents import ENDINGS
 from service.faces.google.rules import UNSUPPORTED_RULES
 from service.faces.http.routes import Route, Routes
 from tests.api.http_faces import FACES
+from tests.faults.proofs import Proved
 from tests.http_caller import call
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, in_process
@@ -241,7 +242,7 @@ def fuzz(server: InProcessServer, number: int) -> Counter[int]:
 
 @pytest.mark.parametrize("number", [1_500, pytest.param(20_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
 def test_every_request_gets_an_answer_that_is_no_fault(
-    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Callable[..., None], number: int
+    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Proved, number: int
 ) -> None:
     assert {route.path for route in routes_of(server).all} >= RIGHT.keys()
     seconds: list[float] = []

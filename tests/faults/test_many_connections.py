@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -11,11 +11,10 @@ import pytest
 
 from dragoman_client import Client
 from service.faces.http.open_connections import MAX_CONNECTIONS
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import RawConnection
 from tests.patience import patient
 from tests.servers import ServerProcess, eventually
-
-Proved = Callable[..., None]
 
 HEALTHY_SECONDS = patient(10.0)  # on a busy machine; an idle one takes 20 ms
 BYTES_PER_CONNECTION = 40 * 2**10  # 15 KiB as measured

@@ -24,11 +24,10 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import connection as http_connection
 from service.faces.http.open_connections import MAX_CONNECTIONS
 from tests.faults.fault_proxy import Fault, FaultProxy
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, http_get, in_process, rpc_error
-
-Proved = Callable[..., None]
 
 NAME = "dragoman.v1.TranslationService"
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
@@ -49,11 +48,7 @@ def server(loop_thread: LoopThread, tiny_models: Any) -> Iterator[InProcessServe
         patch.setattr(grpc_server, "MIN_PING_INTERVAL_SECONDS", 0.5)
         patch.setattr(http_connection, "READ_SECONDS", 1.0)
         config = ServerConfig(
-            models=tiny_models,
-            num_threads=1,
-            max_slots=2,
-            grace_seconds=5.0,
-            default_deadline_seconds=PATIENCE_SECONDS,
+            models=tiny_models, num_threads=1, max_slots=2, grace_seconds=5.0, default_deadline_seconds=PATIENCE_SECONDS
         )
         with in_process(loop_thread, config) as running:
             yield running

@@ -5,7 +5,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from google.rpc import error_details_pb2, status_pb2
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.faults.proofs import Proved
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
+from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 NUM_CALLS = 200
 QUEUE_SECONDS = 0.1
@@ -69,7 +69,7 @@ def hint_of(error: Any) -> float:
     return seconds
 
 
-def started(serve: Callable[..., InProcessServer], **settings: object) -> InProcessServer:
+def started(serve: Serve, **settings: object) -> InProcessServer:
     """Start a server and let it learn its pace."""
     server = serve(max_slots=2, num_threads=2, **settings)
     with server.client() as client:
@@ -78,7 +78,7 @@ def started(serve: Callable[..., InProcessServer], **settings: object) -> InProc
 
 
 def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
-    serve: Callable[..., InProcessServer], loop_thread: LoopThread, proved: Callable[..., None]
+    serve: Serve, loop_thread: LoopThread, proved: Proved
 ) -> None:
     server = started(serve, max_queue_seconds=QUEUE_SECONDS)
     texts = distinct_texts(NUM_CALLS)
@@ -97,7 +97,7 @@ def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
 
 
 def test_a_server_without_limits_lets_everybody_wait(
-    serve: Callable[..., InProcessServer], loop_thread: LoopThread, plain_tiny_models: Path
+    serve: Serve, loop_thread: LoopThread, plain_tiny_models: Path
 ) -> None:
     """The positive control: this load does overload the server. With fused graphs it may well keep up."""
     server = started(serve, max_queue_seconds=86_400.0, models=plain_tiny_models)
@@ -111,9 +111,7 @@ def test_a_server_without_limits_lets_everybody_wait(
 
 
 @pytest.mark.full
-def test_without_limits_all_are_answered_in_the_end(
-    serve: Callable[..., InProcessServer], loop_thread: LoopThread
-) -> None:
+def test_without_limits_all_are_answered_in_the_end(serve: Serve, loop_thread: LoopThread) -> None:
     server = started(serve, max_queue_seconds=86_400.0)
     seen = loop_thread.run(storm(server, distinct_texts(NUM_CALLS)), timeout_seconds=patient(90))
     assert seen.codes == {"OK": NUM_CALLS}
@@ -121,9 +119,7 @@ def test_without_limits_all_are_answered_in_the_end(
 
 
 @pytest.mark.parametrize("num_texts", [50, pytest.param(150, marks=pytest.mark.full)])
-def test_while_a_large_call_waits_small_ones_are_let_in(
-    serve: Callable[..., InProcessServer], num_texts: int, proved: Callable[..., None]
-) -> None:
+def test_while_a_large_call_waits_small_ones_are_let_in(serve: Serve, num_texts: int, proved: Proved) -> None:
     server = started(serve, max_queue_seconds=1.0)
     engine = server.server.models[0].engine
     request = pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")

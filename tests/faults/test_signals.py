@@ -22,6 +22,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.server.call_ports import LAST_MESSAGE_SECONDS
 from tests.faults.faulty_server import FAULT_FILE
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.http_caller import Reply, call, events
 from tests.http_post import JSON, form_of
@@ -29,7 +30,6 @@ from tests.patience import patient
 from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
 
 Start = Callable[..., ServerProcess]
-Proved = Callable[..., None]
 
 STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
 EVERY = (*STOPS, signal.SIGKILL)
