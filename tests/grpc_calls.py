@@ -89,6 +89,15 @@ def refused(call: Callable[..., Any], *arguments: Any, **how: Any) -> Any:
     raise AssertionError(f"it was answered: {answer!r:.500}")
 
 
+def outcome(call: Callable[..., Any], request: Any, timeout: float) -> tuple[grpc.StatusCode, str]:
+    """Make one call; return its status and details."""
+    try:
+        call(request, timeout=timeout)
+    except grpc.RpcError as error:
+        return error.code(), error.details() or ""
+    return grpc.StatusCode.OK, ""
+
+
 def detail_of(error: Any, kind: Any) -> Any:
     """Return the message of this kind, of `google.rpc`, among an error's details, or `None`."""
     status = rpc_status.from_call(error)
@@ -102,6 +111,6 @@ def detail_of(error: Any, kind: Any) -> Any:
 def retry_seconds(error: Any) -> float:
     """Return how long the caller is to wait, on which details and trailers must agree."""
     seconds: float = detail_of(error, error_details_pb2.RetryInfo).retry_delay.ToTimedelta().total_seconds()
-    trailers = {item.key: item.value for item in error.trailing_metadata()}
+    trailers = dict(error.trailing_metadata())
     assert int(trailers["grpc-retry-pushback-ms"]) == round(1000 * seconds)
     return seconds

@@ -109,6 +109,14 @@ class InProcessServer:
         """Request a path of the monitoring port; return status, content type and body of the response."""
         return http_get(f"http://127.0.0.1:{self.server.metrics_port}{path}", method, **headers)
 
+    def num_tasks(self) -> int:
+        """Return the number of the event loop's tasks, without the one that counts."""
+
+        async def count() -> int:
+            return len(asyncio.all_tasks()) - 1
+
+        return self._loop.run(count())
+
     def is_idle(self) -> bool:
         """Return whether all engines are empty, no caller awaits an answer, and no call holds a model."""
         models = self.server.models

@@ -1,6 +1,6 @@
 """Every input is either answered or rejected, and the server keeps running."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, event, given, settings
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_request import REQUESTS
-from tests.grpc_calls import request_of
+from tests.api.test_streams import joined
+from tests.grpc_calls import refused, request_of
 from tests.patience import patient
 from tests.servers import InProcessServer
 
 REFUSED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.RESOURCE_EXHAUSTED}
-CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 ODD = {
     "nothing": "",
     "white space": " \t\r\n\u3000\u2028",
@@ -56,42 +56,21 @@ def test_the_smallest_numbers_choose_the_best_token(
 
 def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> bool:
     """Check that the request is translated completely or rejected, the same in a stream; return whether translated."""
-    translations, refusal = outcome(lambda: list(stub.Translate(request, timeout=patient(60)).translations))
-    streamed, same_refusal = outcome(
-        lambda: whole(stub.TranslateStream(request, timeout=patient(60)), len(request.texts))
-    )
-    for error in filter(None, (refusal, same_refusal)):
-        assert error.code() in REFUSED, (error.code(), error.details())
-        assert "\n" not in error.details()
-    assert (refusal is None) == (same_refusal is None)
-    if refusal is not None:
+    try:
+        translations = list(stub.Translate(request, timeout=patient(60)).translations)
+    except grpc.RpcError:
+        for method in (stub.Translate, stub.TranslateStream):
+            error = refused(method, request, timeout=patient(60))
+            assert error.code() in REFUSED, (error.code(), error.details())
+            assert "\n" not in error.details()
         return False
+    streamed = joined(list(stub.TranslateStream(request, timeout=patient(60))), len(request.texts))
     assert len(translations) == len(request.texts)
     for text, translation in zip(request.texts, translations, strict=True):
         check_positions(text if request.mime_type.lower() != "text/html" else None, translation)
     if not request.options.temperature or request.options.HasField("seed"):
         assert streamed == translations
     return True
-
-
-def outcome(ask: Callable[[], list[pb.Translation]]) -> tuple[list[pb.Translation], Any]:
-    """Return the translations of a call, or the error that it failed with."""
-    try:
-        return ask(), None
-    except grpc.RpcError as error:
-        return [], error
-
-
-def whole(parts: Iterable[pb.TranslateStreamResponse], num_texts: int) -> list[pb.Translation]:
-    """Return a stream's translations after checking that each equals the concatenation of its deltas."""
-    translations: dict[int, pb.Translation] = {}
-    deltas = [""] * num_texts
-    for part in parts:
-        deltas[part.text_index] += part.delta
-        if part.HasField("translation"):
-            translations[part.text_index] = part.translation
-    assert deltas == [translations[index].text for index in range(num_texts)]
-    return [translations[index] for index in range(num_texts)]
 
 
 def check_positions(text: str | None, translation: pb.Translation) -> None:

@@ -12,11 +12,12 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.text import glossary_files
 from tests.api.http_faces import FACES
-from tests.grpc_calls import request_of
+from tests.grpc_calls import refused, request_of
 from tests.http_caller import Reply, call
+from tests.http_post import form_of
 from tests.key_files import ALICE, BOB, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, Serve, rpc_error
+from tests.servers import InProcessServer, Serve
 
 PARENT = "projects/p/locations/l"
 SECRET = "Geheimwort"
@@ -90,18 +91,10 @@ def test_a_list_has_the_operator_s_and_the_caller_s_own(server: InProcessServer,
 def test_an_upload_can_not_name_another_key_s(server: InProcessServer) -> None:
     glossary = created(server, ALICE)
     fields = {"source_lang": "EN", "target_lang": "DE", "glossary_id": glossary}
-    parts = [f'name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()]
-    parts.append('name="file"; filename="a.txt"\r\n\r\nstation\r\n')
-    form = "".join(f"--x\r\nContent-Disposition: form-data; {part}" for part in parts) + "--x--\r\n"
+    body, kind = form_of("a.txt", "station", fields)
     for key, status in ((BOB, 404), (ALICE, 200)):
-        reply = call(
-            server.http_url,
-            "POST",
-            "/v2/document",
-            body=form.encode(),
-            content_type="multipart/form-data; boundary=x",
-            authorization=f"Bearer {key}",
-        )
+        about = {"content_type": kind, "authorization": f"Bearer {key}"}
+        reply = call(server.http_url, "POST", "/v2/document", body=body, **about)
         assert reply.status == status, reply.body
 
 
@@ -140,12 +133,8 @@ def test_nor_does_grpc(server: InProcessServer) -> None:
             return {"timeout": patient(30), "metadata": (("x-api-key", key),)}
 
         assert stub.Translate(request, **metadata(ALICE)).translations[0].text == SECRET
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(request, **metadata(BOB))
-        assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
-        with pytest.raises(grpc.RpcError) as raised:
-            next(iter(stub.TranslateStream(request, **metadata(BOB))))
-        assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
+        for method in (stub.Translate, stub.TranslateStream):
+            assert refused(method, request, **metadata(BOB)).code() is grpc.StatusCode.NOT_FOUND
         for key, number in ((ALICE, 2), (BOB, 1)):
             listed = google.ListGlossaries(google_pb.ListGlossariesRequest(parent=PARENT), **metadata(key))
             assert len(listed.glossaries) == number

@@ -10,13 +10,13 @@ from typing import Any
 import docx
 import pytest
 
-from service.calls.keys import Quotas, key_lines
-from service.config.server_config import ServerConfig
+from service.calls.keys import Quotas
 from service.documents import ENDINGS, DocumentOptions, open_document
 from service.documents.report import doubt_of
 from tests.http_caller import Reply, call
-from tests.key_files import ALICE, BOB
-from tests.servers import InProcessServer, LoopThread, Serve, eventually, in_process
+from tests.http_post import form_of
+from tests.key_files import ALICE, BOB, write_keys
+from tests.servers import InProcessServer, Serve, eventually
 from tests.unit.documents.formats.office import presentation
 from tests.unit.documents.formats.packages import book, open_document_file
 
@@ -66,11 +66,9 @@ def send(
     **fields: str,
 ) -> Reply:
     """Send a form with a document."""
-    head = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
-    rest = "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
     headers = {**headers, "x_api_key": key} if key else headers
-    body = head + data + rest.encode() + b"\r\n--b--\r\n"
-    return call(server.http_url, "POST", path, body=body, content_type="multipart/form-data; boundary=b", **headers)
+    body, kind = form_of(name, data, fields)
+    return call(server.http_url, "POST", path, body=body, content_type=kind, **headers)
 
 
 def translate(server: InProcessServer, name: str, data: bytes, **fields: str) -> Reply:
@@ -245,10 +243,8 @@ def test_a_document_in_work_is_told_and_ended_by_a_stop(serve: Serve) -> None:
 
 
 def test_a_key_has_as_many_documents_in_work_as_calls(serve: Serve, tmp_path: Path) -> None:
-    path = tmp_path / "keys.toml"
-    path.write_text(key_lines(ALICE, "alice", None, Quotas(concurrent_calls=1)))
-    path.chmod(0o600)
-    running = serve(http_port=0, max_slots=1, grace_seconds=0.0, api_keys=path)
+    keys = write_keys(tmp_path, Quotas(concurrent_calls=1), alice=ALICE)
+    running = serve(http_port=0, max_slots=1, grace_seconds=0.0, api_keys=keys)
     handle = upload(running, ALICE, b"".join(b"station window %d\n" % number for number in range(20_000)))
     assert ask(running, handle, ALICE).document["status"] == "translating"
     refused = raw_upload(running, b"station\n", ALICE)
@@ -276,19 +272,22 @@ def test_a_file_of_libretranslates_api_has_an_address(server: InProcessServer) -
     )
 
 
-def test_the_address_of_a_file_is_not_made_of_what_somebody_claims(loop_thread: LoopThread, tiny_models: Path) -> None:
-    """D6: `Host` is taken if it is no name; of other names the server knows only the one that it is told."""
-    for url, host, begins in (
+@pytest.mark.parametrize(
+    ("url", "host", "begins"),
+    [
         ("", "127.0.0.1:1", "http://127.0.0.1:1/download_file/"),
         ("", "evil.example.org", "/download_file/"),
         ("https://mt.example.org/", "evil.example.org", "https://mt.example.org/download_file/"),
-    ):
-        config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, http_without_keys=True, http_url=url)
-        with in_process(loop_thread, config) as running:
-            reply = send(
-                running, "/translate_file", "a.md", b"# station\n", headers={"host": host}, source="en", target="de"
-            )
-            assert reply.document["translatedFileUrl"].startswith(begins)
+    ],
+)
+def test_the_address_of_a_file_is_not_made_of_what_somebody_claims(
+    serve: Serve, url: str, host: str, begins: str
+) -> None:
+    """D6: `Host` is taken if it is no name; of other names the server knows only the one that it is told."""
+    running = serve(http_port=0, http_without_keys=True, http_url=url)
+    fields = {"source": "en", "target": "de"}
+    reply = send(running, "/translate_file", "a.md", b"# station\n", headers={"host": host}, **fields)
+    assert reply.document["translatedFileUrl"].startswith(begins)
 
 
 def test_the_address_of_a_file_leads_to_no_document_of_another_api(server: InProcessServer) -> None:

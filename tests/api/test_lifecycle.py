@@ -23,11 +23,8 @@ def request(num_texts: int) -> Any:
 
 
 def health(channel: grpc.Channel, service: Any = "") -> Any:
-    return (
-        health_pb2_grpc.HealthStub(channel)
-        .Check(health_pb2.HealthCheckRequest(service=service), timeout=patient(30))
-        .status
-    )
+    asked = health_pb2.HealthCheckRequest(service=service)
+    return health_pb2_grpc.HealthStub(channel).Check(asked, timeout=patient(30)).status
 
 
 def test_nothing_is_served_before_the_model_is_loaded(serve: Serve) -> None:
@@ -38,7 +35,11 @@ def test_nothing_is_served_before_the_model_is_loaded(serve: Serve) -> None:
         assert server.get("/readyz")[0] == 503
         assert server.get("/livez")[0] == 200
         assert server.metric("dragoman_ready") == 0
-        for method, message in ((stub.Translate, request(1)), (stub.ListModels, pb.ListModelsRequest())):
+        detection = pb.DetectLanguageRequest(texts=["Hello"])
+        for method, message in (
+            *((stub.Translate, request(1)), (stub.TranslateStream, request(1))),
+            *((stub.DetectLanguage, detection), (stub.ListModels, pb.ListModelsRequest())),
+        ):
             error = refused(method, message)
             assert error.code() is grpc.StatusCode.UNAVAILABLE
             assert "loading" in error.details()

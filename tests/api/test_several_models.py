@@ -19,9 +19,9 @@ from service.engine.engine import Engine
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.reload_plan import ReloadOutcome
-from tests.grpc_calls import request_of, stub_of
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, Serve, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle
 
 UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, ReloadOutcome.FAILED
@@ -33,20 +33,18 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_bundle(tmp_path_factory.mktemp("many") / "1", "many", seed=9, among="fr it es pt")
 
 
-def ask(
-    server: InProcessServer, texts: Any = GOLDEN_TEXTS, source: str = "en", target: str = "de", **fields: Any
-) -> Any:
+def of_pair(source: str, target: str) -> dict[str, str]:
+    return {"source_language_code": source, "target_language_code": target}
+
+
+def ask(server: InProcessServer, source: str = "en", target: str = "de", **fields: Any) -> Any:
     with stub_of(server.address, enable_retries=0) as stub:
-        return stub.Translate(
-            pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code=source, target_language_code=target, **fields),
-            timeout=patient(30),
-        )
+        return stub.Translate(request_of(GOLDEN_TEXTS, **of_pair(source, target), **fields), timeout=patient(30))
 
 
-def refusal(server: InProcessServer, **asked: Any) -> Any:
-    with pytest.raises(grpc.RpcError) as raised:
-        ask(server, **asked)
-    error = rpc_error(raised)
+def refusal(server: InProcessServer, source: str = "en", target: str = "de", **fields: Any) -> Any:
+    with stub_of(server.address, enable_retries=0) as stub:
+        error = refused(stub.Translate, request_of(GOLDEN_TEXTS, **of_pair(source, target), **fields))
     return error.code(), error.details()
 
 
@@ -217,24 +215,12 @@ def test_a_call_that_runs_on_a_model_that_goes_is_answered(
     server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=25.0)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        call = stub.Translate.future(
-            pb.TranslateRequest(
-                texts=distinct_texts(25),
-                source_language_code="fr",
-                target_language_code="it",
-                options=pb.DecodingOptions(beam_size=4),
-            ),
-            timeout=patient(60),
-        )
+        request = request_of(distinct_texts(25), **of_pair("fr", "it"), options=pb.DecodingOptions(beam_size=4))
+        call = stub.Translate.future(request, timeout=patient(60))
         eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
         shutil.rmtree(models / "many")
         reloading = server.start_reloading()
-        eventually(
-            lambda: (
-                [model.name for model in stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models]
-                == ["tiny"]
-            )
-        )
+        eventually(lambda: [model.name for model in server.server.models] == ["tiny"])
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=patient(30))
         assert health.status == health_pb2.HealthCheckResponse.SERVING
         assert not call.done()  # otherwise this test proves nothing
@@ -248,10 +234,7 @@ def test_calls_that_outlast_the_grace_of_a_model_that_goes_are_unavailable(
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=0.1, max_slots=1)
     with stub_of(server.address, enable_retries=0) as stub:
-        call = stub.Translate.future(
-            pb.TranslateRequest(texts=distinct_texts(500), source_language_code="fr", target_language_code="it"),
-            timeout=patient(60),
-        )
+        call = stub.Translate.future(request_of(distinct_texts(500), **of_pair("fr", "it")), timeout=patient(60))
         eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
         shutil.rmtree(models / "many")
         assert server.reload() is CHANGED

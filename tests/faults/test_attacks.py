@@ -17,6 +17,7 @@ import pytest
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
 from tests.faults.proofs import Proved
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 
@@ -61,7 +62,7 @@ ATTACKS = {
 
 
 def translation(*texts: str, **options: Any) -> bytes:
-    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de", **options)
+    request = request_of(texts, **options)
     return request.SerializeToString()
 
 

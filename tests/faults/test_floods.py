@@ -21,13 +21,12 @@ from benchmarks import http2_frames as http2
 from dragoman_client import Client
 from service.domain.errors import Overloaded
 from service.faces.grpc import server as grpc_server
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests import servers
 from tests.faults import unguarded_server
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
 from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, Serve, ServerProcess, environment, eventually, rpc_error, samples
 
@@ -97,9 +96,8 @@ def test_without_that_it_would_be_inflated(tiny_models: Path) -> None:
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 def test_clients_that_compress_are_told(serve: Serve, compression: grpc.Compression) -> None:
     server = serve()
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        request = pb.TranslateRequest(texts=["Hello " * 100], **CODES)
+    with stub_of(server.address) as stub:
+        request = request_of(["Hello " * 100])
         with pytest.raises(grpc.RpcError) as raised:
             stub.Translate(request, timeout=patient(30), compression=compression)
         assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
@@ -110,7 +108,7 @@ def test_clients_that_compress_are_told(serve: Serve, compression: grpc.Compress
 def test_answers_are_not_compressed(serve: Serve) -> None:
     """A caller that accepts compression, as gRPC's clients announce by default, gets plain text."""
     server = serve()
-    body = pb.TranslateRequest(texts=["12345 " * 1000], **CODES).SerializeToString()
+    body = request_of(["12345 " * 1000]).SerializeToString()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: MIB}) as raw:
         raw.greeted()
         raw.send(http2.call(1, TRANSLATE, {"grpc-accept-encoding": "identity, deflate, gzip"}))
@@ -140,7 +138,7 @@ def flood(server: ServerProcess, body: bytes, num_calls: int, num_connections: i
 
 BODIES = {
     "no message": bytes(MIB - 100),
-    "too much text": pb.TranslateRequest(texts=["\u6f22" * 349_000], **CODES).SerializeToString(),
+    "too much text": request_of(["\u6f22" * 349_000]).SerializeToString(),
     "half a million texts": b"\x0a\x00" * (MIB // 2 - 100),  # each takes 16 bytes once it is parsed
 }
 
@@ -254,7 +252,7 @@ def test_answers_that_nobody_reads_count(serve: Serve) -> None:
         return server.metric("dragoman_bytes_in_flight")
 
     eventually(lambda: in_flight() == 0)
-    body = pb.TranslateRequest(texts=["12345 " * 10_000], **CODES).SerializeToString()
+    body = request_of(["12345 " * 10_000]).SerializeToString()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         window = raw.greeted().settings[SettingsFrame.INITIAL_WINDOW_SIZE]
         assert window == grpc_server.UNREAD_BYTES

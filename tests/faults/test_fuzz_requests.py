@@ -23,6 +23,7 @@ from tests.any_message import any_message, change, changes, damaged
 from tests.any_request import GOOGLE_REQUESTS, REQUESTS, kserve_requests
 from tests.faults.any_call import METHODS, Call, judge
 from tests.faults.proofs import Proved
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 from tests.tiny_bundle import write_tiny_bundle
@@ -30,7 +31,7 @@ from tests.tiny_bundle import write_tiny_bundle
 # For texts of 100,000 letters.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
-PLAIN = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
+PLAIN = request_of(["Hello"])
 WORDS = (
     *("tiny", "other", "1", "en", "de", "fr", "products", "text/html", "text/plain", "Hello", "Save the file."),
     *("projects/p/locations/global", "projects/p/locations/global/glossaries/products", "base", "BYTES"),
@@ -41,7 +42,6 @@ WORDS = (
 OTHERS = (*google_unsupported.ADVICE, "/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f")
 OWN = "/dragoman.v1.TranslationService"
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
-UNLOAD = "/inference.GRPCInferenceService/RepositoryModelUnload"
 
 DEADLINES = st.sampled_from([None, None, None, None, 1e-6, 0.001, 0.02, 0.2, 3600.0])
 METADATA = st.lists(
@@ -157,21 +157,11 @@ def watched(server: InProcessServer) -> Iterator[grpc.Channel]:
             before = stub.Translate(PLAIN, timeout=patient(30))
             yield channel
             assert stub.Translate(PLAIN, timeout=patient(30)) == before
-        eventually(lambda: _is_idle(server))
+        eventually(server.is_idle)
         assert server.get("/readyz")[0] == 200
     finally:
         logging.getLogger().removeHandler(complaints)
     assert complaints.lines == []
-
-
-def _is_idle(server: InProcessServer) -> bool:
-    models = server.server.models
-    snapshots = [model.engine.snapshot() for model in models]
-    return (
-        all(not each.num_waiting and not each.num_running and not each.slots_used for each in snapshots)
-        and not any(model.leases.num_held for model in models)
-        and not server.server.translator.num_pending
-    )
 
 
 FEW = settings(
@@ -181,7 +171,6 @@ FEW = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 LEVELS = {"well-typed": (well_typed, 400), "meaningful": (meaningful, 100), "raw": (raw, 300)}
-MANY = 20_000
 
 
 def fuzz(channel: grpc.Channel, calls: st.SearchStrategy[Call], num_cases: int, derandomize: bool) -> Counter[str]:
@@ -198,24 +187,14 @@ def fuzz(channel: grpc.Channel, calls: st.SearchStrategy[Call], num_cases: int, 
     return statuses
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(25, marks=[pytest.mark.full, pytest.mark.timeout(3600)])])
 @pytest.mark.parametrize("level", LEVELS)
-def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Proved, level: str) -> None:
+def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Proved, level: str, times: int) -> None:
     calls, num_cases = LEVELS[level]
     with watched(server) as channel:
-        statuses = fuzz(channel, calls(), num_cases, derandomize=True)
+        statuses = fuzz(channel, calls(), times * num_cases, derandomize=times == 1)
     assert statuses["OK"] >= num_cases // 100, statuses
     assert statuses["INVALID_ARGUMENT"] >= num_cases // 20, statuses
-    proved("fuzz-requests", cases=statuses.total(), answered=statuses["OK"])
-
-
-@pytest.mark.full
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("level", LEVELS)
-def test_20000_calls_are_answered_or_refused(server: InProcessServer, proved: Proved, level: str) -> None:
-    calls, num_cases = LEVELS[level]
-    total = sum(cases for _, cases in LEVELS.values())
-    with watched(server) as channel:
-        statuses = fuzz(channel, calls(), MANY * num_cases // total, derandomize=False)
     proved("fuzz-requests", cases=statuses.total(), answered=statuses["OK"])
 
 
@@ -243,22 +222,10 @@ PATHS = (
 )
 HEADERS = (
     *("Content-Type: application/json", "Content-Type: text/plain", "Origin: http://127.0.0.1", "Origin: null"),
-    *(
-        "Content-Length: -1",
-        "Content-Length: 99999999999999999999",
-        "Content-Length: 0x1",
-        "Transfer-Encoding: chunked",
-    ),
-    *(
-        "Connection: keep-alive",
-        "Expect: 100-continue",
-        "x-request-id: \x80",
-        "x" * 70_000,
-        ": x",
-        "Host: [",
-        "Accept: */*",
-    ),
-    *("Accept: application/openmetrics-text; version=x; q=NaN", "Content-Length: 1", "\0: \0"),
+    *("Content-Length: -1", "Content-Length: 99999999999999999999", "Content-Length: 0x1", "Content-Length: 1"),
+    *("Transfer-Encoding: chunked", "Connection: keep-alive", "Expect: 100-continue", "x-request-id: \x80"),
+    *("x" * 70_000, ": x", "Host: [", "Accept: */*", "Accept: application/openmetrics-text; version=x; q=NaN"),
+    "\0: \0",
 )
 BODIES = st.one_of(
     REQUESTS.map(lambda each: json_format.MessageToJson(each).encode()),
@@ -315,20 +282,14 @@ def http_status(port: int, data: bytes) -> int:
     return int(found[1])
 
 
+@pytest.mark.parametrize("number", [60, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 @pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
-def test_any_http_request_is_answered_or_refused(server: InProcessServer, proved: Proved, port: str) -> None:
+def test_any_http_request_is_answered_or_refused(
+    server: InProcessServer, proved: Proved, port: str, number: int
+) -> None:
     with watched(server):
-        statuses = fuzz_http(getattr(server.server, port), 60, derandomize=True)
+        statuses = fuzz_http(getattr(server.server, port), number, derandomize=number == 60)
     assert statuses[200] > 3, statuses
-    proved("fuzz-requests", cases=statuses.total())
-
-
-@pytest.mark.full
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
-def test_2000_http_requests_are_answered_or_refused(server: InProcessServer, proved: Proved, port: str) -> None:
-    with watched(server):
-        statuses = fuzz_http(getattr(server.server, port), 2000, derandomize=False)
     proved("fuzz-requests", cases=statuses.total())
 
 
