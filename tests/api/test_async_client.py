@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman_client import AsyncClient, ClientError, NoServer, NotSecure, Options, Tls
-from tests.api.test_api_keys import ALICE, NO_QUOTAS, write
+from tests.api.test_api_keys import write
 from tests.certificates import Authority
 from tests.gate import Gate
+from tests.key_files import ALICE, NO_QUOTAS
 from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 TEXTS = ["Hello", "", "Save the file before you close the window. Find my keys."]

@@ -238,9 +238,11 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Serve) ->
     with pytest.raises(grpc.RpcError), stub_of(server.address) as stub:
         stub.Translate(request_of(distinct_texts(1000)), timeout=0.05)
     with grpc.insecure_channel(server.address) as channel:
-        stub = kserve_grpc.GRPCInferenceServiceStub(channel)
+        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
         eventually(lambda: server.metric("nv_inference_request_failure", model="tiny", version="1") == 1)
-        (stats,) = stub.ModelStatistics(kserve_pb.ModelStatisticsRequest(name="tiny"), timeout=patient(30)).model_stats
+        (stats,) = kserve.ModelStatistics(
+            kserve_pb.ModelStatisticsRequest(name="tiny"), timeout=patient(30)
+        ).model_stats
     found = {name: value for (name, labels), value in server.metrics().items() if name.startswith("nv_")}
     assert set(found) == TRITON
     assert {labels for name, labels in server.metrics() if name in TRITON} == {
