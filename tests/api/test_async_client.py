@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from dragoman_client import AsyncClient, ClientError, NoServer, NotSecure, Options, Tls
-from tests.api.test_api_keys import write
 from tests.certificates import Authority
 from tests.gate import Gate
-from tests.key_files import ALICE, NO_QUOTAS
+from tests.key_files import ALICE, write_keys
 from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 TEXTS = ["Hello", "", "Save the file before you close the window. Find my keys."]
@@ -181,11 +180,10 @@ def test_it_waits_for_room_as_long_as_it_is_patient(serve: Serve, run: Run) -> N
 
 
 def test_tls_and_api_keys(serve: Serve, run: Run, tmp_path: Path) -> None:
-    authority, keys, trusted = Authority(), tmp_path / "keys.toml", tmp_path / "ca.crt"
+    authority, trusted = Authority(), tmp_path / "ca.crt"
     certificate, key = authority.pair().write(tmp_path)
     trusted.write_bytes(authority.certificate)
-    write(keys, ("alice", ALICE, NO_QUOTAS))
-    server = serve(tls_certificate=certificate, tls_key=key, api_keys=keys)
+    server = serve(tls_certificate=certificate, tls_key=key, api_keys=write_keys(tmp_path, alice=ALICE))
 
     async def ask() -> None:
         async with AsyncClient(server.address, tls=Tls(trusted), api_key=ALICE) as client:

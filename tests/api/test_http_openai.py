@@ -9,6 +9,7 @@ from tests.http_caller import Reply, call
 from tests.servers import InProcessServer, distinct_texts
 
 PATH = "/v1/chat/completions"
+WRONG_PART = ("messages[0].content[0]", "invalid_argument")
 
 
 def ask(server: InProcessServer, content: Any = "station", **more: Any) -> Reply:
@@ -80,22 +81,11 @@ def test_models_are_the_pairs(server: InProcessServer) -> None:
     ("wrong", "status", "param", "code"),
     [
         ({"model": "gpt-4o"}, 404, "model", "model_not_found"),
-        ({"model": None}, 400, "model", "invalid_argument"),
-        ({"messages": []}, 400, "messages", "invalid_argument"),
         ({"messages": [{"role": "system", "content": "x"}]}, 400, "messages", "invalid_argument"),
-        ({"messages": [{"role": "user", "content": None}]}, 400, "messages[0].content", "invalid_argument"),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
-            400,
-            "messages[0].content[0]",
-            "invalid_argument",
-        ),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, *WRONG_PART),
         ({"n": 9}, 400, "n", "invalid_argument"),
-        ({"n": 0}, 400, "n", "invalid_argument"),
-        ({"max_tokens": 0}, 400, "max_tokens", "invalid_argument"),
         ({"n": 2, "stream": True}, 400, "n", "unimplemented"),
         ({"tools": [{"type": "function"}]}, 400, "tools", "unimplemented"),
-        ({"response_format": {"type": "json_object"}}, 400, "response_format", "unimplemented"),
         ({"messages": [{"role": "user", "content": "x" * 200_000}]}, 400, "messages", "invalid_argument"),
     ],
 )

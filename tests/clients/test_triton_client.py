@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +16,10 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from tests.clients.http_clients import triton_models
 from tests.patience import patient
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
-from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
+from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations
 
 SCRIPT = Path(__file__).with_name("triton_checks.py")
 pytestmark = pytest.mark.timeout(240)  # the first test pays for the fixture's two servers and all checks
@@ -89,11 +89,7 @@ def run_client(*arguments: str, timeout_seconds: float = 160) -> "subprocess.Com
 def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Yield the outcome of each check, all run against the same two servers."""
     folder = tmp_path_factory.mktemp("triton")
-    explicit_models, models = folder / "explicit", folder / "models"
-    write_tiny_bundle(explicit_models / "many" / "1", "many", seed=9, among="fr it es pt")
-    shutil.copytree(tiny_versions / "1", explicit_models / "tiny" / "1")
-    shutil.copytree(explicit_models, models)
-    shutil.copytree(tiny_versions / "2", models / "tiny" / "2")
+    models, explicit_models = triton_models(tiny_versions, folder)
     limits = ("--max-slots", "8", "--max-waiting", "1100")
     server = ServerProcess(models, "--max-versions", "2", *limits)
     try:

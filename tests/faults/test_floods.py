@@ -26,9 +26,9 @@ from tests.faults import unguarded_server
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
 from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
-from tests.grpc_calls import request_of, stub_of
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import REPOSITORY, Serve, ServerProcess, environment, eventually, rpc_error, samples
+from tests.servers import REPOSITORY, Serve, ServerProcess, environment, eventually, samples
 
 MIB = 2**20
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
@@ -98,10 +98,9 @@ def test_clients_that_compress_are_told(serve: Serve, compression: grpc.Compress
     server = serve()
     with stub_of(server.address) as stub:
         request = request_of(["Hello " * 100])
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(request, timeout=patient(30), compression=compression)
-        assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
-        assert rpc_error(raised).details() == f"Compression algorithm '{compression.name.lower()}' is disabled."
+        error = refused(stub.Translate, request, compression=compression)
+        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert error.details() == f"Compression algorithm '{compression.name.lower()}' is disabled."
         assert stub.Translate(request, timeout=patient(30)).translations
 
 
@@ -168,19 +167,13 @@ def test_no_refused_message_waits_for_the_collector(serve: Serve, name: str, pro
     server, process = serve(), psutil.Process()
     with grpc.insecure_channel(server.address) as channel:
         call: Any = cast(Any, channel).unary_unary(TRANSLATE)
-
-        def refused() -> None:
-            with pytest.raises(grpc.RpcError) as raised:
-                call(BODIES[name], timeout=patient(30))
-            assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
-
-        refused()
+        assert refused(call, BODIES[name]).code() is grpc.StatusCode.INVALID_ARGUMENT
         gc.collect()
         gc.disable()
         try:
             before = process.memory_info().rss
             for _ in range(10):
-                refused()
+                refused(call, BODIES[name])
             grown = (process.memory_info().rss - before) / MIB
         finally:
             gc.enable()
@@ -236,9 +229,7 @@ def test_bodies_that_are_no_message_while_overloaded(
     with grpc.insecure_channel(server.address) as channel:
         asked: Any = channel  # the stubs demand serializers
         for _ in range(num_calls):
-            with pytest.raises(grpc.RpcError) as raised:
-                asked.unary_unary(TRANSLATE)(b"\xff\xff\xff", timeout=patient(30))
-            codes[rpc_error(raised).code().name] += 1
+            codes[refused(asked.unary_unary(TRANSLATE), b"\xff\xff\xff").code().name] += 1
     assert codes == {"INVALID_ARGUMENT": num_calls}
     assert server.metric("dragoman_rejected_total", reason="invalid") >= num_calls
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]

@@ -15,7 +15,6 @@ from google.protobuf import json_format
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from service.config.server_config import ServerConfig
 from service.faces.google import unsupported as google_unsupported
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
@@ -25,7 +24,7 @@ from tests.faults.any_call import METHODS, Call, judge
 from tests.faults.proofs import Proved
 from tests.grpc_calls import request_of
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, eventually, in_process
+from tests.servers import InProcessServer, Serve, eventually
 from tests.tiny_bundle import write_tiny_bundle
 
 # For texts of 100,000 letters.
@@ -120,19 +119,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(
-        models=models / "models",
-        glossaries=models / "glossaries",
-        num_threads=1,
-        model_control="explicit",
-        load_model=("*",),
-        triton_metrics=True,
-        admin_port=0,
-        max_slots=8,
-    )
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(share: Serve, models: Path) -> InProcessServer:
+    folders = {"models": models / "models", "glossaries": models / "glossaries"}
+    return share(**folders, model_control="explicit", load_model=("*",), triton_metrics=True, max_slots=8)
 
 
 class Complaints(logging.Handler):

@@ -16,7 +16,6 @@ from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingF
 
 from benchmarks import http2_frames as http2
 from dragoman_client import Client, ClientError, targets
-from service.config.server_config import ServerConfig
 from service.faces.grpc import server as grpc_server
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
@@ -27,7 +26,15 @@ from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, http_get, in_process, rpc_error
+from tests.servers import (
+    InProcessServer,
+    LoopThread,
+    Serve,
+    distinct_texts,
+    eventually,
+    http_get,
+    rpc_error,
+)
 
 NAME = "dragoman.v1.TranslationService"
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
@@ -40,18 +47,14 @@ SLACK_SECONDS = patient(5.0)  # for two busy cores
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Any) -> Iterator[InProcessServer]:
+def server(share: Serve) -> Iterator[InProcessServer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grpc_server, "KEEPALIVE_SECONDS", KEEPALIVE_SECONDS)
         patch.setattr(grpc_server, "PING_TIMEOUT_SECONDS", PING_TIMEOUT_SECONDS)
         patch.setattr(grpc_server, "HANDSHAKE_SECONDS", HANDSHAKE_SECONDS)
         patch.setattr(grpc_server, "MIN_PING_INTERVAL_SECONDS", 0.5)
         patch.setattr(http_connection, "READ_SECONDS", 1.0)
-        config = ServerConfig(
-            models=tiny_models, num_threads=1, max_slots=2, grace_seconds=5.0, default_deadline_seconds=PATIENCE_SECONDS
-        )
-        with in_process(loop_thread, config) as running:
-            yield running
+        yield share(max_slots=2, default_deadline_seconds=PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -273,14 +276,8 @@ def test_answers_that_are_cut_short(
         fault = Fault(cut_after_bytes=num_bytes)
         with FaultProxy(proxies, server.server.port, fault) as proxy, stub_of(proxy.address) as stub:
             request = request_of(["Hello", "file", "train"])
-            call = (
-                stub.TranslateStream(request, timeout=patient(10))
-                if num_bytes % 2
-                else stub.Translate.future(request, timeout=patient(10))
-            )
-            with pytest.raises(grpc.RpcError) as raised:
-                list(call) if num_bytes % 2 else call.result()
-            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+            method = stub.TranslateStream if num_bytes % 48 else stub.Translate
+            assert refused(method, request, timeout=patient(10)).code() is grpc.StatusCode.UNAVAILABLE
     assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
     proved("faults-outside", cases=len(cases))
 
