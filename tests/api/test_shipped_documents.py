@@ -237,21 +237,14 @@ def test_the_guards_stop_loops_and_leave_normal_sentences_alone(stub: Stub) -> N
 
 DOCS = (
     "Run {0} in the directory where {1} is.",
-    "Set {0} to {1} before you start the server.",
     "The option {0} is on by default; see {1} for more.",
-    "If {0} fails, delete the file {1} and try again.",
-    "Use {0} instead of {1} to list all users.",
     "Open {0} and change the line that begins with {1}.",
-    "Press {0} to save the file and {1} to close it.",
     "{0} returns the number of rows, and {1} their names.",
-    "The class {0} was replaced by {1} in the last version.",
     "<b>Note:</b> {0} is slower than {1} on old machines.",
     "Please read <a href='/docs'>the page about {0}</a> before you call {1}.",
     "See <a href='/a?b=1&amp;c=2'>{0}</a> and <a href='/d'>{1}</a>.",
-    "By default {0}, {1} and <em>other names</em> are not kept.",
     "We tested it with {0} ({1}).",
     "My friend says that {0}{1} does not work.",
-    "You can write {0} <i>or</i> {1}, which is the same.",
     "What happens with {0} if there is no {1}?",
     "<strong>Never</strong> give {0} or {1} to other people!",
 )

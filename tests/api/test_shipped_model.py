@@ -19,7 +19,6 @@ from tests.servers import REPOSITORY, ServerProcess
 
 MODELS = REPOSITORY / "models"
 CHECKPOINT = REPOSITORY / "checkpoints" / "en-de"
-CALLERS = 32
 TIMEOUT_SECONDS = patient(90.0)
 
 

@@ -4,7 +4,6 @@ Every function `check_...` is one check. Settings are read as JSON; the outcome 
 """
 
 import asyncio
-import contextlib
 import faulthandler
 import json
 import os
@@ -17,7 +16,7 @@ import threading
 import time
 import traceback
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -365,35 +364,6 @@ def check_a_cancelled_stream_takes_its_work_back() -> None:
     assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["2"]
 
 
-def check_a_stream_holds_back_who_sends_too_much() -> None:
-    """Check that behind one slow request only a limited number of others is read."""
-    with grpc.insecure_channel(ADDRESS) as channel:
-        sent, slow = [], pb.ModelInferRequest(model_name="tiny")
-        slow.parameters["beam_size"].int64_param = 8
-        slow.inputs.add(name="text", datatype="BYTES", shape=[1000])
-        slow.inputs[0].contents.bytes_contents.extend(text.encode() for text in long_work(1000, seed=600_000))
-        quick = pb.ModelInferRequest(model_name="tiny")
-        quick.inputs.add(name="text", datatype="BYTES", shape=[1])
-        quick.inputs[0].contents.bytes_contents.append(b" " * 100_000)  # returned unchanged, and fills the window
-
-        def requests() -> Iterator[Any]:
-            yield slow
-            for _ in range(1000):
-                sent.append(1)
-                yield quick
-
-        call = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests(), timeout=600)
-        eventually(lambda: len(sent) >= 64 and metric("dragoman_queue_sequences") > 0)
-        num_sent = -1
-        while num_sent != len(sent):  # until it stops changing
-            num_sent = len(sent)
-            time.sleep(0.1)
-        assert num_sent < 300, num_sent
-        assert metric("dragoman_queue_sequences") > 0, "the slow one is done already"
-        call.cancel()
-    eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
-
-
 def check_asyncio() -> None:
     async def scenario() -> None:
         async with triton_aio.InferenceServerClient(ADDRESS) as each:
@@ -571,33 +541,6 @@ def check_explicit_6_unloading_answers_what_was_taken() -> None:
     assert explicit.is_server_ready()
     assert set(states().values()) == {"UNAVAILABLE"}
     fails("NOT_FOUND", "served are none", work=lambda: explicit.infer("tiny", inputs(["Hello"])))
-
-
-def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
-    seconds, goes_on = 0.05, False
-    for _ in range(50):
-        try:
-            explicit.load_model("tiny", client_timeout=seconds)
-        except InferenceServerException as error:
-            assert error.status() == "StatusCode.DEADLINE_EXCEEDED", error  # noqa: PT017 it may not fail
-            with contextlib.suppress(AssertionError):
-                eventually(lambda: explicit.is_model_ready("tiny"), 3.0)
-                goes_on = True
-                break
-            seconds *= 1.5  # it was not loaded in time
-        else:
-            explicit.unload_model("tiny")
-            seconds *= 0.8  # it was loaded in time
-    assert goes_on
-    assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["3"]
-
-    async def scenario() -> None:
-        async with triton_aio.InferenceServerClient(EXPLICIT) as each:
-            await asyncio.gather(each.load_model("many"), each.unload_model("tiny"))  # one after the other
-            await each.load_model("tiny")
-
-    asyncio.run(scenario())
-    assert states()["tiny", "3"] == states()["many", "1"] == "READY"
 
 
 if __name__ == "__main__":

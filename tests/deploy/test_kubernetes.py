@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -493,27 +492,3 @@ def _services() -> list[str]:
         names = re.findall(r"^service (\w+)", text, re.MULTILINE)
         found += [f"{package.group(1)}.{name}" for name in names if package]
     return found
-
-
-@pytest.mark.full
-@pytest.mark.timeout(400)
-def test_checkov_has_no_findings_that_are_not_justified(rendered: Rendered, tmp_path: Path) -> None:
-    checkov = shutil.which("checkov")
-    if checkov is None:
-        pytest.skip("checkov is not installed; it goes into an environment of its own: pip install checkov")
-    rendered_file, settings = tmp_path / "site.yaml", KUBERNETES / ".checkov.yaml"
-
-    def findings(documents: list[dict[str, Any]]) -> "subprocess.CompletedProcess[str]":
-        rendered_file.write_text(yaml.safe_dump_all(documents))
-        command = [checkov, "--config-file", str(settings), "--file", str(rendered_file)]
-        environment = os.environ | {"BC_SKIP_MAPPING": "TRUE"}
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=patient(110), cwd=tmp_path, env=environment
-        )
-
-    for name in ("cpu with all and hpa", "gpu with all and keda"):
-        answer = findings(rendered(name))
-        assert answer.returncode == 0, answer.stdout
-    documents = rendered("cpu")
-    Manifests(documents).server["securityContext"].update(privileged=True)
-    assert "CKV_K8S_16" in findings(documents).stdout
