@@ -129,7 +129,12 @@ def test_a_worker_that_hangs_is_left_out_in_time(
     released = threading.Event()
     engine = servers[0].server.models[0].engine
     snapshot = engine.snapshot
-    monkeypatch.setattr(engine, "snapshot", lambda: released.wait(TIMEOUT_SECONDS) and snapshot())
+
+    def hang() -> Any:
+        assert threading.current_thread().name == "event loop" or released.wait(TIMEOUT_SECONDS)
+        return snapshot()
+
+    monkeypatch.setattr(engine, "snapshot", hang)
     try:
         assert value(running, "dragoman_workers", state="silent") == 1
         assert value(running, "dragoman_workers", state="ready") == 1

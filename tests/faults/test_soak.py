@@ -13,7 +13,7 @@ from tests.servers import REPOSITORY, distinct_texts, environment
 from tests.tiny_bundle import write_tiny_bundle
 
 # A leak is found at once; without one, versions have to come and go, and clients to be killed.
-RUNS: dict[str, tuple[float, tuple[str, ...]]] = {"clean": (8.0, ()), "leaking": (4.0, ("--plant", "leak"))}
+RUNS: dict[str, tuple[float, tuple[str, ...]]] = {"clean": (6.0, ()), "leaking": (4.0, ("--plant", "leak"))}
 # Five processes for each, and two reference servers: long on a machine that does other things too.
 pytestmark = pytest.mark.timeout(300)
 
