@@ -222,6 +222,12 @@ class ServerProcess:
                 self.kill()
                 raise
 
+    def __enter__(self) -> "ServerProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def get(self, path: str) -> tuple[int, str, str]:
         return http_get(f"http://127.0.0.1:{self.metrics_port}{path}")
 

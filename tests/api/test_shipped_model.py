@@ -24,9 +24,8 @@ TIMEOUT_SECONDS = patient(90.0)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    process = ServerProcess(MODELS, "--max-slots", "64")  # measured limits may be lower on a busy machine
-    yield process
-    process.kill()
+    with ServerProcess(MODELS, "--max-slots", "64") as process:  # measured limits may be lower on a busy machine
+        yield process
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ collect_ignore = ["google_client"]  # a test run of its own, in a process that i
 
 @pytest.fixture(scope="package")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models) as process:
+        yield process
 
 
 @pytest.fixture

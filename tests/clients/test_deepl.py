@@ -42,18 +42,16 @@ def glossaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(models: Path, glossaries: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(models, "--caller-glossaries", "--glossaries", str(glossaries), has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(models, "--caller-glossaries", "--glossaries", str(glossaries), has_http=True) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")
 def keyed(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     quotas = Quotas(tokens_per_minute=1)
     path = write_keys(tmp_path_factory.mktemp("keys"), alice=(ALICE, Quotas()), bob=(BOB, quotas))
-    process = ServerProcess(models, "--api-keys", str(path), has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(models, "--api-keys", str(path), has_http=True) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")
@@ -174,9 +172,8 @@ def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
 def workers(models: Path, tmp_path: Path) -> Iterator[str]:
     """Yield the address of a server with two worker processes, whose callers have glossaries."""
     flags = ("--workers", "2", "--caller-glossaries", "--glossaries", str(tmp_path))
-    process = ServerProcess(models, *flags, has_http=True)
-    yield process.http_url
-    process.kill()
+    with ServerProcess(models, *flags, has_http=True) as process:
+        yield process.http_url
 
 
 @pytest.mark.single  # it starts two itself

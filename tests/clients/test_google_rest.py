@@ -31,9 +31,8 @@ def server(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     folder = tmp_path_factory.mktemp("glossaries")
     for name, lines in GLOSSARIES.items():
         (folder / name).write_text(lines, encoding="utf-8")
-    process = ServerProcess(tiny_models, "--glossaries", str(folder), has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, "--glossaries", str(folder), has_http=True) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +41,8 @@ def outcomes(
 ) -> Iterator[dict[str, str]]:
     """Yield the outcome of each check, all run in one process."""
     keys = write_keys(tmp_path_factory.mktemp("keys"), alice=(ALICE, Quotas()))
-    keyed = ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True)
-    try:
+    with ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True) as keyed:
         yield checked(url=server.http_url, keyed_url=keyed.http_url, key=ALICE, translations=over_grpc(server.address))
-    finally:
-        keyed.kill()
 
 
 def checked(**settings: object) -> dict[str, str]:

@@ -86,9 +86,8 @@ def watched(pid: int, *parts: str) -> Iterator[Peaks]:
 
 @pytest.fixture
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, "--cache-mib", "16", has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, "--cache-mib", "16", has_http=True) as process:
+        yield process
 
 
 def check(name: str, written: bytes) -> None:

@@ -91,36 +91,32 @@ def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("triton")
     models, explicit_models = triton_models(tiny_versions, folder)
     limits = ("--max-slots", "8", "--max-waiting", "1100")
-    server = ServerProcess(models, "--max-versions", "2", *limits)
-    try:
-        explicit = ServerProcess(explicit_models, "--model-control", "explicit", "--load-model", "tiny", *limits)
-        try:
-            settings = {
-                "address": server.address,
-                "metrics": f"http://127.0.0.1:{server.metrics_port}/metrics",
-                "explicit": explicit.address,
-                "explicit_metrics": f"http://127.0.0.1:{explicit.metrics_port}/metrics",
-                "explicit_pid": explicit.process.pid,
-                "models": str(explicit_models),
-                "bundles": str(tiny_versions),
-                "golden_texts": GOLDEN_TEXTS,
-                "seconds": round(TIMEOUT_SECONDS),
-                "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
-            }
-            run = run_client(str(SCRIPT), json.dumps(settings))
-            assert run.returncode == 0, run.stderr
-            outcomes: dict[str, str] = json.loads(run.stdout)
-            for process in (server, explicit):
-                process.signal(signal.SIGTERM)
-                code, _, log = process.wait()
-                outcomes[f"log of {process.address}"] = log if code or "Traceback" in log or "ERROR" in log else ""
-                if process is explicit and "SIGHUP changes no models" not in log:
-                    outcomes["check_explicit_3_nothing_else_loads"] += f"SIGHUP was not noticed: {log}"
-            yield outcomes
-        finally:
-            explicit.kill()
-    finally:
-        server.kill()
+    with (
+        ServerProcess(models, "--max-versions", "2", *limits) as server,
+        ServerProcess(explicit_models, "--model-control", "explicit", "--load-model", "tiny", *limits) as explicit,
+    ):
+        settings = {
+            "address": server.address,
+            "metrics": f"http://127.0.0.1:{server.metrics_port}/metrics",
+            "explicit": explicit.address,
+            "explicit_metrics": f"http://127.0.0.1:{explicit.metrics_port}/metrics",
+            "explicit_pid": explicit.process.pid,
+            "models": str(explicit_models),
+            "bundles": str(tiny_versions),
+            "golden_texts": GOLDEN_TEXTS,
+            "seconds": round(TIMEOUT_SECONDS),
+            "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
+        }
+        run = run_client(str(SCRIPT), json.dumps(settings))
+        assert run.returncode == 0, run.stderr
+        outcomes: dict[str, str] = json.loads(run.stdout)
+        for process in (server, explicit):
+            process.signal(signal.SIGTERM)
+            code, _, log = process.wait()
+            outcomes[f"log of {process.address}"] = log if code or "Traceback" in log or "ERROR" in log else ""
+            if process is explicit and "SIGHUP changes no models" not in log:
+                outcomes["check_explicit_3_nothing_else_loads"] += f"SIGHUP was not noticed: {log}"
+        yield outcomes
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -25,22 +25,18 @@ def settings(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     models, explicit_models = triton_models(tiny_versions, folder)
     keys = write_keys(folder, alice=ALICE)
     controlled = ("--model-control", "explicit", "--load-model", "tiny", "--api-keys", str(keys))
-    server = ServerProcess(models, "--max-versions", "2", "--max-waiting", "1100", has_http=True)
-    try:
-        explicit = ServerProcess(explicit_models, *controlled, has_http=True)
-        try:
-            yield {
-                "address": server.http_url.removeprefix("http://"),
-                "explicit": explicit.http_url.removeprefix("http://"),
-                "key": ALICE,
-                "golden_texts": GOLDEN_TEXTS,
-                "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2")},
-                "seconds": round(TIMEOUT_SECONDS),
-            }
-        finally:
-            explicit.kill()
-    finally:
-        server.kill()
+    with (
+        ServerProcess(models, "--max-versions", "2", "--max-waiting", "1100", has_http=True) as server,
+        ServerProcess(explicit_models, *controlled, has_http=True) as explicit,
+    ):
+        yield {
+            "address": server.http_url.removeprefix("http://"),
+            "explicit": explicit.http_url.removeprefix("http://"),
+            "key": ALICE,
+            "golden_texts": GOLDEN_TEXTS,
+            "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2")},
+            "seconds": round(TIMEOUT_SECONDS),
+        }
 
 
 @pytest.fixture(scope="module")

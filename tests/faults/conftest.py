@@ -24,9 +24,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def two_workers(tiny_models: Path) -> Iterator[ServerProcess]:
     """Return a server of two worker processes of eight slots each, with a cache."""
     flags = ("--workers", "2", "--num-threads", "2", "--max-slots", "16", "--cache-mib", "4")
-    process = ServerProcess(tiny_models, *flags)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, *flags) as process:
+        yield process
 
 
 @pytest.fixture

@@ -95,11 +95,8 @@ class Attacker:
 
 @contextmanager
 def serving(models: Path, *arguments: str) -> Iterator[tuple[ServerProcess, psutil.Process]]:
-    process = ServerProcess(models, "--grace-seconds", "5", *arguments)
-    try:
+    with ServerProcess(models, "--grace-seconds", "5", *arguments) as process:
         yield process, psutil.Process(process.process.pid)
-    finally:
-        process.kill()
 
 
 def cpu_seconds(server: psutil.Process) -> float:

@@ -102,12 +102,9 @@ def test_no_answer_of_two_workers_depends_on_company(
 @pytest.mark.parametrize("count", [40, pytest.param(3_000, marks=LONG)])
 def test_no_answer_of_the_shipped_model_depends_on_company(loop_thread: LoopThread, proved: Proved, count: int) -> None:
     calls = mixed_calls(count, SEED, model="en-de", most_words=20)
-    process = ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2")
-    try:
+    with ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2") as process:
         alone = answers(loop_thread, process.address, calls, 1, SECONDS[count])
         together = answers(loop_thread, process.address, calls, IN_FLIGHT, SECONDS[count])
-    finally:
-        process.kill()
     wrong = differences(alone, together)
     assert not wrong, f"{len(wrong)} of {count} answers are others, first {calls[wrong[0]]}"
     proved("cross-talk", cases=count)

@@ -200,11 +200,8 @@ async def burst(address: str) -> Counter[str]:
 
 @pytest.mark.parametrize("limit", ["0", "0.05"])
 def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Proved) -> None:
-    server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit)
-    try:
+    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit) as server:
         codes = asyncio.run(burst(server.address))
-    finally:
-        server.kill()
     assert (codes["RESOURCE_EXHAUSTED"] == 0) == (limit == "0")
     assert codes["OK"] + codes["RESOURCE_EXHAUSTED"] == NUM_BURST
     proved("overload", cases=NUM_BURST, refused=codes["RESOURCE_EXHAUSTED"])
@@ -236,8 +233,5 @@ async def until_refused(address: str) -> int:
 
 def test_a_queue_that_stands_is_not_let_grow_by_default(tiny_models: Path) -> None:
     """The positive control of the burst: persistent callers are rejected once the queue stands."""
-    server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0")
-    try:
+    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0") as server:
         assert asyncio.run(until_refused(server.address)) > 0
-    finally:
-        server.kill()

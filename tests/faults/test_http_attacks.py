@@ -108,11 +108,8 @@ ATTACKS = {each.__name__: each for each in (pipelined, uploads, heads, forms, ma
 @contextmanager
 def serving(models: Path, folder: Path, *arguments: str) -> Iterator[ServerProcess]:
     keys = str(write_keys(folder, bob=KEY))
-    process = ServerProcess(models, "--api-keys", keys, "--grace-seconds", "5", *arguments, has_http=True)
-    try:
+    with ServerProcess(models, "--api-keys", keys, "--grace-seconds", "5", *arguments, has_http=True) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def received(connection: socket.socket) -> bytes:

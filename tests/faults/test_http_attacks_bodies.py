@@ -80,9 +80,8 @@ def posted(server: ServerProcess, path: str, body: bytes, content_type: str) -> 
 
 @pytest.fixture
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, has_http=True) as process:
+        yield process
 
 
 def attacks() -> Iterator[tuple[str, str, bytes, str]]:

@@ -36,11 +36,8 @@ LINE_SECONDS = patient(3.0)  # for a document of one line; 0.2 s on an idle mach
 def serving(models: Path, folder: Path, *arguments: str) -> Iterator[ServerProcess]:
     """Run a server with `folder` for its temporary files."""
     flags = ("--grace-seconds", "0.5", *arguments)
-    process = ServerProcess(models, *flags, has_http=True, variables={"TMPDIR": str(folder)})
-    try:
+    with ServerProcess(models, *flags, has_http=True, variables={"TMPDIR": str(folder)}) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def keys_in(folder: Path) -> tuple[str, str]:

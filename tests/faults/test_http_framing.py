@@ -119,9 +119,8 @@ PORTS = ("http_port", "metrics_port", "admin_port")
 
 @pytest.fixture(scope="module")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, has_http=True) as process:
+        yield process
 
 
 def received(port: int, *parts: bytes) -> bytes:

@@ -22,11 +22,8 @@ BYTES_PER_CONNECTION = 40 * 2**10  # 15 KiB as measured
 
 @contextmanager
 def serving(models: Path, *arguments: str) -> Iterator[tuple[ServerProcess, psutil.Process]]:
-    process = ServerProcess(models, *arguments)
-    try:
+    with ServerProcess(models, *arguments) as process:
         yield process, psutil.Process(process.process.pid)
-    finally:
-        process.kill()
 
 
 def slowest_seconds(client: Client, num_calls: int = 10) -> float:

@@ -251,11 +251,8 @@ def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_mod
                 call.result(patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
         assert time.monotonic() - began < STOP_SECONDS
-        again = ServerProcess(tiny_models, port=process.port)
-        try:
+        with ServerProcess(tiny_models, port=process.port):
             assert len(stub.Translate(request(1), timeout=patient(30), wait_for_ready=True).translations) == 1
-        finally:
-            again.kill()
     proved("signals", cases=4)
 
 
