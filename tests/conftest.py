@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -172,11 +172,24 @@ def loop_thread() -> Iterator[LoopThread]:
 @pytest.fixture
 def serve(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Callable[..., InProcessServer]]:
     """Start in-process servers of the tiny model: `serve(max_slots=1, load=False)`."""
+    with _starting(loop_thread, tiny_models) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def share(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Callable[..., InProcessServer]]:
+    """Start in-process servers for all tests of a module, likewise."""
+    with _starting(loop_thread, tiny_models) as start:
+        yield start
+
+
+@contextmanager
+def _starting(loop: LoopThread, models: Path) -> Iterator[Callable[..., InProcessServer]]:
     with ExitStack() as stack:
 
         def start(load: bool = True, **settings: object) -> InProcessServer:
-            of_tests = {"models": tiny_models, "num_threads": 1, "grace_seconds": patient(5.0)}
+            of_tests = {"models": models, "num_threads": 1, "grace_seconds": patient(5.0)}
             config = ServerConfig(**(of_tests | settings))  # type: ignore[arg-type]
-            return stack.enter_context(in_process(loop_thread, config, load))
+            return stack.enter_context(in_process(loop, config, load))
 
         yield start

@@ -63,10 +63,12 @@ async def begun(url: str, path: str, body: bytes, content_type: str = JSON) -> A
         writer.close()
 
 
-def form_of(name: str, content: str, fields: Mapping[str, Any]) -> tuple[bytes, str]:
+def form_of(name: str, content: str | bytes, fields: Mapping[str, Any]) -> tuple[bytes, str]:
     """Return a form with a file and other fields, and its content type."""
-    parts = [f'name="file"; filename="{name}"\r\n\r\n{content}']
+    data = content if isinstance(content, bytes) else content.encode()
+    parts = [f'name="file"; filename="{name}"\r\n\r\n'.encode() + data]
     for field, value in fields.items():
-        parts.append(f'name="{field}"\r\n\r\n{value if isinstance(value, str) else json.dumps(value)}')
-    written = "".join(f"--{_BOUNDARY}\r\nContent-Disposition: form-data; {part}\r\n" for part in parts)
-    return f"{written}--{_BOUNDARY}--\r\n".encode(), f"multipart/form-data; boundary={_BOUNDARY}"
+        parts.append(f'name="{field}"\r\n\r\n{value if isinstance(value, str) else json.dumps(value)}'.encode())
+    begin = f"--{_BOUNDARY}\r\nContent-Disposition: form-data; ".encode()
+    written = b"".join(begin + part + b"\r\n" for part in parts)
+    return written + f"--{_BOUNDARY}--\r\n".encode(), f"multipart/form-data; boundary={_BOUNDARY}"

@@ -109,6 +109,22 @@ class InProcessServer:
         """Request a path of the monitoring port; return status, content type and body of the response."""
         return http_get(f"http://127.0.0.1:{self.server.metrics_port}{path}", method, **headers)
 
+    def num_tasks(self) -> int:
+        """Return the number of the event loop's tasks, without the one that counts."""
+
+        async def count() -> int:
+            return len(asyncio.all_tasks()) - 1
+
+        return self._loop.run(count())
+
+    def is_idle(self) -> bool:
+        """Return whether all engines are empty, no caller awaits an answer, and no call holds a model."""
+        models = self.server.models
+        snapshots = [model.engine.snapshot() for model in models]
+        left = [(each.num_waiting, each.num_running, each.slots_used) for each in snapshots]
+        is_held = any(model.leases.num_held for model in models)
+        return not (any(map(any, left)) or is_held or self.server.translator.num_pending)
+
     def metrics(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
         body = self.get("/metrics")[2]
         return {
@@ -119,6 +135,9 @@ class InProcessServer:
 
     def metric(self, name: str, **labels: str) -> float:
         return self.metrics().get((name, frozenset(labels.items())), 0.0)
+
+
+Serve = Callable[..., InProcessServer]  # the fixtures `serve` and `share`
 
 
 class _Contradictions(logging.Handler):
@@ -202,6 +221,12 @@ class ServerProcess:
             except BaseException:
                 self.kill()
                 raise
+
+    def __enter__(self) -> "ServerProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def get(self, path: str) -> tuple[int, str, str]:
         return http_get(f"http://127.0.0.1:{self.metrics_port}{path}")

@@ -10,7 +10,7 @@ import re
 import secrets
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,10 +60,13 @@ class KeyRing:
         self._secret = secrets.token_bytes()
         self._keys = {self._blinded(bytes.fromhex(key.sha256)): key for key in keys}
 
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys.values())
+
     @property
     def names(self) -> set[str]:
         """Return the names of the keys."""
-        return {key.name for key in self._keys.values()}
+        return {key.name for key in self}
 
     def find(self, key: str) -> Key | None:
         """Return the entry of a key as sent by callers, expired or not."""

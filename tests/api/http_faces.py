@@ -21,6 +21,7 @@ class Face:
     no_key: int = 401
 
 
+GERMAN = {"targetLanguageCode": "de"}
 FACES = {
     "v1": Face(
         "/v1/translate",
@@ -46,12 +47,7 @@ FACES = {
     ),
     "google.v3": Face(
         "/v3/projects/p/locations/global:translateText",
-        lambda text: {
-            "contents": [text],
-            "mimeType": "text/plain",
-            "sourceLanguageCode": "en",
-            "targetLanguageCode": "de",
-        },
+        lambda text: {"contents": [text], "mimeType": "text/plain", "sourceLanguageCode": "en", **GERMAN},
         lambda answer: answer["translations"][0]["translatedText"],
     ),
     "openai": Face(

@@ -1,9 +1,7 @@
 """The admin listener over real HTTP: numbers, translations, models, and what other web pages cannot do."""
 
-import http.client
 import json
 import logging
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,30 +9,19 @@ from typing import Any
 import pytest
 
 from dragoman_client import Client, ClientError, Options
-from service.calls.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas
 from service.domain.call import Phase
 from service.observe.access_log import LOGGER
+from tests.api import operators
+from tests.api.operators import FOREIGN, HELLO, JSON
+from tests.key_files import ALICE, write_keys
 from tests.otlp_collector import otlp_collector
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
-
-JSON = {"Content-Type": "application/json"}
-HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, distinct_texts, eventually
 
 
-def ask(
-    server: InProcessServer, method: str, path: str, body: Any = None, headers: Any = JSON, raw: bytes = b""
-) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server.admin_port, timeout=TIMEOUT_SECONDS)
-    try:
-        content = raw or (None if body is None else json.dumps(body).encode())
-        connection.request(method, path, content, headers)
-        response = connection.getresponse()
-        answer = response.read()
-        server.admin_headers = response.headers  # type: ignore[attr-defined]
-        is_json = response.headers["Content-Type"] == JSON["Content-Type"]
-        return response.status, json.loads(answer) if is_json else answer
-    finally:
-        connection.close()
+def ask(server: InProcessServer, *asked: Any, **more: Any) -> tuple[int, Any]:
+    code, answer, server.admin_headers = operators.ask(server.server.admin_port, *asked, **more)  # type: ignore[attr-defined]
+    return code, answer
 
 
 def status(server: InProcessServer) -> Any:
@@ -47,8 +34,8 @@ def test_a_page_comes_with_its_policy(server: InProcessServer, path: str) -> Non
     assert code == 200
     assert page.startswith(b"<!DOCTYPE html>")
     headers = server.admin_headers  # type: ignore[attr-defined]
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
-    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
     assert ask(server, "GET", "/elsewhere")[0] == 404
 
 
@@ -76,7 +63,7 @@ def test_a_translation_is_that_of_the_api(server: InProcessServer) -> None:
     assert answer["translations"][0]["text"] == expected.text
     assert answer["translations"][0]["hypotheses"][0]["score"] < 0
     assert answer["model"] == "tiny"
-    assert server.admin_headers["Server-Timing"].startswith("total;dur=")  # type: ignore[attr-defined]
+    assert server.admin_headers["server-timing"].startswith("total;dur=")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +103,7 @@ def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessSe
     assert newest["message"] == "model '…' is not served here; served are tiny."
 
 
-def test_too_large_a_body_is_refused(serve: Callable[..., InProcessServer]) -> None:
+def test_too_large_a_body_is_refused(serve: Serve) -> None:
     small = serve(max_request_bytes=1024)
     assert ask(small, "POST", "/api/translate", {**HELLO, "texts": ["a" * 1024]})[0] == 413
     assert ask(small, "POST", "/api/translate", HELLO)[0] == 200
@@ -131,13 +118,7 @@ def test_no_body_is_so_large_that_reading_it_as_json_holds_the_server(server: In
 def test_other_web_pages_change_nothing(server: InProcessServer, path: str) -> None:
     own = f"127.0.0.1:{server.server.admin_port}"
     before = server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK")
-    for headers in (
-        {"Content-Type": "text/plain"},
-        {**JSON, "Origin": "http://evil.example"},
-        {**JSON, "Origin": "null"},
-        {**JSON, "Host": "evil.example"},
-        {**JSON, "Host": "evil.example", "Origin": "http://evil.example"},
-    ):
+    for headers in FOREIGN:
         code, answer = ask(server, "POST", path, HELLO, headers)
         assert (code, answer["error"]["code"]) == (403, "PERMISSION_DENIED"), headers
     assert server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK") == before
@@ -155,7 +136,7 @@ def test_a_get_changes_nothing(server: InProcessServer) -> None:
         assert ask(server, "GET", path)[0] == 404
 
 
-def test_models_are_loaded_and_unloaded_with_explicit_control(serve: Callable[..., InProcessServer]) -> None:
+def test_models_are_loaded_and_unloaded_with_explicit_control(serve: Serve) -> None:
     server = serve(model_control="explicit")
     assert status(server)["is_explicit"]
     assert status(server)["models"] == []
@@ -177,7 +158,7 @@ def test_without_explicit_control_they_are_not(server: InProcessServer) -> None:
     assert ask(server, "POST", "/api/reload", {}) == (200, {"outcome": "unchanged"})
 
 
-def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Callable[..., InProcessServer]) -> None:
+def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Serve) -> None:
     server = serve(load=False)
     assert status(server)["phase"] == "loading"
     for path in ("/api/translate", "/api/reload"):
@@ -186,7 +167,7 @@ def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Callable[...,
         assert "loading" in answer["error"]["message"]
 
 
-def test_a_full_queue_says_when_to_come_again(serve: Callable[..., InProcessServer]) -> None:
+def test_a_full_queue_says_when_to_come_again(serve: Serve) -> None:
     server = serve(max_slots=1, max_waiting=32)
     short = Options(max_output_tokens=24)
     with Client(server.address) as client, ThreadPoolExecutor(1) as pool:
@@ -194,10 +175,10 @@ def test_a_full_queue_says_when_to_come_again(serve: Callable[..., InProcessServ
         eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
         assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(32)})[0] == 429
         first.result(TIMEOUT_SECONDS)
-    assert int(server.admin_headers["Retry-After"]) >= 1  # type: ignore[attr-defined]
+    assert int(server.admin_headers["retry-after"]) >= 1  # type: ignore[attr-defined]
 
 
-def test_a_call_that_takes_too_long_is_given_up(serve: Callable[..., InProcessServer]) -> None:
+def test_a_call_that_takes_too_long_is_given_up(serve: Serve) -> None:
     server = serve(max_slots=1, default_deadline_seconds=0.05)
     assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(1000)})[0] == 504
     eventually(lambda: status(server)["slots_running"] == 0)
@@ -217,15 +198,13 @@ def test_a_fault_of_ours_is_in_the_log_and_not_in_the_answer(
     assert "private" in caplog.text
 
 
-def test_there_may_be_no_listener(tiny_models: Path, serve: Callable[..., InProcessServer]) -> None:
+def test_there_may_be_no_listener(tiny_models: Path, serve: Serve) -> None:
     server = serve(admin_port=-1)
     assert server.server.admin_port == -1
     assert server.get("/readyz")[0] == 200
 
 
-def test_a_call_is_logged_and_traced_as_any_other(
-    serve: Callable[..., InProcessServer], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_call_is_logged_and_traced_as_any_other(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, LOGGER)
     with otlp_collector() as collector:
         server = serve(otlp_endpoint=collector.endpoint, trace_ratio=1.0, access_log_ratio=1.0)
@@ -243,21 +222,15 @@ def test_a_call_is_logged_and_traced_as_any_other(
     assert [child.name for child in collector.children(span)] == [phase.value for phase in Phase]
 
 
-def test_operators_need_no_key_and_one_that_is_sent_counts(
-    serve: Callable[..., InProcessServer], tmp_path: Path
-) -> None:
-    key = new_key()
-    keys = tmp_path / "keys.toml"
-    keys.write_text(key_lines(key, "ci", None, Quotas(requests_per_minute=1)))
-    keys.chmod(0o600)
-    server = serve(api_keys=keys)
-    with_key = {**JSON, "X-API-Key": key}
+def test_operators_need_no_key_and_one_that_is_sent_counts(serve: Serve, tmp_path: Path) -> None:
+    server = serve(api_keys=write_keys(tmp_path, Quotas(requests_per_minute=1), ci=ALICE))
+    with_key = {**JSON, "X-API-Key": ALICE}
     assert ask(server, "POST", "/api/translate", HELLO)[0] == 200
     assert ask(server, "POST", "/api/translate", HELLO, with_key)[0] == 200
     assert server.metric("dragoman_key_requests_total", key="ci") == 1
     code, answer = ask(server, "POST", "/api/translate", HELLO, with_key)
     assert (code, answer["error"]["code"]) == (429, "RESOURCE_EXHAUSTED")
-    assert int(server.admin_headers["Retry-After"]) >= 1  # type: ignore[attr-defined]
+    assert int(server.admin_headers["retry-after"]) >= 1  # type: ignore[attr-defined]
     code, answer = ask(server, "POST", "/api/translate", HELLO, {**JSON, "X-API-Key": "unknown"})
     assert (code, answer["error"]["code"]) == (401, "UNAUTHENTICATED")
     assert ask(server, "POST", "/api/translate", HELLO)[0] == 200

@@ -1,6 +1,6 @@
 """Every input is either answered or rejected, and the server keeps running."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, event, given, settings
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_request import REQUESTS
+from tests.api.test_streams import joined
+from tests.grpc_calls import refused, request_of
 from tests.patience import patient
 from tests.servers import InProcessServer
 
 REFUSED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.RESOURCE_EXHAUSTED}
-CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 ODD = {
     "nothing": "",
     "white space": " \t\r\n\u3000\u2028",
@@ -33,9 +34,9 @@ ODD = {
 @pytest.mark.parametrize("mime_type", ["text/plain", "text/html"])
 @pytest.mark.parametrize("name", ODD)
 def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str, mime_type: str) -> None:
-    request = pb.TranslateRequest(texts=[ODD[name], "Hello"], mime_type=mime_type, **CODES)
+    request = request_of([ODD[name], "Hello"], mime_type=mime_type)
     odd, normal = stub.Translate(request, timeout=patient(60)).translations
-    assert normal == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=patient(30)).translations[0]
+    assert normal == stub.Translate(request_of(["Hello"]), timeout=patient(30)).translations[0]
     if not ODD[name].strip():
         assert odd.text == ODD[name]
     covered = sum(segment.source_end - segment.source_start for segment in odd.segments)
@@ -44,62 +45,32 @@ def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str
         assert covered >= visible
 
 
-def test_a_word_of_10000_characters_is_cut_into_all_of_its_parts(stub: pb_grpc.TranslationServiceStub) -> None:
-    (translation,) = stub.Translate(
-        pb.TranslateRequest(texts=["x" * 10_000], **CODES), timeout=patient(60)
-    ).translations
-    ends = [0, *(segment.source_end for segment in translation.segments)]
-    assert [segment.source_start for segment in translation.segments] == ends[:-1]
-    assert ends[-1] == 10_000
-
-
 @pytest.mark.parametrize(("temperature", "top_p"), [(5e-324, 1.0), (1e-300, 5e-324), (10.0, 1e-300)])
 def test_the_smallest_numbers_choose_the_best_token(
     stub: pb_grpc.TranslationServiceStub, temperature: float, top_p: float
 ) -> None:
     options = pb.DecodingOptions(temperature=temperature, top_p=top_p)
-    sampled = stub.Translate(pb.TranslateRequest(texts=["Hello"], options=options, **CODES), timeout=patient(30))
-    assert sampled == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=patient(30))
+    sampled = stub.Translate(request_of(["Hello"], options=options), timeout=patient(30))
+    assert sampled == stub.Translate(request_of(["Hello"]), timeout=patient(30))
 
 
 def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> bool:
     """Check that the request is translated completely or rejected, the same in a stream; return whether translated."""
-    translations, refusal = outcome(lambda: list(stub.Translate(request, timeout=patient(60)).translations))
-    streamed, same_refusal = outcome(
-        lambda: whole(stub.TranslateStream(request, timeout=patient(60)), len(request.texts))
-    )
-    for error in filter(None, (refusal, same_refusal)):
-        assert error.code() in REFUSED, (error.code(), error.details())
-        assert "\n" not in error.details()
-    assert (refusal is None) == (same_refusal is None)
-    if refusal is not None:
+    try:
+        translations = list(stub.Translate(request, timeout=patient(60)).translations)
+    except grpc.RpcError:
+        for method in (stub.Translate, stub.TranslateStream):
+            error = refused(method, request, timeout=patient(60))
+            assert error.code() in REFUSED, (error.code(), error.details())
+            assert "\n" not in error.details()
         return False
+    streamed = joined(list(stub.TranslateStream(request, timeout=patient(60))), len(request.texts))
     assert len(translations) == len(request.texts)
     for text, translation in zip(request.texts, translations, strict=True):
         check_positions(text if request.mime_type.lower() != "text/html" else None, translation)
     if not request.options.temperature or request.options.HasField("seed"):
         assert streamed == translations
     return True
-
-
-def outcome(ask: Callable[[], list[pb.Translation]]) -> tuple[list[pb.Translation], Any]:
-    """Return the translations of a call, or the error that it failed with."""
-    try:
-        return ask(), None
-    except grpc.RpcError as error:
-        return [], error
-
-
-def whole(parts: Iterable[pb.TranslateStreamResponse], num_texts: int) -> list[pb.Translation]:
-    """Return a stream's translations after checking that each equals the concatenation of its deltas."""
-    translations: dict[int, pb.Translation] = {}
-    deltas = [""] * num_texts
-    for part in parts:
-        deltas[part.text_index] += part.delta
-        if part.HasField("translation"):
-            translations[part.text_index] = part.translation
-    assert deltas == [translations[index].text for index in range(num_texts)]
-    return [translations[index] for index in range(num_texts)]
 
 
 def check_positions(text: str | None, translation: pb.Translation) -> None:
@@ -120,7 +91,7 @@ def check_positions(text: str | None, translation: pb.Translation) -> None:
 @pytest.fixture
 def checked(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> Iterator[pb_grpc.TranslationServiceStub]:
     """Yield the stub; then check that the server answers a normal call as before and has nothing left of the others."""
-    request = pb.TranslateRequest(texts=["Hello"], **CODES)
+    request = request_of(["Hello"])
     before = stub.Translate(request, timeout=patient(30))
     yield stub
     assert stub.Translate(request, timeout=patient(30)) == before
@@ -137,11 +108,3 @@ FEW = settings(
 @given(REQUESTS)
 def test_any_request_is_answered_or_refused(checked: pb_grpc.TranslationServiceStub, request: Any) -> None:
     event(f"answered: {check(checked, request)}")
-
-
-@pytest.mark.full
-@pytest.mark.timeout(900)
-@settings(FEW, max_examples=500)
-@given(REQUESTS)
-def test_500_requests_are_answered_or_refused(checked: pb_grpc.TranslationServiceStub, request: Any) -> None:
-    check(checked, request)

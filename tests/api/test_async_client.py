@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dragoman_client import AsyncClient, ClientError, NoServer, NotSecure, Options, Tls
-from tests.api.test_api_keys import ALICE, NO_QUOTAS, write
 from tests.certificates import Authority
 from tests.gate import Gate
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
+from tests.key_files import ALICE, write_keys
+from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 TEXTS = ["Hello", "", "Save the file before you close the window. Find my keys."]
 OPTIONS = Options(beam_size=2, return_scores=True)
@@ -99,9 +99,7 @@ def test_it_needs_an_event_loop() -> None:
         AsyncClient("127.0.0.1:1")
 
 
-def test_a_task_that_is_cancelled_leaves_the_engine(
-    serve: Callable[..., InProcessServer], run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_is_cancelled_leaves_the_engine(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1, max_waiting=1000)
     engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
 
@@ -118,7 +116,7 @@ def test_a_task_that_is_cancelled_leaves_the_engine(
     eventually(lambda: engine.snapshot().num_running == 0)
 
 
-def test_a_stream_that_is_closed_leaves_the_engine(serve: Callable[..., InProcessServer], run: Run) -> None:
+def test_a_stream_that_is_closed_leaves_the_engine(serve: Serve, run: Run) -> None:
     server = serve(max_slots=1, max_waiting=1000)
     engine = server.server.models[0].engine
 
@@ -134,9 +132,7 @@ def test_a_stream_that_is_closed_leaves_the_engine(serve: Callable[..., InProces
     run(ask())
 
 
-def test_closing_fails_the_calls_under_way(
-    serve: Callable[..., InProcessServer], run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_fails_the_calls_under_way(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1, max_waiting=1000)
     engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
 
@@ -160,7 +156,7 @@ def test_closing_fails_the_calls_under_way(
     eventually(lambda: engine.snapshot().num_running == 0)
 
 
-def test_it_waits_for_room_as_long_as_it_is_patient(serve: Callable[..., InProcessServer], run: Run) -> None:
+def test_it_waits_for_room_as_long_as_it_is_patient(serve: Serve, run: Run) -> None:
     server = serve(max_slots=1, max_waiting=40)
 
     async def ask() -> list[int]:
@@ -183,12 +179,11 @@ def test_it_waits_for_room_as_long_as_it_is_patient(serve: Callable[..., InProce
     assert run(ask()) == [40] * 3
 
 
-def test_tls_and_api_keys(serve: Callable[..., InProcessServer], run: Run, tmp_path: Path) -> None:
-    authority, keys, trusted = Authority(), tmp_path / "keys.toml", tmp_path / "ca.crt"
+def test_tls_and_api_keys(serve: Serve, run: Run, tmp_path: Path) -> None:
+    authority, trusted = Authority(), tmp_path / "ca.crt"
     certificate, key = authority.pair().write(tmp_path)
     trusted.write_bytes(authority.certificate)
-    write(keys, ("alice", ALICE, NO_QUOTAS))
-    server = serve(tls_certificate=certificate, tls_key=key, api_keys=keys)
+    server = serve(tls_certificate=certificate, tls_key=key, api_keys=write_keys(tmp_path, alice=ALICE))
 
     async def ask() -> None:
         async with AsyncClient(server.address, tls=Tls(trusted), api_key=ALICE) as client:

@@ -1,85 +1,88 @@
 """Calls that end early: by the caller, by their deadline, or by the server's own."""
 
-from collections.abc import Callable
 from typing import Any
 
 import grpc
 import pytest
 
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
-REQUEST = pb.TranslateRequest(texts=distinct_texts(500), source_language_code="en", target_language_code="de")
-
-
-@pytest.fixture
-def slow(serve: Callable[..., InProcessServer]) -> Any:
-    """Start a server with one slot, which needs seconds for `REQUEST`."""
-    return serve(max_slots=1)
+REQUEST = request_of(distinct_texts(500))
+METHODS = pytest.mark.parametrize("method", ["Translate", "TranslateStream"])
 
 
-def is_idle(server: InProcessServer) -> Any:
-    snapshot = server.server.models[0].engine.snapshot()
-    return not (snapshot.num_waiting or snapshot.num_running or snapshot.slots_used)
+@pytest.fixture(scope="module")
+def slow(share: Serve) -> InProcessServer:
+    """Return a server with one slot, which needs seconds for `REQUEST`."""
+    return share(max_slots=1)
 
 
-def outcomes(server: InProcessServer) -> Any:
-    return {
-        code: server.metric("dragoman_requests_total", method="dragoman.v1.TranslationService/Translate", code=code)
-        for code in ("OK", "CANCELLED", "DEADLINE_EXCEEDED")
-    }
+def started(stub: Any, method: str, timeout: float | None = None) -> Any:
+    """Begin a call."""
+    return (
+        stub.Translate.future(REQUEST, timeout=timeout)
+        if method == "Translate"
+        else stub.TranslateStream(REQUEST, timeout=timeout)
+    )
 
 
-def test_a_cancelled_call_leaves_the_engine(slow: InProcessServer) -> None:
-    engine = slow.server.models[0].engine
-    with grpc.insecure_channel(slow.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(REQUEST, timeout=patient(30))
-        eventually(lambda: engine.snapshot().num_running > 0)
-        call.cancel()
-        eventually(lambda: is_idle(slow), timeout_seconds=2)
-        eventually(lambda: outcomes(slow) == {"OK": 0, "CANCELLED": 1, "DEADLINE_EXCEEDED": 0})
-    assert slow.metric("dragoman_sentences_total", model="tiny", outcome="cancelled") > 400
-    assert slow.metric("dragoman_finish_total", model="tiny", reason="cancelled") > 400
-    assert slow.metric("dragoman_inflight_requests") == 0
+def ended(server: InProcessServer, method: str) -> dict[str, float]:
+    """Return how many calls have ended with each status."""
+    codes = ("OK", "CANCELLED", "DEADLINE_EXCEEDED", "UNKNOWN", "INTERNAL")
+    name = f"dragoman.v1.TranslationService/{method}"
+    return {code: server.metric("dragoman_requests_total", method=name, code=code) for code in codes}
 
 
-def test_a_disconnected_caller_leaves_the_engine(slow: InProcessServer) -> None:
-    engine = slow.server.models[0].engine
+def check_end(server: InProcessServer, method: str, before: dict[str, float], code: str) -> None:
+    """Check that one more call has ended, with this status, and that nothing of it is left."""
+    eventually(server.is_idle, timeout_seconds=2)
+    eventually(lambda: ended(server, method) == before | {code: before[code] + 1}, timeout_seconds=2)
+    assert server.metric("dragoman_inflight_requests") == 0
+
+
+@METHODS
+@pytest.mark.parametrize("leaves", ["cancel", "disconnect"])
+def test_a_caller_that_leaves_leaves_the_engine(
+    slow: InProcessServer, caplog: pytest.LogCaptureFixture, method: str, leaves: str
+) -> None:
+    before, cancelled = ended(slow, method), slow.metric("dragoman_sentences_total", model="tiny", outcome="cancelled")
     channel = grpc.insecure_channel(slow.address)
-    call = pb_grpc.TranslationServiceStub(channel).Translate.future(REQUEST, timeout=patient(30))
-    eventually(lambda: engine.snapshot().num_running > 0)
+    call = started(pb_grpc.TranslationServiceStub(channel), method)
+    eventually(lambda: slow.server.models[0].engine.snapshot().num_running > 0)
+    (call.cancel if leaves == "cancel" else channel.close)()
+    check_end(slow, method, before, "CANCELLED")
     channel.close()
-    eventually(lambda: is_idle(slow), timeout_seconds=2)
     assert call.code() is grpc.StatusCode.CANCELLED
+    for name, of in {"sentences": "outcome", "finish": "reason"}.items():
+        assert slow.metric(f"dragoman_{name}_total", **{"model": "tiny", of: "cancelled"}) > cancelled + 400
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
 
 
-def test_the_callers_deadline_is_kept(slow: InProcessServer) -> None:
-    with grpc.insecure_channel(slow.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        pb_grpc.TranslationServiceStub(channel).Translate(REQUEST, timeout=0.1)
-    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    eventually(lambda: is_idle(slow), timeout_seconds=2)
-    eventually(lambda: outcomes(slow)["DEADLINE_EXCEEDED"] == 1)
-    assert outcomes(slow)["OK"] == 0
+@METHODS
+def test_the_callers_deadline_is_kept(slow: InProcessServer, method: str) -> None:
+    before = ended(slow, method)
+    with stub_of(slow.address) as stub:
+        assert started(stub, method, timeout=0.1).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    check_end(slow, method, before, "DEADLINE_EXCEEDED")
 
 
-def test_a_call_without_a_deadline_gets_the_servers(serve: Callable[..., InProcessServer]) -> None:
+@METHODS
+def test_a_call_without_a_deadline_gets_the_servers(serve: Serve, method: str) -> None:
     server = serve(max_slots=1, default_deadline_seconds=0.1)
-    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        pb_grpc.TranslationServiceStub(channel).Translate(REQUEST)
-    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    trailers = {item.key for item in raised.value.trailing_metadata()}
-    assert "x-request-id" in trailers  # so the error came from the server
-    eventually(lambda: is_idle(server), timeout_seconds=2)
+    with stub_of(server.address) as stub:
+        call = started(stub, method)
+        assert call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert "x-request-id" in dict(call.trailing_metadata())  # so the error came from the server
+    check_end(server, method, dict.fromkeys(ended(server, method), 0.0), "DEADLINE_EXCEEDED")
 
 
 def test_a_short_call_passes_a_long_one(slow: InProcessServer) -> None:
-    with grpc.insecure_channel(slow.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        long = stub.Translate.future(REQUEST, timeout=patient(30))
+    with stub_of(slow.address) as stub:
+        long = started(stub, "Translate")
         eventually(lambda: slow.server.models[0].engine.snapshot().num_running > 0)
-        short = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
-        assert stub.Translate(short, timeout=patient(30)).translations[0].text
+        assert stub.Translate(request_of(["Hello"]), timeout=patient(30)).translations[0].text
         assert not long.done()
         long.cancel()

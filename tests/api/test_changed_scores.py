@@ -1,5 +1,6 @@
 """Options that change scores, as every caller sets them: gRPC, KServe's parameters, the client and the command line."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from service.bundle.manifest import Manifest
 from service.cli.main import dragoman
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.api.test_translate import TEXTS, ask
+from tests.grpc_calls import infer_request, refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, rpc_error
+from tests.servers import InProcessServer
 
 OPTIONS: dict[str, dict[str, float]] = {
     "a penalty": {"repetition_penalty": 1.6},
@@ -44,10 +45,7 @@ def test_every_way_to_ask_gives_the_same(
     assert [texts(ask(stub, [text], pb.DecodingOptions(**asked)))[0] for text in TEXTS] == expected  # type: ignore[arg-type]
     with Client(server.address) as client:
         assert [each.text for each in client.translate(TEXTS, "en", "de", options=Options(**asked))] == expected  # type: ignore[arg-type]
-    infer = kserve_pb.ModelInferRequest(model_name="tiny")
-    infer.inputs.add(name="text", datatype="BYTES", shape=[len(TEXTS)]).contents.bytes_contents.extend(
-        text.encode() for text in TEXTS
-    )
+    infer = infer_request(*TEXTS)
     for name, value in asked.items():
         kind = "double_param" if isinstance(value, float) else "int64_param"
         setattr(infer.parameters[name], kind, value)
@@ -60,26 +58,10 @@ def test_every_way_to_ask_gives_the_same(
     assert CliRunner().invoke(dragoman, [*command, *TEXTS]).output.splitlines() == expected
 
 
-def test_another_value_is_not_answered_from_the_cache(stub: pb_grpc.TranslationServiceStub) -> None:
-    answers = [texts(ask(stub, TEXTS, pb.DecodingOptions(no_repeat_ngram_size=size))) for size in (0, 1, 2, 0)]
-    assert answers[0] == answers[3]
-    assert len({tuple(answer) for answer in answers}) == 3
-
-
-def test_the_models_list_tells_the_defaults(stub: pb_grpc.TranslationServiceStub) -> None:
-    (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models
-    defaults = model.default_options
-    assert (defaults.repetition_penalty, defaults.no_repeat_ngram_size, defaults.min_output_tokens) == (1.0, 0, 0)
-
-
 @pytest.fixture
 def old(serve: Any, tiny_models: Path, tmp_path: Path) -> InProcessServer:
     """A server of a bundle that was exported before graphs returned logits."""
-    source = tiny_models / "tiny" / "1"
-    bundle = tmp_path / "models" / "tiny" / "1"
-    bundle.mkdir(parents=True)
-    for path in source.iterdir():
-        (bundle / path.name).write_bytes(path.read_bytes())
+    bundle = shutil.copytree(tiny_models / "tiny" / "1", tmp_path / "models" / "tiny" / "1")
     manifest = Manifest.load(bundle)
     graph = onnx.load(bundle / manifest.graphs.decoder_step)
     kept = [output for output in graph.graph.output if output.name not in graph_io.SCORE_OUTPUTS]
@@ -96,13 +78,11 @@ def old(serve: Any, tiny_models: Path, tmp_path: Path) -> InProcessServer:
 def test_a_bundle_without_logits_serves_everything_else(
     old: InProcessServer, stub: pb_grpc.TranslationServiceStub
 ) -> None:
-    with grpc.insecure_channel(old.address) as channel:
-        own = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(old.address) as own:
         for options in (pb.DecodingOptions(), pb.DecodingOptions(beam_size=3, repetition_penalty=1.0)):
             assert texts(ask(own, TEXTS, options)) == texts(ask(stub, TEXTS, options))
-        with pytest.raises(grpc.RpcError) as raised:
-            ask(own, TEXTS, pb.DecodingOptions(min_output_tokens=3))
-    assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
-    details = rpc_error(raised).details()
+        error = refused(own.Translate, request_of(TEXTS, options=pb.DecodingOptions(min_output_tokens=3)))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    details = error.details()
     assert details.startswith("options.min_output_tokens is 3, which needs all scores")
     assert "export the bundle again" in details

@@ -1,20 +1,19 @@
 """The synchronous client against a real server: how calls end when nobody waits for them any more."""
 
 import contextlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from dragoman_client import ClientError, Options
 from tests.gate import Gate
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, distinct_texts, eventually
 
 LONG = Options(max_output_tokens=24, max_repeats=0, max_length_ratio=0.0)
 
 
 @pytest.fixture
-def slow(serve: Callable[..., InProcessServer]) -> InProcessServer:
+def slow(serve: Serve) -> InProcessServer:
     return serve(max_slots=1, max_waiting=4000)  # room for two calls of one caller
 
 
@@ -48,9 +47,7 @@ def test_closing_fails_the_calls_under_way(slow: InProcessServer, monkeypatch: p
     eventually(lambda: num_running(slow) == 0)
 
 
-def test_what_waits_for_room_ends_as_the_client_is_closed(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waits_for_room_ends_as_the_client_is_closed(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1, max_waiting=500)
     gate = Gate(server, monkeypatch)
     with ThreadPoolExecutor() as threads, server.client() as busy, server.client() as client:

@@ -1,43 +1,34 @@
 """Glossaries that callers create belong to their key: no other key reads, changes or translates with them."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
-from service.config.server_config import ServerConfig
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.text import glossary_files
 from tests.api.http_faces import FACES
+from tests.grpc_calls import refused, request_of
 from tests.http_caller import Reply, call
+from tests.http_post import form_of
+from tests.key_files import ALICE, BOB, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, in_process, rpc_error
+from tests.servers import InProcessServer, Serve
 
-ALICE, BOB = new_key(), new_key()
 PARENT = "projects/p/locations/l"
 SECRET = "Geheimwort"
 
 
 @pytest.fixture
-def server(loop_thread: LoopThread, tiny_models: Path, tmp_path: Path) -> Iterator[InProcessServer]:
-    keys = tmp_path / "keys.toml"
-    keys.write_text("\n".join(key_lines(key, name, None, Quotas()) for key, name in ((ALICE, "alice"), (BOB, "bob"))))
-    keys.chmod(0o600)
-    folder = tmp_path / "glossaries"
+def server(serve: Serve, tmp_path: Path) -> InProcessServer:
+    keys, folder = write_keys(tmp_path, alice=ALICE, bob=BOB), tmp_path / "glossaries"
     folder.mkdir()
     (folder / "ours.en-de.tsv").write_text("station\tHalt\n")
-    config = ServerConfig(
-        models=tiny_models, num_threads=1, http_port=0, api_keys=keys, glossaries=folder, caller_glossaries=True
-    )
-    with in_process(loop_thread, config) as running:
-        yield running
+    return serve(http_port=0, api_keys=keys, glossaries=folder, caller_glossaries=True)
 
 
 def asked(server: InProcessServer, key: str, method: str, path: str, document: Any = None) -> Reply:
@@ -100,18 +91,10 @@ def test_a_list_has_the_operator_s_and_the_caller_s_own(server: InProcessServer,
 def test_an_upload_can_not_name_another_key_s(server: InProcessServer) -> None:
     glossary = created(server, ALICE)
     fields = {"source_lang": "EN", "target_lang": "DE", "glossary_id": glossary}
-    parts = [f'name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()]
-    parts.append('name="file"; filename="a.txt"\r\n\r\nstation\r\n')
-    form = "".join(f"--x\r\nContent-Disposition: form-data; {part}" for part in parts) + "--x--\r\n"
+    body, kind = form_of("a.txt", "station", fields)
     for key, status in ((BOB, 404), (ALICE, 200)):
-        reply = call(
-            server.http_url,
-            "POST",
-            "/v2/document",
-            body=form.encode(),
-            content_type="multipart/form-data; boundary=x",
-            authorization=f"Bearer {key}",
-        )
+        about = {"content_type": kind, "authorization": f"Bearer {key}"}
+        reply = call(server.http_url, "POST", "/v2/document", body=body, **about)
         assert reply.status == status, reply.body
 
 
@@ -142,9 +125,7 @@ def test_no_other_api_knows_another_key_s(server: InProcessServer) -> None:
 
 def test_nor_does_grpc(server: InProcessServer) -> None:
     created(server, ALICE)
-    request = pb.TranslateRequest(
-        texts=["station"], source_language_code="en", target_language_code="de", glossary="secrets"
-    )
+    request = request_of(["station"], glossary="secrets")
     with grpc.insecure_channel(server.address) as channel:
         stub, google = pb_grpc.TranslationServiceStub(channel), google_grpc.TranslationServiceStub(channel)
 
@@ -152,12 +133,8 @@ def test_nor_does_grpc(server: InProcessServer) -> None:
             return {"timeout": patient(30), "metadata": (("x-api-key", key),)}
 
         assert stub.Translate(request, **metadata(ALICE)).translations[0].text == SECRET
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(request, **metadata(BOB))
-        assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
-        with pytest.raises(grpc.RpcError) as raised:
-            next(iter(stub.TranslateStream(request, **metadata(BOB))))
-        assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
+        for method in (stub.Translate, stub.TranslateStream):
+            assert refused(method, request, **metadata(BOB)).code() is grpc.StatusCode.NOT_FOUND
         for key, number in ((ALICE, 2), (BOB, 1)):
             listed = google.ListGlossaries(google_pb.ListGlossariesRequest(parent=PARENT), **metadata(key))
             assert len(listed.glossaries) == number

@@ -3,13 +3,10 @@
 import http.client
 import json
 import logging
-import random
 import select
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -18,12 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from dragoman_client import Client
-from service.config.server_config import ServerConfig
 from service.faces.http import connection as http_connection
 from tests.certificates import Authority
 from tests.http_caller import call, raw
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 BODY = json.dumps(ASKED).encode()
@@ -35,20 +31,8 @@ MAX_BYTES = 4096
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_request_bytes=MAX_BYTES)
-    with in_process(loop_thread, config) as running:
-        yield running
-
-
-def test_one_connection_answers_many_calls(server: InProcessServer) -> None:
-    with closing(http.client.HTTPConnection(urlsplit(server.http_url).netloc, timeout=TIMEOUT_SECONDS)) as connection:
-        for _ in range(5):
-            connection.request("POST", "/v1/translate", BODY, {"content-type": "application/json"})
-            response = connection.getresponse()
-            response.read()
-            assert response.status == 200
-            assert response.getheader("connection") is None
+def server(share: Serve) -> InProcessServer:
+    return share(http_port=0, max_request_bytes=MAX_BYTES)
 
 
 def test_pipelined_calls_are_answered_in_order(server: InProcessServer) -> None:
@@ -82,22 +66,12 @@ def test_a_client_that_asks_first_is_told_to_go_on(server: InProcessServer) -> N
     ("sent", "status"),
     [
         (HEAD + b"Content-Length: 4097\r\n\r\n" + b"x" * 4097, b"413"),
-        (HEAD + b"Content-Length: 99999999999999999999\r\n\r\n", b"400"),
-        (HEAD + b"Content-Length: -1\r\n\r\n", b"400"),
-        (
-            HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"800\r\n" + b"x" * 2048 + b"\r\n801\r\n" + b"x" * 2049,
-            b"413",
-        ),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b"400"),
+        (CHUNKED + b"800\r\n" + b"x" * 2048 + b"\r\n801\r\n" + b"x" * 2049, b"413"),
         (HEAD + b"X-Long: " + b"x" * 70_000 + b"\r\n\r\n", b"431"),
         (HEAD + b"".join(b"X-%d: 1\r\n" % number for number in range(101)) + b"\r\n", b"431"),
         (HEAD + b"X-Endless: " + b"x" * 2_000_000, b"431"),
         (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"414"),
-        (b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03", b"400"),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
         (b"GET http://[ HTTP/1.1\r\n\r\n", b"400"),
-        (b"CONNECT example.org:443 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
-        (b"GET \xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
     ],
 )
 def test_what_can_not_be_a_call_is_refused_in_one_answer(server: InProcessServer, sent: bytes, status: bytes) -> None:
@@ -107,20 +81,6 @@ def test_what_can_not_be_a_call_is_refused_in_one_answer(server: InProcessServer
         answer = b""
     assert answer.startswith(b"HTTP/1.1 " + status) or (not answer and len(sent) > 1_000_000)
     assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
-
-
-def test_a_client_that_leaves_frees_its_slots(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1)
-    with in_process(loop_thread, config) as server:
-        labels = {"method": "http/v1/translate", "code": "CANCELLED"}
-        texts = distinct_texts(400)
-        body = json.dumps({"texts": texts, "source_language_code": "en", "target_language_code": "de"}).encode()
-        address = "127.0.0.1", server.server.http_port
-        with socket.create_connection(address, TIMEOUT_SECONDS) as connection:
-            connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            eventually(lambda: server.server.translator.num_pending > 0)
-        eventually(lambda: server.server.translator.num_pending == 0)
-        eventually(lambda: server.metric("dragoman_requests_total", **labels) == 1)
 
 
 @pytest.mark.parametrize("is_reset", [False, True], ids=["closed", "reset"])
@@ -212,130 +172,82 @@ def test_a_body_of_which_nothing_arrives_is_a_408_in_the_words_of_its_api(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_too_many_connections_replace_the_idle_ones(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_connections=4)
-    with in_process(loop_thread, config) as server:
-        address = urlsplit(server.http_url)
-        idle = [
-            socket.create_connection((str(address.hostname), address.port or 0), TIMEOUT_SECONDS) for _ in range(12)
-        ]
-        try:
-            assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
-        finally:
-            for each in idle:
-                each.close()
+def test_too_many_connections_replace_the_idle_ones(serve: Serve) -> None:
+    server = serve(http_port=0, max_connections=4)
+    address = urlsplit(server.http_url)
+    idle = [socket.create_connection((str(address.hostname), address.port or 0), TIMEOUT_SECONDS) for _ in range(12)]
+    try:
+        assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
+    finally:
+        for each in idle:
+            each.close()
 
 
-def test_two_colons_are_the_addresses_of_both_families(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(
-        models=tiny_models, num_threads=1, host="::", http_host="::", http_port=0, http_without_keys=True
-    )
-    with in_process(loop_thread, config) as server:
-        ports = server.server.port, server.server.http_port
-        for host in ("127.0.0.1", "[::1]"):
-            assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200
-            with Client(f"{host}:{ports[0]}") as client:
-                assert client.translate(["station"], "en", "de")[0].text
+def test_two_colons_are_the_addresses_of_both_families(serve: Serve) -> None:
+    server = serve(host="::", http_host="::", http_port=0, http_without_keys=True)
+    ports = server.server.port, server.server.http_port
+    for host in ("127.0.0.1", "[::1]"):
+        assert call(f"http://{host}:{ports[1]}", "POST", "/v1/translate", ASKED).status == 200
+        with Client(f"{host}:{ports[0]}") as client:
+            assert client.translate(["station"], "en", "de")[0].text
 
 
-def test_random_bytes_are_never_a_fault_of_ours(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connection, "READ_SECONDS", 0.1)  # for heads that now announce a longer body
-    random_source = random.Random(7)
-    for _ in range(200):
-        sent = bytearray(WHOLE)
-        for _ in range(random_source.randint(1, 8)):
-            sent[random_source.randrange(len(sent))] = random_source.randrange(256)
-        answer = raw(server.http_url, bytes(sent), first_only=True)
-        assert not answer or answer.startswith((b"HTTP/1.1 2", b"HTTP/1.1 4", b"HTTP/1.1 501", b"HTTP/1.1 100")), answer
-
-
-def test_a_stop_answers_open_calls_and_refuses_new_ones(loop_thread: LoopThread, tiny_models: Path) -> None:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, max_slots=1)
-    with in_process(loop_thread, config) as server:
-        texts = distinct_texts(200)
-        asked = {"texts": texts, "source_language_code": "en", "target_language_code": "de"}
-        statuses: list[int] = []
-        caller = threading.Thread(
-            target=lambda: statuses.append(call(server.http_url, "POST", "/v1/translate", asked).status)
-        )
-        netloc = urlsplit(server.http_url).netloc
-        with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
-            kept.request("GET", "/v1/models")
-            kept.getresponse().read()
-            caller.start()
-            eventually(lambda: server.server.translator.num_pending > 0)
-            closing_server = server.start_closing()
-            eventually(lambda: server.server.phase.value == "draining")
-            closing_server.result(TIMEOUT_SECONDS)
-        caller.join(TIMEOUT_SECONDS)
-    assert statuses == [200]
-
-
-def test_an_answer_while_draining_ends_its_connection(loop_thread: LoopThread, tiny_models: Path) -> None:
+def test_an_answer_while_draining_ends_its_connection(serve: Serve) -> None:
     """The client's next call then goes to another server, and not to one that is about to stop."""
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, drain_delay_seconds=patient(0.4))
-    with in_process(loop_thread, config) as server:
-        netloc = urlsplit(server.http_url).netloc
-        with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
-            for is_draining in (False, True):
-                if is_draining:
-                    closing_server = server.start_closing()
-                    eventually(lambda: server.server.phase.value == "draining")
-                for path, document in (("/v1/translate", ASKED), ("/v1/translate/stream", ASKED), ("/nowhere", {})):
-                    kept.request("POST", path, json.dumps(document), {"content-type": "application/json"})
-                    response = kept.getresponse()
-                    response.read()
-                    assert response.getheader("connection") == ("close" if is_draining else None), path
-        closing_server.result(TIMEOUT_SECONDS)
+    server = serve(http_port=0, drain_delay_seconds=patient(0.4))
+    netloc = urlsplit(server.http_url).netloc
+    with closing(http.client.HTTPConnection(netloc, timeout=TIMEOUT_SECONDS)) as kept:
+        for is_draining in (False, True):
+            if is_draining:
+                closing_server = server.start_closing()
+                eventually(lambda: server.server.phase.value == "draining")
+            for method, path, document in (
+                ("POST", "/v1/translate", ASKED),
+                ("POST", "/v1/translate/stream", ASKED),
+                ("GET", "/nowhere", None),  # without a body, which could come after the answer
+            ):
+                kept.request(
+                    method,
+                    path,
+                    None if document is None else json.dumps(document),
+                    {"content-type": "application/json"},
+                )
+                response = kept.getresponse()
+                response.read()
+                assert response.getheader("connection") == ("close" if is_draining else None), path
+    closing_server.result(TIMEOUT_SECONDS)
 
 
-def test_https_takes_the_certificate_of_grpc_and_its_successor(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path: Path
-) -> None:
+def ask_over_tls(server: InProcessServer, authority: Authority, own: tuple[Path, Path] | None = None) -> bytes:
+    """Make a call, with a certificate of one's own or none; return the server's."""
+    trust = ssl.create_default_context(cadata=authority.certificate.decode())
+    if own is not None:
+        trust.load_cert_chain(*own)
+    netloc = f"localhost:{server.server.http_port}"
+    with closing(http.client.HTTPSConnection(netloc, timeout=TIMEOUT_SECONDS, context=trust)) as connection:
+        connection.request("POST", "/v1/translate", BODY, {"content-type": "application/json"})
+        certificate = connection.sock.getpeercert(binary_form=True)
+        assert connection.getresponse().status == 200
+        return bytes(certificate or b"")
+
+
+def test_https_takes_the_certificate_of_grpc_and_its_successor(serve: Serve, tmp_path: Path) -> None:
     authority = Authority()
     certificate, key = authority.pair(ends_days=1).write(tmp_path)
-    trust = ssl.create_default_context(cadata=authority.certificate.decode())
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, tls_certificate=certificate, tls_key=key)
-
-    def ask(server: InProcessServer) -> bytes:
-        netloc = f"localhost:{server.server.http_port}"
-        with closing(http.client.HTTPSConnection(netloc, timeout=TIMEOUT_SECONDS, context=trust)) as connection:
-            connection.request("POST", "/v1/translate", BODY, {"content-type": "application/json"})
-            certificate = connection.sock.getpeercert(binary_form=True)
-            assert connection.getresponse().status == 200
-            return bytes(certificate or b"")
-
-    with in_process(loop_thread, config) as server:
-        first = ask(server)
-        assert b" 200 OK" not in raw(server.http_url, WHOLE)
-        authority.pair(ends_days=2).write(tmp_path)
-        eventually(lambda: ask(server) != first)
+    server = serve(http_port=0, tls_certificate=certificate, tls_key=key)
+    first = ask_over_tls(server, authority)
+    assert b" 200 OK" not in raw(server.http_url, WHOLE)
+    authority.pair(ends_days=2).write(tmp_path)
+    eventually(lambda: ask_over_tls(server, authority) != first)
 
 
-def test_https_asks_for_certificates_of_callers_where_grpc_does(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path: Path
-) -> None:
+def test_https_asks_for_certificates_of_callers_where_grpc_does(serve: Serve, tmp_path: Path) -> None:
     authority, stranger = Authority(), Authority("Another authority")
     certificate, key = authority.pair().write(tmp_path)
-    known = authority.pair().write(tmp_path, "known")
-    unknown = stranger.pair().write(tmp_path, "unknown")
     ca = tmp_path / "ca.crt"
     ca.write_bytes(authority.certificate)
-    config = ServerConfig(
-        models=tiny_models, num_threads=1, http_port=0, tls_certificate=certificate, tls_key=key, tls_client_ca=ca
-    )
-
-    def ask(server: InProcessServer, own: tuple[Path, Path] | None) -> int:
-        trust = ssl.create_default_context(cadata=authority.certificate.decode())
-        if own is not None:
-            trust.load_cert_chain(*own)
-        netloc = f"localhost:{server.server.http_port}"
-        with closing(http.client.HTTPSConnection(netloc, timeout=TIMEOUT_SECONDS, context=trust)) as connection:
-            connection.request("POST", "/v1/translate", BODY, {"content-type": "application/json"})
-            return connection.getresponse().status
-
-    with in_process(loop_thread, config) as server:
-        assert ask(server, known) == 200
-        for wrong in (None, unknown):
-            with pytest.raises((ssl.SSLError, ConnectionError)):
-                ask(server, wrong)
+    server = serve(http_port=0, tls_certificate=certificate, tls_key=key, tls_client_ca=ca)
+    assert ask_over_tls(server, authority, authority.pair().write(tmp_path, "known"))
+    for wrong in (None, stranger.pair().write(tmp_path, "unknown")):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            ask_over_tls(server, authority, wrong)

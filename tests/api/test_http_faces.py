@@ -1,28 +1,20 @@
 """All APIs over HTTP: one text has one translation, and keys, quotas, ids and errors are alike on each."""
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from service.calls.keys import new_key
-from service.config.server_config import ServerConfig
 from tests.api.http_faces import EACH, FACES, send
 from tests.http_caller import call
 from tests.log_lines import lines
 from tests.otlp_collector import otlp_collector
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
-
-KEY = new_key()
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, access_log_ratio=1.0)
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(share: Serve) -> InProcessServer:
+    return share(http_port=0, access_log_ratio=1.0)
 
 
 def test_one_text_has_one_translation_whatever_the_api(server: InProcessServer) -> None:
@@ -62,13 +54,13 @@ def test_what_a_caller_got_wrong_is_a_400_that_says_what(server: InProcessServer
         assert reply.body
 
 
-def test_a_call_is_part_of_its_caller_s_trace(loop_thread: LoopThread, tiny_models: Path) -> None:
+def test_a_call_is_part_of_its_caller_s_trace(serve: Serve) -> None:
     trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     with otlp_collector() as collector:
-        config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, otlp_endpoint=collector.endpoint)
-        with in_process(loop_thread, config) as server:
-            for name in FACES:
-                send(server, name, "station", traceparent=f"00-{trace}-{parent}-01", x_request_id=f"of-{name}")
+        server = serve(http_port=0, otlp_endpoint=collector.endpoint)
+        for name in FACES:
+            send(server, name, "station", traceparent=f"00-{trace}-{parent}-01", x_request_id=f"of-{name}")
+        server.close()  # flushes what is left
         calls = [span for span in collector.spans if span.parent_id == parent]
     assert {span.trace_id for span in calls} == {trace}
     assert {span.attributes["dragoman.request_id"] for span in calls} == {f"of-{name}" for name in FACES}

@@ -1,6 +1,5 @@
 """LibreTranslate's API on a server that is loading, has a full queue, or serves several languages."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,14 +7,14 @@ import pytest
 from service.domain.errors import Overloaded
 from service.translation.translator import Translator
 from tests.http_caller import call
-from tests.servers import InProcessServer, distinct_texts
+from tests.servers import Serve, distinct_texts
 from tests.tiny_bundle import write_tiny_bundle
 
 ASKED = {"q": "station", "source": "en", "target": "de"}
 FREE = ("/health", "/languages", "/frontend/settings")
 
 
-def test_a_server_that_loads_is_not_healthy(serve: Callable[..., InProcessServer]) -> None:
+def test_a_server_that_loads_is_not_healthy(serve: Serve) -> None:
     server = serve(load=False, http_port=0)
     replies = [call(server.http_url, "GET", path) for path in FREE]
     replies.append(call(server.http_url, "POST", "/translate", ASKED))
@@ -25,7 +24,7 @@ def test_a_server_that_loads_is_not_healthy(serve: Callable[..., InProcessServer
     assert [call(server.http_url, "GET", path).status for path in FREE] == [200] * 3
 
 
-def test_a_full_queue_is_no_illness(serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_queue_is_no_illness(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Translator, "overload", lambda *_: Overloaded("the queue is full", 2.5))
     server = serve(http_port=0)
     assert [call(server.http_url, "GET", path).status for path in FREE] == [200] * 3
@@ -34,9 +33,7 @@ def test_a_full_queue_is_no_illness(serve: Callable[..., InProcessServer], monke
     assert reply.headers["retry-after"] == "3"
 
 
-def test_languages_have_the_codes_that_libretranslate_gives_them(
-    serve: Callable[..., InProcessServer], tmp_path: Path
-) -> None:
+def test_languages_have_the_codes_that_libretranslate_gives_them(serve: Serve, tmp_path: Path) -> None:
     write_tiny_bundle(tmp_path / "many" / "1", "many", among="en zho_Hans zho_Hant pt_br")
     server = serve(models=tmp_path, http_port=0)
     listed = call(server.http_url, "GET", "/languages").document
@@ -53,7 +50,7 @@ def test_languages_have_the_codes_that_libretranslate_gives_them(
     assert detected.document["detectedLanguage"]["confidence"] > 50.0
 
 
-def test_texts_of_several_languages_are_told_apart(serve: Callable[..., InProcessServer], tmp_path: Path) -> None:
+def test_texts_of_several_languages_are_told_apart(serve: Serve, tmp_path: Path) -> None:
     write_tiny_bundle(tmp_path / "many" / "1", "many", among="en de fr")
     server = serve(models=tmp_path, http_port=0)
     texts = ["Where is the next train station?", "Wo ist der nächste Bahnhof, bitte?", "42"]

@@ -1,24 +1,15 @@
 """OpenAI's API: what its clients send is translated, whole or as it grows; and what translations don't have."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.config.server_config import ServerConfig
 from tests.http_caller import Reply, call
-from tests.servers import InProcessServer, LoopThread, distinct_texts, in_process
+from tests.servers import InProcessServer, distinct_texts
 
 PATH = "/v1/chat/completions"
-
-
-@pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0)
-    with in_process(loop_thread, config) as running:
-        yield running
+WRONG_PART = ("messages[0].content[0]", "invalid_argument")
 
 
 def ask(server: InProcessServer, content: Any = "station", **more: Any) -> Reply:
@@ -90,22 +81,11 @@ def test_models_are_the_pairs(server: InProcessServer) -> None:
     ("wrong", "status", "param", "code"),
     [
         ({"model": "gpt-4o"}, 404, "model", "model_not_found"),
-        ({"model": None}, 400, "model", "invalid_argument"),
-        ({"messages": []}, 400, "messages", "invalid_argument"),
         ({"messages": [{"role": "system", "content": "x"}]}, 400, "messages", "invalid_argument"),
-        ({"messages": [{"role": "user", "content": None}]}, 400, "messages[0].content", "invalid_argument"),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
-            400,
-            "messages[0].content[0]",
-            "invalid_argument",
-        ),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, *WRONG_PART),
         ({"n": 9}, 400, "n", "invalid_argument"),
-        ({"n": 0}, 400, "n", "invalid_argument"),
-        ({"max_tokens": 0}, 400, "max_tokens", "invalid_argument"),
         ({"n": 2, "stream": True}, 400, "n", "unimplemented"),
         ({"tools": [{"type": "function"}]}, 400, "tools", "unimplemented"),
-        ({"response_format": {"type": "json_object"}}, 400, "response_format", "unimplemented"),
         ({"messages": [{"role": "user", "content": "x" * 200_000}]}, 400, "messages", "invalid_argument"),
     ],
 )

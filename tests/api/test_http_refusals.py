@@ -2,30 +2,19 @@
 
 import gzip
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.config.server_config import ServerConfig
 from tests.api.http_faces import EACH, FACES, send
 from tests.http_caller import call
-from tests.servers import InProcessServer, LoopThread, eventually, in_process
+from tests.servers import InProcessServer, Serve, eventually
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, http_port=0)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def open_server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    """A server that any page may call."""
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, http_origin=("*",))
-    with in_process(loop_thread, config) as running:
-        yield running
+def open_server(share: Serve) -> InProcessServer:
+    """Return a server that any page may call."""
+    return share(http_port=0, http_origin=("*",))
 
 
 @EACH

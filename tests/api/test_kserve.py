@@ -3,12 +3,11 @@
 from typing import Any
 
 import grpc
-import pytest
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused
 from tests.patience import patient
-from tests.servers import eventually, rpc_error
 
 
 def phase_of(stub: Any) -> tuple[bool, bool, bool]:
@@ -32,9 +31,8 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
             (stub.RepositoryModelLoad, pb.RepositoryModelLoadRequest(model_name="tiny")),
             (stub.RepositoryModelUnload, pb.RepositoryModelUnloadRequest(model_name="tiny")),
         ):
-            with pytest.raises(grpc.RpcError) as raised:
-                call(request, timeout=patient(10))
-            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+            error = refused(call, request, timeout=patient(10))
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
         (answer,) = stub.ModelStreamInfer(iter([infer]), timeout=patient(10))
         assert answer.error_message.startswith("UNAVAILABLE: ")
         (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(), timeout=patient(10)).models
@@ -45,31 +43,10 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
         assert (index.name, index.version, index.state) == ("tiny", "1", "READY")
 
 
-def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.process.backoff.MAX_RESTARTS", 0)
-    server = serve()
-    (worker,) = server.server.models[0].engine.workers
-
-    def die(*arguments: Any, **how: Any) -> None:
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(worker, "run", die)
-    request = pb.ModelInferRequest(model_name="tiny")
-    text = request.inputs.add(name="text", datatype="BYTES", shape=[1])
-    text.contents.bytes_contents.append(b"Hello")
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        stub = pb_grpc.GRPCInferenceServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.ModelInfer(request, timeout=patient(10))
-        assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-        eventually(lambda: phase_of(stub) == (False, False, False))  # callers are notified first
-
-
 def test_there_is_one_repository(serve: Any) -> None:
     server = serve()
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.GRPCInferenceServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.RepositoryIndex(pb.RepositoryIndexRequest(repository_name="other"), timeout=patient(10))
-        assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
-        assert "'other'" in rpc_error(raised).details()
+        error = refused(stub.RepositoryIndex, pb.RepositoryIndexRequest(repository_name="other"), timeout=patient(10))
+        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert "'other'" in error.details()

@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -11,26 +10,24 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually, rpc_error
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 SERVICES = ["", "dragoman.v1.TranslationService", "google.cloud.translation.v3.TranslationService"]
 
 
 def request(num_texts: int) -> Any:
-    return pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")
+    return request_of(distinct_texts(num_texts))
 
 
 def health(channel: grpc.Channel, service: Any = "") -> Any:
-    return (
-        health_pb2_grpc.HealthStub(channel)
-        .Check(health_pb2.HealthCheckRequest(service=service), timeout=patient(30))
-        .status
-    )
+    asked = health_pb2.HealthCheckRequest(service=service)
+    return health_pb2_grpc.HealthStub(channel).Check(asked, timeout=patient(30)).status
 
 
-def test_nothing_is_served_before_the_model_is_loaded(serve: Callable[..., InProcessServer]) -> None:
+def test_nothing_is_served_before_the_model_is_loaded(serve: Serve) -> None:
     server = serve(load=False)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
@@ -38,11 +35,14 @@ def test_nothing_is_served_before_the_model_is_loaded(serve: Callable[..., InPro
         assert server.get("/readyz")[0] == 503
         assert server.get("/livez")[0] == 200
         assert server.metric("dragoman_ready") == 0
-        for method, message in ((stub.Translate, request(1)), (stub.ListModels, pb.ListModelsRequest())):
-            with pytest.raises(grpc.RpcError) as raised:
-                method(message, timeout=patient(30))
-            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-            assert "loading" in rpc_error(raised).details()
+        detection = pb.DetectLanguageRequest(texts=["Hello"])
+        for method, message in (
+            *((stub.Translate, request(1)), (stub.TranslateStream, request(1))),
+            *((stub.DetectLanguage, detection), (stub.ListModels, pb.ListModelsRequest())),
+        ):
+            error = refused(method, message)
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+            assert "loading" in error.details()
         server.load()
         assert [health(channel, service) for service in SERVICES] == [SERVING] * len(SERVICES)
         assert server.get("/readyz") == (200, "text/plain; charset=utf-8", "serving\n")
@@ -56,24 +56,7 @@ def test_health_of_an_unknown_service_is_not_found(server: InProcessServer) -> N
     assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_every_accepted_call_is_answered_while_draining(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=2, grace_seconds=25.0)
-    engine = server.server.models[0].engine
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        calls = [stub.Translate.future(request(15), timeout=patient(30)) for _ in range(12)]
-        eventually(lambda: server.metric("dragoman_inflight_requests") == 12 and engine.snapshot().num_waiting > 0)
-        closing = server.start_closing()
-        eventually(lambda: server.get("/readyz")[0] == 503)
-        assert server.get("/readyz")[2] == "draining\n"
-        assert server.metric("dragoman_draining") == 1
-        assert not all(call.done() for call in calls)  # otherwise this test proves nothing
-        assert [len(call.result(timeout=patient(30)).translations) for call in calls] == [15] * 12
-        closing.result(patient(30))
-    assert not engine.snapshot().is_alive
-
-
-def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[..., InProcessServer]) -> None:
+def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Serve) -> None:
     server = serve(drain_delay_seconds=1.0)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
@@ -83,16 +66,16 @@ def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[...,
         closing.result(patient(30))
 
 
-def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Callable[..., InProcessServer]) -> None:
+def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Serve) -> None:
     server = serve(max_slots=1, grace_seconds=0.1)
-    with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(500), timeout=patient(30))
+    with stub_of(server.address) as stub:
+        call = stub.Translate.future(request(500), timeout=patient(30))
         eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
         server.start_closing().result(patient(10))
         assert call.exception(timeout=patient(30)).code() is grpc.StatusCode.UNAVAILABLE
 
 
-def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[..., InProcessServer]) -> None:
+def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Serve) -> None:
     server = serve(load=False, grace_seconds=20.0)
     with grpc.insecure_channel(server.address) as channel:
         seen: list[list[int]] = [[], [], []]
@@ -118,32 +101,3 @@ def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[.
     for statuses in seen:
         assert statuses[-1] == NOT_SERVING
         assert all(before != after for before, after in itertools.pairwise(statuses))
-
-
-def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = serve()
-    monkeypatch.setattr("service.process.backoff.FIRST_DELAY_SECONDS", 1.0)  # time to check everything
-
-    def die(*_: Any, **__: Any) -> None:
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(server.server.models[0].engine.workers[0], "run", die)
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        for _ in range(2):  # the call that hits the error, and one after it
-            with pytest.raises(grpc.RpcError) as raised:
-                stub.Translate(request(3), timeout=patient(30))
-            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-            assert "is being restarted" in rpc_error(raised).details()
-        assert [health(channel, service) for service in SERVICES] == [NOT_SERVING] * len(SERVICES)
-        assert server.get("/livez") == (200, "text/plain; charset=utf-8", "recovering\n")
-        assert server.get("/readyz")[0] == 503
-        assert server.metric("dragoman_ready") == 0
-        assert server.metric("dragoman_sentences_total", model="tiny", outcome="failed") == 3
-        eventually(lambda: health(channel) == SERVING)
-        assert server.get("/readyz")[0] == 200
-        assert len(stub.Translate(request(3), timeout=patient(30)).translations) == 3
-    assert server.metric("dragoman_engine_restarts_total", model="tiny") == 1
-    assert not server.server.has_failed

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -13,62 +12,45 @@ import pytest
 from service.domain.call import current_call
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.grpc_calls import google_request, refused, request_of, stub_of, ways_of
 from tests.log_lines import lines
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import Serve, distinct_texts, eventually
 
 SECRET = "Zwetschgenkuchen"
 TEXT = f"keys {SECRET} window"
 TRANSLATE = "dragoman.v1.TranslationService/Translate"
 
 
-def ours(*texts: str, **changes: Any) -> Any:
-    fields = {"texts": texts, "source_language_code": "en", "target_language_code": "de"} | changes
-    return pb.TranslateRequest(**fields)
-
-
-def fails(call: Callable[..., Any], *arguments: Any, **how: Any) -> str:
-    with pytest.raises(grpc.RpcError) as raised:
-        list(call(*arguments, timeout=patient(30), **how))
-    return str(rpc_error(raised).code().name)
-
-
 def everything(address: str) -> list[str]:
     """Make calls of every kind that contain the secret, including ones that fail because of it; return their codes."""
     with grpc.insecure_channel(address, options=[("grpc.enable_retries", 0)]) as channel:
-        dragoman = pb_grpc.TranslationServiceStub(channel)
-        google = google_grpc.TranslationServiceStub(channel)
-        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
-        infer = kserve_pb.ModelInferRequest(model_name="tiny")
-        infer.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(TEXT.encode())
-        of_google = {"parent": "projects/p", "contents": [TEXT], "source_language_code": "en"}
-        dragoman.Translate(ours(TEXT, f"<b>{TEXT}</b>", mime_type="text/html"), timeout=patient(30))
-        dragoman.Translate(ours(TEXT, terms=[pb.Term(source=SECRET, target=SECRET)]), timeout=patient(30))
-        dragoman.DetectLanguage(pb.DetectLanguageRequest(texts=[TEXT]), timeout=patient(30))
-        list(dragoman.TranslateStream(ours(TEXT), timeout=patient(30)))
-        asked = google_pb.TranslateTextRequest(target_language_code="de", **of_google)  # type: ignore[arg-type]
-        google.TranslateText(asked, timeout=patient(30))
-        kserve.ModelInfer(infer, timeout=patient(30))
-        list(kserve.ModelStreamInfer(iter([infer]), timeout=patient(30)))
-        return [
-            fails(dragoman.Translate, ours(" ".join([SECRET] * 4000), strict=True)),
-            fails(dragoman.Translate, ours(TEXT, target_language_code=SECRET)),
-            fails(dragoman.Translate, ours(TEXT, model=SECRET)),
-            fails(dragoman.Translate, ours(TEXT, glossary=SECRET)),
-            fails(dragoman.Translate, ours(TEXT, target_prefixes=[SECRET] * 3)),
-            fails(dragoman.TranslateStream, ours(TEXT, mime_type=SECRET)),
-            fails(google.TranslateText, google_pb.TranslateTextRequest(target_language_code=SECRET, **of_google)),  # type: ignore[arg-type]
-            fails(kserve.ModelInfer, kserve_pb.ModelInferRequest(model_name=SECRET)),
+        own, infer = pb_grpc.TranslationServiceStub(channel), kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer
+        translate_text = google_grpc.TranslationServiceStub(channel).TranslateText
+        for send in ways_of(channel).values():
+            send([TEXT])
+        terms = [pb.Term(source=SECRET, target=SECRET)]
+        own.Translate(request_of([f"<b>{TEXT}</b>"], mime_type="text/html", terms=terms), timeout=patient(30))
+        own.DetectLanguage(pb.DetectLanguageRequest(texts=[TEXT]), timeout=patient(30))
+        errors = [
+            refused(own.Translate, request_of([" ".join([SECRET] * 4000)], strict=True)),
+            refused(own.Translate, request_of([TEXT], target_language_code=SECRET)),
+            refused(own.Translate, request_of([TEXT], model=SECRET)),
+            refused(own.Translate, request_of([TEXT], glossary=SECRET)),
+            refused(own.Translate, request_of([TEXT], target_prefixes=[SECRET] * 3)),
+            refused(own.TranslateStream, request_of([TEXT], mime_type=SECRET)),
+            refused(translate_text, google_request([TEXT], target_language_code=SECRET)),
+            refused(infer, kserve_pb.ModelInferRequest(model_name=SECRET)),
         ]
+    return [error.code().name for error in errors]
 
 
 @pytest.mark.parametrize("log_text", [False, True])
 def test_no_line_holds_a_caller_s_text_unless_it_may(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, log_text: bool
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, log_text: bool
 ) -> None:
     with lines(shows_texts=log_text) as log:
         server = serve(access_log_ratio=1.0, log_text=log_text)
@@ -82,8 +64,8 @@ def test_no_line_holds_a_caller_s_text_unless_it_may(
         monkeypatch.setattr(server.server.translator, "translate", quotes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with grpc.insecure_channel(server.address) as channel:
-                assert fails(pb_grpc.TranslationServiceStub(channel).Translate, ours(TEXT)) == "INTERNAL"
+            with stub_of(server.address) as stub:
+                assert refused(stub.Translate, request_of([TEXT])).code() is grpc.StatusCode.INTERNAL
         eventually(lambda: log.calls()[-1]["code"] == "INTERNAL")
     assert set(codes) == {"INVALID_ARGUMENT", "NOT_FOUND"}
     found = [line for line in log.lines if SECRET in line]
@@ -96,7 +78,7 @@ def test_no_line_holds_a_caller_s_text_unless_it_may(
 
 
 def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lines() as log:
         server = serve(access_log_ratio=1.0)
@@ -112,10 +94,9 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
             plan(self)
 
         monkeypatch.setattr(translation_call.TranslationCall, "plan", noisy)
-        with grpc.insecure_channel(server.address) as channel:
-            stub = pb_grpc.TranslationServiceStub(channel)
+        with stub_of(server.address) as stub:
             answer, call = stub.Translate.with_call(
-                ours(*texts), timeout=patient(30), metadata=[("x-request-id", "r-7")]
+                request_of(texts), timeout=patient(30), metadata=[("x-request-id", "r-7")]
             )
         eventually(lambda: bool(log.calls()))
     (line,) = log.calls()
@@ -133,13 +114,12 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
     )
 
 
-def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Callable[..., InProcessServer]) -> None:
+def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Serve) -> None:
     with lines() as log:
         server = serve(load=False)
-        with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-            stub = pb_grpc.TranslationServiceStub(channel)
-            assert fails(stub.Translate, ours(TEXT)) == "UNAVAILABLE"
+        with stub_of(server.address, enable_retries=0) as stub:
+            assert refused(stub.Translate, request_of([TEXT])).code() is grpc.StatusCode.UNAVAILABLE
             server.load()
-            assert stub.Translate(ours("Hello"), timeout=patient(30)).translations
-            assert fails(stub.Translate, ours()) == "INVALID_ARGUMENT"
+            assert stub.Translate(request_of(["Hello"]), timeout=patient(30)).translations
+            assert refused(stub.Translate, request_of([])).code() is grpc.StatusCode.INVALID_ARGUMENT
     assert [(line["level"], line["code"]) for line in log.calls()] == [("warning", "UNAVAILABLE")]

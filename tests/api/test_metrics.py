@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -10,8 +9,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dragoman_client import ClientError, Flag, Options, Translation
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.models.warm_up import SLOT_COUNTS
@@ -19,8 +16,9 @@ from service.observe.families import from_json
 from service.observe.merging import merged
 from service.observe.metrics import Metrics
 from tests.gate import Gate
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
-from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
+from tests.servers import REPOSITORY, InProcessServer, Serve, distinct_texts, eventually
 from tests.tools import tool
 
 # Permanent: other people's dashboards and alerts rely on them. Add names, never rename or remove any.
@@ -94,18 +92,20 @@ def translate(server: InProcessServer, texts: list[str], **options: Any) -> list
         return client.translate(texts, "en", "de", options=Options(**options))
 
 
-def test_all_names_and_labels_are_there(serve: Callable[..., InProcessServer]) -> None:
-    server = serve()
+@pytest.fixture(scope="module")
+def busy(share: Serve) -> InProcessServer:
+    """Return a server that has all metrics, and has answered a call and refused one."""
+    server = share(triton_metrics=True)
     translate(server, ["Hello"])
     with server.client() as client:
         assert client.models()
-    rejected = None
-    try:
+    with pytest.raises(ClientError):
         translate(server, [])
-    except Exception as error:
-        rejected = error
-    assert rejected is not None
-    status, content_type, body = server.get("/metrics")
+    return server
+
+
+def test_all_names_and_labels_are_there(busy: InProcessServer) -> None:
+    status, content_type, body = busy.get("/metrics")
     assert status == 200
     assert content_type.startswith("text/plain")
     found = {
@@ -117,10 +117,12 @@ def test_all_names_and_labels_are_there(serve: Callable[..., InProcessServer]) -
     assert not unlisted
 
 
-def test_the_numbers_are_those_of_what_was_done(serve: Callable[..., InProcessServer]) -> None:
+def test_the_numbers_are_those_of_what_was_done(serve: Serve) -> None:
     server = serve()
-    translate(server, ["Hello", "", "keys"], max_output_tokens=4)
     metric = server.metric
+    assert metric("dragoman_sentences_total", model="tiny", outcome="ok") == 0  # the self-test is not counted
+    assert metric("dragoman_model_load_seconds", model="tiny") > 0
+    translate(server, ["Hello", "", "keys"], max_output_tokens=4)
     assert metric("dragoman_requests_total", method=METHOD, code="OK") == 1
     assert metric("dragoman_request_duration_seconds_count", method=METHOD, code="OK") == 1
     assert metric("dragoman_sentences_total", model="tiny", outcome="ok") == 2
@@ -154,13 +156,6 @@ def test_the_numbers_are_those_of_what_was_done(serve: Callable[..., InProcessSe
     assert 0 < first < metric("dragoman_request_duration_seconds_sum", method=METHOD, code="OK") * 2
 
 
-def test_the_self_test_is_not_counted(serve: Callable[..., InProcessServer]) -> None:
-    server = serve()
-    assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == 0
-    assert server.metric("dragoman_decode_step_seconds_count", model="tiny") == 0
-    assert server.metric("dragoman_model_load_seconds", model="tiny") > 0
-
-
 def test_the_monitoring_port_knows_three_paths(server: InProcessServer) -> None:
     assert server.get("/livez?verbose")[0] == 200
     assert server.get("/")[0] == 404
@@ -172,24 +167,17 @@ def test_the_monitoring_port_knows_three_paths(server: InProcessServer) -> None:
     assert openmetrics[2].endswith("# EOF\n")
 
 
-def request(texts: list[str]) -> pb.TranslateRequest:
-    return pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-
-
-def test_the_queue_is_told_in_sequences_tokens_and_seconds(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_queue_is_told_in_sequences_tokens_and_seconds(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1)
     waiting = distinct_texts(3)
     translate(server, waiting)
     eventually(lambda: server.metric("dragoman_admissions_total", model="tiny") == 3)
     of_waiting = server.metric("dragoman_source_tokens_total", model="tiny")
     gate = Gate(server, monkeypatch)
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        first = stub.Translate.future(request(distinct_texts(1)), timeout=patient(30))
+    with stub_of(server.address) as stub:
+        first = stub.Translate.future(request_of(distinct_texts(1)), timeout=patient(30))
         gate.wait()
-        second = stub.Translate.future(request(waiting), timeout=patient(30))
+        second = stub.Translate.future(request_of(waiting), timeout=patient(30))
         eventually(lambda: server.metric("dragoman_queue_sequences", model="tiny") == 3)
         assert server.metric("dragoman_queue_tokens", model="tiny") == of_waiting > 3
         assert 0 < server.metric("dragoman_estimated_wait_seconds", model="tiny") <= 60
@@ -208,11 +196,11 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
         assert server.metric("dragoman_evictions_total", model="tiny", reason=reason) == 0
 
 
-def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_those_who_ran_are_evicted(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1)
     gate = Gate(server, monkeypatch)
-    with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(distinct_texts(5)), timeout=patient(30))
+    with stub_of(server.address) as stub:
+        call = stub.Translate.future(request_of(distinct_texts(5)), timeout=patient(30))
         gate.wait()
         call.cancel()
         eventually(lambda: server.metric("dragoman_requests_total", method=METHOD, code="CANCELLED") == 1)
@@ -223,7 +211,7 @@ def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], m
 
 
 @pytest.mark.plain
-def test_flagged_segments_are_counted(serve: Callable[..., InProcessServer]) -> None:
+def test_flagged_segments_are_counted(serve: Serve) -> None:
     server = serve()
     answer = translate(server, [f"{{{number}}} {text}" for number, text in enumerate(distinct_texts(8))])
     flags = [flag for each in answer for segment in each.segments for flag in segment.flags]
@@ -243,16 +231,18 @@ TRITON = {
 
 
 @pytest.mark.plain
-def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[..., InProcessServer]) -> None:
+def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Serve) -> None:
     assert "nv_inference" not in serve().get("/metrics")[2]
     server = serve(triton_metrics=True)
     translate(server, ["Hello", "keys"], max_output_tokens=4)
-    with pytest.raises(grpc.RpcError), grpc.insecure_channel(server.address) as channel:
-        pb_grpc.TranslationServiceStub(channel).Translate(request(distinct_texts(1000)), timeout=0.05)
+    with pytest.raises(grpc.RpcError), stub_of(server.address) as stub:
+        stub.Translate(request_of(distinct_texts(1000)), timeout=0.05)
     with grpc.insecure_channel(server.address) as channel:
-        stub = kserve_grpc.GRPCInferenceServiceStub(channel)
+        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
         eventually(lambda: server.metric("nv_inference_request_failure", model="tiny", version="1") == 1)
-        (stats,) = stub.ModelStatistics(kserve_pb.ModelStatisticsRequest(name="tiny"), timeout=patient(30)).model_stats
+        (stats,) = kserve.ModelStatistics(
+            kserve_pb.ModelStatisticsRequest(name="tiny"), timeout=patient(30)
+        ).model_stats
     found = {name: value for (name, labels), value in server.metrics().items() if name.startswith("nv_")}
     assert set(found) == TRITON
     assert {labels for name, labels in server.metrics() if name in TRITON} == {
@@ -274,15 +264,13 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[
     assert 0 < found["nv_inference_compute_infer_duration_us"] < found["nv_inference_request_duration_us"]
 
 
-def test_the_metrics_of_several_servers_merge_into_those_of_one(serve: Callable[..., InProcessServer]) -> None:
+def test_the_metrics_of_several_servers_merge_into_those_of_one(busy: InProcessServer) -> None:
     """Every metric of a server that has all of them has a rule."""
-    server = serve(triton_metrics=True)
-    translate(server, ["Hello"])
-    families = from_json(server.get("/metrics.json")[2].encode())
+    families = from_json(busy.get("/metrics.json")[2].encode())
     own = Metrics()
     own.tls_valid_until(1e9)
     names = {family.name for family in merged([families] * 2 + [list(own.families())], own.rules())}
-    exposed = server.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")[2]
+    exposed = busy.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")[2]
     assert names - {"dragoman_tls_certificate_not_after_seconds"} == set(re.findall(r"^# TYPE (\S+) ", exposed, re.M))
 
 
@@ -297,12 +285,10 @@ def promtool_says(text: str) -> list[str]:
     return (run.stdout + run.stderr).splitlines()
 
 
-def test_promtool_finds_nothing_to_say(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(triton_metrics=True)
-    translate(server, ["Hello"])
+def test_promtool_finds_nothing_to_say(busy: InProcessServer) -> None:
     own: list[str] = []
     foreign: list[str] = []
-    for line in server.get("/metrics")[2].splitlines(keepends=True):
+    for line in busy.get("/metrics")[2].splitlines(keepends=True):
         (foreign if "nv_inference_" in line else own).append(line)
     assert promtool_says("".join(own)) == []
     # Triton's names break Prometheus' naming conventions; everything else must be correct.
@@ -320,12 +306,8 @@ def documented() -> set[str]:
     return {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
 
 
-def test_every_metric_is_documented_and_every_documented_one_is_there(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(triton_metrics=True)
-    translate(server, ["Hello"])
-    with pytest.raises(ClientError):
-        translate(server, [])
-    types = re.findall(r"^# TYPE (\S+) ", server.get("/metrics")[2], re.MULTILINE)
+def test_every_metric_is_documented_and_every_documented_one_is_there(busy: InProcessServer) -> None:
+    types = re.findall(r"^# TYPE (\S+) ", busy.get("/metrics")[2], re.MULTILINE)
     exposed = {name.removeprefix("dragoman_") for name in types if name.startswith(("dragoman_", "nv_"))}
     only_with_tls = {"tls_certificate_not_after_seconds"}
     only_with_workers = {"workers", "worker_restarts_total"}

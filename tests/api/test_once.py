@@ -1,19 +1,18 @@
 """Checks that happen once per call, whichever way it takes through the server."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from dragoman_client import MimeType, Priority
 from service.text.markup.lexer import tokens
-from tests.servers import InProcessServer, distinct_texts
+from tests.servers import Serve, distinct_texts
 
 
 @pytest.mark.parametrize(("priority", "looks"), [(Priority.NORMAL, 1), (Priority.HIGH, 2)])
 def test_the_queue_is_looked_at_once_for_a_call_of_normal_priority(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, priority: Priority, looks: int
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, priority: Priority, looks: int
 ) -> None:
     server = serve(cache_mib=0)
     engine = server.server.models[0].engine
@@ -32,9 +31,7 @@ def test_the_queue_is_looked_at_once_for_a_call_of_normal_priority(
     assert looked[priority.value] == 1
 
 
-def test_html_whose_language_is_detected_is_parsed_once(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_html_whose_language_is_detected_is_parsed_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve()
     parsed: list[str] = []
 

@@ -1,80 +1,30 @@
 """A full queue: calls are rejected immediately with a hint that clients can act on, until there is room again."""
 
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import grpc
-import pytest
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
 
-from dragoman_client import ClientError, Options
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused, request_of, retry_seconds, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
-
-OPTIONS = Options(max_output_tokens=24)
+from tests.servers import Serve, distinct_texts, eventually
 
 
 def long_call(num_texts: int) -> Any:
-    return pb.TranslateRequest(
-        texts=distinct_texts(num_texts),
-        source_language_code="en",
-        target_language_code="de",
-        options=pb.DecodingOptions(max_output_tokens=24),
-    )
+    return request_of(distinct_texts(num_texts), options=pb.DecodingOptions(max_output_tokens=24))
 
 
-def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InProcessServer]) -> None:
+def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Serve) -> None:
     server = serve(max_slots=1, max_waiting=64)
     engine = server.server.models[0].engine
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(server.address) as stub:
         first = stub.Translate.future(long_call(64), timeout=patient(30))
         eventually(lambda: engine.snapshot().num_running > 0)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(long_call(64), timeout=patient(30))
-        error = rpc_error(raised)
+        error = refused(stub.Translate, long_call(64))
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "64" in error.details()
         assert "\n" not in error.details()
-        retry_info = error_details_pb2.RetryInfo()
-        assert rpc_status.from_call(error).details[0].Unpack(retry_info)
-        hint_seconds = retry_info.retry_delay.ToTimedelta().total_seconds()
-        assert 0 < hint_seconds <= 60
-        trailers = {item.key: item.value for item in error.trailing_metadata()}
-        assert int(trailers["grpc-retry-pushback-ms"]) == round(hint_seconds * 1000)
+        assert 0 < retry_seconds(error) <= 60
         assert len(first.result(timeout=patient(30)).translations) == 64  # accepted calls are not disturbed
         assert len(stub.Translate(long_call(64), timeout=patient(30)).translations) == 64
     assert server.metric("dragoman_rejected_total", reason="queue_full") == 1
-
-
-def test_a_call_that_can_never_fit_is_the_callers_fault(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=1, max_waiting=4)
-    with server.client() as client, pytest.raises(ClientError) as raised:
-        client.translate(distinct_texts(5), "en", "de")
-    assert raised.value.code in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
-
-
-def test_a_patient_client_gets_through_and_an_impatient_one_is_told(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=1, max_waiting=40)
-    with server.client() as persistent, server.client(patience_seconds=0.0) as impatient:
-        answers = []
-        busy = [
-            threading.Thread(
-                target=lambda: answers.append(persistent.translate(distinct_texts(40), "en", "de", options=OPTIONS))
-            )
-            for _ in range(3)
-        ]
-        for thread in busy:
-            thread.start()
-        eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") >= 2)
-        with pytest.raises(ClientError) as raised:
-            impatient.translate(distinct_texts(40), "en", "de")
-        assert raised.value.code == "RESOURCE_EXHAUSTED"
-        assert raised.value.retry_after_seconds
-        for thread in busy:
-            thread.join(patient(30))
-        assert [len(translations) for translations in answers] == [40] * 3

@@ -17,7 +17,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2
 from service.observe import recent_errors
 from tests.log_lines import lines
 from tests.patience import patient
-from tests.servers import InProcessServer, eventually
+from tests.servers import Serve, eventually
 
 SECRET = "zwetschgenkuchen"
 # In every form from which a message might be built.
@@ -92,7 +92,7 @@ def requests_of(kind: Any) -> Iterator[Message]:
             yield request
 
 
-def test_no_field_is_told(serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_field_is_told(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recent_errors, "NUM_KEPT", 100_000)
     failed: Counter[str] = Counter()
     with lines() as log:

@@ -1,24 +1,14 @@
 """Reflection, in both of its versions: tools of today ask for v1 first."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import grpc
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
-from service.config.server_config import ServerConfig
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, in_process
+from tests.servers import InProcessServer
 
 BOTH = pytest.mark.parametrize("version", ["v1", "v1alpha"])
-
-
-@pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
-    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1)) as running:
-        yield running
 
 
 def ask(server: InProcessServer, version: str, **asked: str) -> ServerReflectionResponse:

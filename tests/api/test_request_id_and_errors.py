@@ -8,10 +8,11 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import refused, request_of
 from tests.patience import patient
-from tests.servers import InProcessServer, eventually, rpc_error
+from tests.servers import InProcessServer, eventually
 
-GOOD = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
+GOOD = request_of(["Hello"])
 KEY = "x-request-id"
 
 
@@ -43,9 +44,8 @@ def test_an_id_that_can_not_be_used_is_replaced(stub: pb_grpc.TranslationService
 
 
 def test_refused_calls_carry_it_too(stub: pb_grpc.TranslationServiceStub) -> None:
-    with pytest.raises(grpc.RpcError) as raised:
-        stub.Translate(pb.TranslateRequest(), timeout=patient(30), metadata=[(KEY, "mine")])
-    assert trailer(rpc_error(raised)) == "mine"
+    error = refused(stub.Translate, pb.TranslateRequest(), metadata=[(KEY, "mine")])
+    assert trailer(error) == "mine"
 
 
 def test_an_unexpected_error_is_internal_logged_and_not_told(
@@ -58,11 +58,11 @@ def test_an_unexpected_error_is_internal_logged_and_not_told(
         raise ValueError("secret detail")
 
     monkeypatch.setattr(server.server.translator, "translate", broken)
-    with caplog.at_level(logging.ERROR), pytest.raises(grpc.RpcError) as raised:
-        stub.Translate(GOOD, timeout=patient(30), metadata=[(KEY, "find-me")])
-    assert rpc_error(raised).code() is grpc.StatusCode.INTERNAL
-    assert "secret" not in rpc_error(raised).details()
-    assert "find-me" in rpc_error(raised).details()
+    with caplog.at_level(logging.ERROR):
+        error = refused(stub.Translate, GOOD, metadata=[(KEY, "find-me")])
+    assert error.code() is grpc.StatusCode.INTERNAL
+    assert "secret" not in error.details()
+    assert "find-me" in error.details()
     (record,) = [record for record in caplog.records if "find-me" in record.getMessage()]
     assert record.exc_info
     assert "secret detail" in str(record.exc_info[1])

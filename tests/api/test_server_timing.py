@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -10,14 +10,11 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
-from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
-from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
-from tests.servers import InProcessServer, distinct_texts, rpc_error
+from tests.grpc_calls import WAYS, refused, request_of, ways_of
+from tests.patience import patient
+from tests.servers import InProcessServer, distinct_texts
 
 SYNTAX = r"queue;dur=(\d+\.\d), encode;dur=(\d+\.\d), decode;dur=(\d+\.\d), total;dur=(\d+\.\d)"
-TIMEOUT = 30.0
 
 
 @pytest.fixture
@@ -26,69 +23,18 @@ def channel(server: InProcessServer) -> Iterator[grpc.Channel]:
         yield open_channel
 
 
-def ours(**changes: Any) -> Any:
-    return pb.TranslateRequest(
-        **({"texts": distinct_texts(3), "source_language_code": "en", "target_language_code": "de"} | changes)
-    )
-
-
-def googles() -> Any:
-    return google_pb.TranslateTextRequest(
-        parent="projects/p", contents=distinct_texts(1), source_language_code="en", target_language_code="de"
-    )
-
-
-def kserves() -> Any:
-    request = kserve_pb.ModelInferRequest(model_name="tiny")
-    request.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(
-        distinct_texts(1)[0].encode()
-    )
-    return request
-
-
-def trailer(call: Any) -> str | None:
-    return dict(call.trailing_metadata()).get("server-timing")
-
-
 def timing(call: Any) -> list[float]:
     """Return the milliseconds of queue, encode, decode and total."""
-    value = trailer(call)
-    assert value is not None
+    value = dict(call.trailing_metadata())["server-timing"]
     match = re.fullmatch(SYNTAX, value)
     assert match, value
     return [float(each) for each in match.groups()]
 
 
-def call_ours(channel: grpc.Channel) -> Any:
-    return pb_grpc.TranslationServiceStub(channel).Translate.with_call(ours(), timeout=TIMEOUT)[1]
-
-
-def call_googles(channel: grpc.Channel) -> Any:
-    return google_grpc.TranslationServiceStub(channel).TranslateText.with_call(googles(), timeout=TIMEOUT)[1]
-
-
-def call_kserves(channel: grpc.Channel) -> Any:
-    return kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer.with_call(kserves(), timeout=TIMEOUT)[1]
-
-
-def stream_ours(channel: grpc.Channel) -> Any:
-    return read(pb_grpc.TranslationServiceStub(channel).TranslateStream(ours(), timeout=TIMEOUT))
-
-
-def stream_kserves(channel: grpc.Channel) -> Any:
-    stub = kserve_grpc.GRPCInferenceServiceStub(channel)
-    return read(stub.ModelStreamInfer(iter([kserves()]), timeout=TIMEOUT))
-
-
-def read(stream: Any) -> Any:
-    assert list(stream)
-    return stream
-
-
-@pytest.mark.parametrize("ask", [call_ours, call_googles, call_kserves, stream_ours, stream_kserves])
-def test_phases_are_told_and_fit_into_the_whole(channel: grpc.Channel, ask: Callable[[grpc.Channel], Any]) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_phases_are_reported_and_fit_into_the_whole(channel: grpc.Channel, way: str) -> None:
     began = time.monotonic()
-    call = ask(channel)
+    call = ways_of(channel)[way](distinct_texts(3))
     outside = 1000 * (time.monotonic() - began)
     queue, encode, decode, total = timing(call)
     assert encode > 0
@@ -99,23 +45,19 @@ def test_phases_are_told_and_fit_into_the_whole(channel: grpc.Channel, ask: Call
 
 
 def test_the_parts_of_one_call_add_up_to_no_more_than_the_whole(channel: grpc.Channel) -> None:
-    queue, encode, decode, total = timing(
-        pb_grpc.TranslationServiceStub(channel).Translate.with_call(ours(texts=distinct_texts(40)), timeout=TIMEOUT)[1]
-    )
+    queue, encode, decode, total = timing(ways_of(channel)["Translate"](distinct_texts(40)))
     assert queue + encode + decode <= total + 0.2  # four numbers are rounded
     assert encode + decode > total / 4  # the engine's phases are included
 
 
-def test_a_call_that_fails_tells_how_long_it_took(channel: grpc.Channel) -> None:
-    with pytest.raises(grpc.RpcError) as raised:
-        pb_grpc.TranslationServiceStub(channel).Translate(ours(target_language_code="xx"), timeout=TIMEOUT)
-    error = rpc_error(raised)
+def test_a_call_that_fails_reports_how_long_it_took(stub: pb_grpc.TranslationServiceStub) -> None:
+    error = refused(stub.Translate, request_of(["Hello"], target_language_code="xx"))
     assert error.code() is grpc.StatusCode.NOT_FOUND
     queue, encode, decode, total = timing(error)
     assert (queue, encode, decode) == (0, 0, 0)
     assert total >= 0
 
 
-def test_calls_without_texts_tell_nothing(channel: grpc.Channel) -> None:
-    _, call = pb_grpc.TranslationServiceStub(channel).ListModels.with_call(pb.ListModelsRequest(), timeout=TIMEOUT)
-    assert trailer(call) is None
+def test_calls_without_texts_report_nothing(stub: pb_grpc.TranslationServiceStub) -> None:
+    _, call = stub.ListModels.with_call(pb.ListModelsRequest(), timeout=patient(30))
+    assert "server-timing" not in dict(call.trailing_metadata())

@@ -19,8 +19,9 @@ from service.engine.engine import Engine
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.reload_plan import ReloadOutcome
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle
 
 UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, ReloadOutcome.FAILED
@@ -32,25 +33,23 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_bundle(tmp_path_factory.mktemp("many") / "1", "many", seed=9, among="fr it es pt")
 
 
-def ask(
-    server: InProcessServer, texts: Any = GOLDEN_TEXTS, source: str = "en", target: str = "de", **fields: Any
-) -> Any:
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        return pb_grpc.TranslationServiceStub(channel).Translate(
-            pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code=source, target_language_code=target, **fields),
-            timeout=patient(30),
-        )
+def of_pair(source: str, target: str) -> dict[str, str]:
+    return {"source_language_code": source, "target_language_code": target}
 
 
-def refusal(server: InProcessServer, **asked: Any) -> Any:
-    with pytest.raises(grpc.RpcError) as raised:
-        ask(server, **asked)
-    error = rpc_error(raised)
+def ask(server: InProcessServer, source: str = "en", target: str = "de", **fields: Any) -> Any:
+    with stub_of(server.address, enable_retries=0) as stub:
+        return stub.Translate(request_of(GOLDEN_TEXTS, **of_pair(source, target), **fields), timeout=patient(30))
+
+
+def refusal(server: InProcessServer, source: str = "en", target: str = "de", **fields: Any) -> Any:
+    with stub_of(server.address, enable_retries=0) as stub:
+        error = refused(stub.Translate, request_of(GOLDEN_TEXTS, **of_pair(source, target), **fields))
     return error.code(), error.details()
 
 
 @pytest.fixture
-def start(serve: Callable[..., InProcessServer], tmp_path: Path) -> Any:
+def start(serve: Serve, tmp_path: Path) -> Any:
     models = tmp_path / "models"
     models.mkdir()
 
@@ -211,29 +210,17 @@ def test_a_failed_newcomer_leaves_no_series_but_its_failures(start: Any, tiny_ve
 
 
 def test_a_call_that_runs_on_a_model_that_goes_is_answered(
-    start: Any, serve: Callable[..., InProcessServer], tiny_versions: Path, many: Path
+    start: Any, serve: Serve, tiny_versions: Path, many: Path
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=25.0)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        call = stub.Translate.future(
-            pb.TranslateRequest(
-                texts=distinct_texts(25),
-                source_language_code="fr",
-                target_language_code="it",
-                options=pb.DecodingOptions(beam_size=4),
-            ),
-            timeout=patient(60),
-        )
+        request = request_of(distinct_texts(25), **of_pair("fr", "it"), options=pb.DecodingOptions(beam_size=4))
+        call = stub.Translate.future(request, timeout=patient(60))
         eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
         shutil.rmtree(models / "many")
         reloading = server.start_reloading()
-        eventually(
-            lambda: (
-                [model.name for model in stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models]
-                == ["tiny"]
-            )
-        )
+        eventually(lambda: [model.name for model in server.server.models] == ["tiny"])
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=patient(30))
         assert health.status == health_pb2.HealthCheckResponse.SERVING
         assert not call.done()  # otherwise this test proves nothing
@@ -246,11 +233,8 @@ def test_calls_that_outlast_the_grace_of_a_model_that_goes_are_unavailable(
     start: Any, tiny_versions: Path, many: Path
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=0.1, max_slots=1)
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(
-            pb.TranslateRequest(texts=distinct_texts(500), source_language_code="fr", target_language_code="it"),
-            timeout=patient(60),
-        )
+    with stub_of(server.address, enable_retries=0) as stub:
+        call = stub.Translate.future(request_of(distinct_texts(500), **of_pair("fr", "it")), timeout=patient(60))
         eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
         shutil.rmtree(models / "many")
         assert server.reload() is CHANGED
@@ -270,11 +254,8 @@ def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
         raise RuntimeError("boom")
 
     monkeypatch.setattr(worker, "run", die)
-    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(
-            pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de"),
-            timeout=patient(60),
-        )
+    with stub_of(server.address, enable_retries=0) as stub:
+        call = stub.Translate.future(request_of(["Hello"]), timeout=patient(60))
         eventually(lambda: server.metric("dragoman_inflight_requests") == 1)
         put_bundle(models, tiny_versions / "2")
         reloading = server.start_reloading()

@@ -2,34 +2,30 @@
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from itertools import zip_longest
 from typing import Any
 
 import grpc
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from sacrebleu.metrics.bleu import BLEU
 
 from dragoman_client import Client, Options
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 
 MODELS = REPOSITORY / "models"
 CHECKPOINT = REPOSITORY / "checkpoints" / "en-de"
-CALLERS = 32
 TIMEOUT_SECONDS = patient(90.0)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    process = ServerProcess(MODELS, "--max-slots", "64")  # measured limits may be lower on a busy machine
-    yield process
-    process.kill()
+    with ServerProcess(MODELS, "--max-slots", "64") as process:  # measured limits may be lower on a busy machine
+        yield process
 
 
 @pytest.fixture(scope="module")
@@ -63,40 +59,6 @@ def test_the_language_pair_picks_the_model(server: ServerProcess) -> None:
     assert BLEU().corpus_score(texts, [list(references)]).score > 10
 
 
-def test_answers_under_load_are_those_given_alone(
-    server: ServerProcess, pairs: list[tuple[str, str]], alone: list[str]
-) -> None:
-    """32 callers mix greedy and beam search, calls of one text and of seven: int8 keeps every answer, ties included."""
-    sources = [source for source, _ in pairs]
-    calls = _calls(len(sources))
-
-    with Client(server.address) as client, ThreadPoolExecutor(CALLERS) as pool:
-
-        def call(job: tuple[Sequence[int], int]) -> list[str]:
-            rows, beam_size = job
-            options = Options(beam_size=beam_size)
-            return [t.text for t in client.translate([sources[i] for i in rows], "en", "de", options=options)]
-
-        answers = list(pool.map(call, calls, timeout=TIMEOUT_SECONDS))
-    given = {
-        row: text
-        for (rows, beam_size), texts in zip(calls, answers, strict=True)
-        for row, text in zip(rows, texts, strict=True)
-        if beam_size == 1
-    }
-    assert len(given) == len(sources)
-    assert not {sources[row]: (alone[row], text) for row, text in given.items() if text != alone[row]}
-    _, _, page = server.get("/metrics")
-    sizes = {
-        sample.labels["le"]: sample.value
-        for family in text_string_to_metric_families(page)
-        for sample in family.samples
-        if sample.name == "dragoman_step_batch_size_bucket"
-    }
-    largest = 1 - sizes["16.0"] / sizes["+Inf"]
-    assert largest > 0.02, "the batch never grew past 16 rows, so nothing was shown"
-
-
 @pytest.mark.parametrize("num_channels", [1, 50])
 def test_a_burst_of_500_calls_to_an_idle_server_is_answered_in_full_and_rightly(
     server: ServerProcess, pairs: list[tuple[str, str]], alone: list[str], num_channels: int
@@ -110,10 +72,7 @@ def test_a_burst_of_500_calls_to_an_idle_server_is_answered_in_full_and_rightly(
             stubs: list[Any] = [
                 pb_grpc.TranslationServiceStub(await stack.enter_async_context(channel)) for channel in channels
             ]
-            requests = [
-                pb.TranslateRequest(texts=[source], source_language_code="en", target_language_code="de")
-                for source, _ in pairs
-            ]
+            requests = [request_of([source]) for source, _ in pairs]
             calls = [
                 stubs[number % num_channels].Translate(request, timeout=patient(60.0))
                 for number, request in enumerate(requests)
@@ -122,33 +81,6 @@ def test_a_burst_of_500_calls_to_an_idle_server_is_answered_in_full_and_rightly(
 
     assert len(pairs) == 500
     assert asyncio.run(burst()) == alone
-
-
-def _calls(count: int) -> list[tuple[list[int], int]]:
-    """Return calls of 1 and 7 with each sentence once for greedy search; between them, disturbing beam searches."""
-    rng = random.Random(1)
-    calls: list[tuple[list[int], int]] = []
-    row = 0
-    while row < count:
-        size = rng.choice((1, 1, 1, 7))
-        calls.append((list(range(row, min(row + size, count))), 1))
-        row += size
-        if rng.random() < 0.1:
-            calls.append(([rng.randrange(count)], 4))
-    return calls
-
-
-def test_a_short_sentence_sent_during_long_ones_finishes_first(
-    server: ServerProcess, pairs: list[tuple[str, str]]
-) -> None:
-    """The slots are not full, so it joins at once and leaves when it ends: there is no batch to wait for."""
-    longest = sorted((source for source, _ in pairs), key=len)[-24:]
-    with Client(server.address) as client, ThreadPoolExecutor(2) as pool:
-        long_call = pool.submit(client.translate, longest, "en", "de")
-        short = client.translate(["Hello!"], "en", "de")
-        assert not long_call.done()
-        assert short[0].text
-        assert len(long_call.result(TIMEOUT_SECONDS)) == len(longest)
 
 
 def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pairs: list[tuple[str, str]]) -> None:

@@ -4,17 +4,14 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dragoman_client import Client, NotSecure, Tls
 from tests.api.callers import Callers
 from tests.certificates import Authority, Pair, replace
-from tests.patience import patient
-from tests.servers import InProcessServer, eventually
+from tests.servers import InProcessServer, Serve, eventually
 
-Serve = Callable[..., InProcessServer]
+StartCallers = Callable[..., Callers]
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +58,10 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
     other.write_bytes(Authority("Somebody else").certificate)
     garbage = tmp_path / "garbage.crt"
     garbage.write_bytes(b"garbage")
+    not_trusted = "the server's certificate is not trusted; name its certificate authority with Tls(authorities=...)."
     cases = {
-        Tls(
-            other
-        ): "the server's certificate is not trusted; name its certificate authority with Tls(authorities=...).",
-        Tls(): "the server's certificate is not trusted; name its certificate authority with Tls(authorities=...).",
+        Tls(other): not_trusted,
+        Tls(): not_trusted,
         Tls(garbage): "the files for TLS can't be used; they must be PEM, and certificate and key must match.",
     }
     for tls, reason in cases.items():
@@ -74,10 +70,7 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
         assert str(raised.value) == f"no TLS connection to {server.address}: {reason}"
     with Client(server.address.replace("127.0.0.1", "localhost"), tls=Tls(trusted)) as client:
         translate(client)
-    with (
-        server.client() as client,
-        pytest.raises(NotSecure, match=r"closed the connection; if it uses TLS, give t"),
-    ):
+    with server.client() as client, pytest.raises(NotSecure, match=r"closed the connection; if it uses TLS, give t"):
         translate(client)
 
 
@@ -113,10 +106,7 @@ def test_a_server_can_ask_clients_for_certificates(
     with server.client(tls=Tls(trusted, *good)) as client:
         translate(client)
     for tls in (Tls(trusted), Tls(trusted, *unknown), Tls(trusted, *expired)):
-        with (
-            server.client(tls=tls) as client,
-            pytest.raises(NotSecure, match=r"with Tls\(certificate=.*, key=.*\)"),
-        ):
+        with server.client(tls=tls) as client, pytest.raises(NotSecure, match=r"with Tls\(certificate=.*, key=.*\)"):
             translate(client)
     new = Authority("The next authority")
     replace(trusted, new.certificate)  # which signs clients from now on
@@ -137,41 +127,27 @@ def test_a_server_can_ask_clients_for_certificates(
         translate(client)
 
 
-def test_health_is_asked_over_tls_too(server: InProcessServer, authority: Authority) -> None:
-    with grpc.secure_channel(server.address, grpc.ssl_channel_credentials(authority.certificate)) as channel:
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=patient(30))
-    assert answer.status == health_pb2.HealthCheckResponse.SERVING
-
-
-def rotate_under_load(
-    server: InProcessServer, authority: Authority, callers: Callers, folder: Path, num_rotations: int
-) -> None:
-    for number in range(num_rotations):
-        fresh = authority.pair(ends_days=2 + number)
-        fresh.write(folder)
-        eventually(lambda fresh=fresh: served_certificate(server) == fresh.certificate)  # type: ignore[misc]
-        callers.more_calls(20)
-        assert server.metric("dragoman_tls_certificate_not_after_seconds") == fresh.not_after.timestamp()
-    callers.stop()
-    assert callers.errors == []
-
-
+@pytest.mark.parametrize("num_rotations", [3, pytest.param(40, marks=pytest.mark.full)])
 def test_rotation_under_load_fails_no_call(
-    server: InProcessServer, authority: Authority, trusted: Path, tmp_path: Path, callers: Callable[..., Callers]
+    server: InProcessServer,
+    authority: Authority,
+    trusted: Path,
+    tmp_path: Path,
+    callers: StartCallers,
+    num_rotations: int,
 ) -> None:
     with server.client(tls=Tls(trusted)) as old:
         translate(old)
-        rotate_under_load(server, authority, callers(server.address, Tls(trusted)), tmp_path, 3)
+        started = callers(server.address, Tls(trusted))
+        for number in range(num_rotations):
+            fresh = authority.pair(ends_days=2 + number)
+            fresh.write(tmp_path)
+            eventually(lambda fresh=fresh: served_certificate(server) == fresh.certificate)  # type: ignore[misc]
+            started.more_calls(20)
+            assert server.metric("dragoman_tls_certificate_not_after_seconds") == fresh.not_after.timestamp()
+        started.stop()
+        assert started.errors == []
         translate(old)  # its connection was opened under the first certificate
-
-
-@pytest.mark.full
-def test_many_rotations_under_load_fail_no_call(
-    server: InProcessServer, authority: Authority, trusted: Path, tmp_path: Path, callers: Callable[..., Callers]
-) -> None:
-    started = callers(server.address, Tls(trusted))
-    rotate_under_load(server, authority, started, tmp_path, 40)
-    print(f"{started.num_calls} calls on {started.num_connections} connections, {len(started.errors)} failed")
 
 
 def test_a_rotation_to_garbage_keeps_the_old_pair(
@@ -180,7 +156,7 @@ def test_a_rotation_to_garbage_keeps_the_old_pair(
     pair: Pair,
     trusted: Path,
     tmp_path: Path,
-    callers: Callable[..., Callers],
+    callers: StartCallers,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     started = callers(server.address, Tls(trusted))

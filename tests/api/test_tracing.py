@@ -4,19 +4,18 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
 
 from service.domain.call import Call, Phase
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.observe.tracing import Tracing
+from tests.grpc_calls import request_of, stub_of
 from tests.otlp_collector import OtlpCollector, otlp_collector
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 SERVER = 2  # SpanKind in OTLP
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -35,17 +34,14 @@ def traceparent(sampled: bool) -> tuple[str, str]:
 
 
 def translate(server: InProcessServer, texts: list[str], *metadata: tuple[str, str], stream: bool = False) -> Any:
-    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    request = request_of(texts)
+    with stub_of(server.address) as stub:
         if stream:
             return list(stub.TranslateStream(request, timeout=patient(30), metadata=metadata))
         return stub.Translate(request, timeout=patient(30), metadata=metadata)
 
 
-def test_a_call_s_span_and_its_phases_belong_to_the_caller_s_trace(
-    serve: Callable[..., InProcessServer], collector: OtlpCollector
-) -> None:
+def test_a_call_s_span_and_its_phases_belong_to_the_caller_s_trace(serve: Serve, collector: OtlpCollector) -> None:
     server = serve(otlp_endpoint=collector.endpoint, trace_ratio=0.0)
     texts = distinct_texts(2)
     before = time.time_ns()
@@ -92,9 +88,7 @@ def test_a_call_s_span_and_its_phases_belong_to_the_caller_s_trace(
     assert TRANSLATE in exemplar
 
 
-def test_who_brings_no_trace_is_traced_by_the_ratio(
-    serve: Callable[..., InProcessServer], collector: OtlpCollector
-) -> None:
+def test_who_brings_no_trace_is_traced_by_the_ratio(serve: Serve, collector: OtlpCollector) -> None:
     server = serve(otlp_endpoint=collector.endpoint, trace_ratio=1.0)
     translate(server, distinct_texts(1))
     translate(server, distinct_texts(1), stream=True)

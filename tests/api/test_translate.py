@@ -48,15 +48,6 @@ def test_what_is_empty_comes_back_unchanged_and_in_its_place(stub: pb_grpc.Trans
     assert translations[4] == ask(stub, ["keys"]).translations[0]
 
 
-def test_a_call_of_empty_texts_only_needs_no_model(stub: pb_grpc.TranslationServiceStub) -> None:
-    assert [translation.text for translation in ask(stub, ["", "  "]).translations] == ["", "  "]
-
-
-@pytest.mark.parametrize("text", ["\0", "a\0b", "\u200b", "\u0301", "\ud7ff", "\U0010ffff", "x" * 60, "\r", "😀"])
-def test_odd_characters_are_no_errors(stub: pb_grpc.TranslationServiceStub, text: str) -> None:
-    assert len(ask(stub, [text]).translations) == 1
-
-
 def test_beams_give_ranked_hypotheses_with_scores(stub: pb_grpc.TranslationServiceStub) -> None:
     options = pb.DecodingOptions(beam_size=4, num_hypotheses=3, return_scores=True, max_output_tokens=8)
     (translation,) = ask(stub, ["Hello"], options).translations
@@ -68,31 +59,10 @@ def test_beams_give_ranked_hypotheses_with_scores(stub: pb_grpc.TranslationServi
     assert translation.text == translation.hypotheses[0].text
 
 
-def test_greedy_scores_are_numbers_when_asked_for(stub: pb_grpc.TranslationServiceStub) -> None:
-    options = pb.DecodingOptions(return_scores=True, max_output_tokens=4)
-    (translation,) = ask(stub, ["Hello"], options).translations
-    assert math.isfinite(translation.hypotheses[0].score)
-
-
-def test_max_output_tokens_is_kept_and_said(stub: pb_grpc.TranslationServiceStub) -> None:
-    (translation,) = ask(stub, ["Hello"], pb.DecodingOptions(max_output_tokens=3)).translations
-    assert translation.hypotheses[0].num_tokens == 3
-    assert translation.finish_reason == pb.FINISH_REASON_LENGTH
-
-
 def test_1024_texts_are_allowed(stub: pb_grpc.TranslationServiceStub) -> None:
     translations = ask(stub, ["Hello"] * 1024, pb.DecodingOptions(max_output_tokens=1)).translations
     assert len(translations) == 1024
     assert len({translation.text for translation in translations}) == 1
-
-
-@pytest.mark.parametrize(("source", "target"), [("EN", "De"), ("en", "DE")])
-def test_language_codes_ignore_case(stub: pb_grpc.TranslationServiceStub, source: str, target: str) -> None:
-    assert ask(stub, ["keys"], source_language_code=source, target_language_code=target).model == "tiny"
-
-
-def test_a_model_can_be_named(stub: pb_grpc.TranslationServiceStub) -> None:
-    assert ask(stub, ["keys"], model="tiny").model == "tiny"
 
 
 @pytest.mark.plain
@@ -130,8 +100,3 @@ def test_a_sample_of_the_best_token_only_is_greedy_search(stub: pb_grpc.Translat
     (sampled,) = ask(stub, ["Hello"], sampled_options).translations
     assert sampled.text == greedy.text
     assert sampled.hypotheses[0].score == pytest.approx(greedy.hypotheses[0].score, rel=1e-5)
-
-
-@pytest.mark.parametrize("priority", [pb.PRIORITY_LOW, pb.PRIORITY_NORMAL, pb.PRIORITY_HIGH])
-def test_every_priority_is_served(stub: pb_grpc.TranslationServiceStub, priority: pb.Priority) -> None:
-    assert ask(stub, ["Hello"], priority=priority).translations[0].text

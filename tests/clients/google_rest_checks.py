@@ -3,7 +3,6 @@
 It takes settings in JSON, and prints the outcome of each check in JSON: empty, or why it failed.
 """
 
-import inspect
 import json
 import sys
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import InvalidOperation
 from google.cloud import translate_v2, translate_v3
 from google.cloud.translate_v3.services.translation_service import transports
-from google.cloud.translate_v3.services.translation_service.transports import rest_base
 
 SETTINGS = json.loads(sys.argv[1])
 SECONDS: float = SETTINGS["seconds"]
@@ -96,11 +94,6 @@ def check_v3_html_is_the_default() -> None:
     assert text.endswith("</p><script>x()</script>"), text
 
 
-def check_v3_1024_contents() -> None:
-    answer = v3().translate_text(request=GOOD | {"contents": [""] * 1024}, timeout=SECONDS)
-    assert [each.translated_text for each in answer.translations] == [""] * 1024
-
-
 def check_v3_detects() -> None:
     answer = v3().detect_language(
         parent=PARENT, content="Where is the train station?", mime_type="text/plain", timeout=SECONDS
@@ -142,14 +135,8 @@ def check_v3_a_glossary_is_used() -> None:
 
 def check_v3_what_is_wrong_is_named() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"contents": []}, "contents"),
         ({"contents": ["a"] * 1025}, "contents"),
-        ({"target_language_code": ""}, "target_language_code"),
-        ({"target_language_code": "fr"}, "target_language_code"),
         ({"source_language_code": "", "contents": ["Hello", "Где вокзал?"]}, "contents[1]"),
-        ({"mime_type": "text/rtf"}, "mime_type"),
-        ({"model": "tiny"}, "model"),
-        ({"labels": {"Team": "a"}}, "labels"),
         ({"glossary_config": {"glossary": "files"}}, "glossary_config.glossary"),
     ]
     for changes, field in wrong:
@@ -215,18 +202,6 @@ def check_v3_methods_that_are_not_supported() -> None:
         assert f"{name} is not supported by this server; " in error.message, error.message
 
 
-def check_v3_has_the_rules_of_the_client() -> None:
-    ours = {tuple(rule) for rule in SETTINGS["rules"]}
-    theirs = {
-        (option["method"].upper(), option["uri"], name.removeprefix("_Base"))
-        for name, kind in inspect.getmembers(rest_base._BaseTranslationServiceRestTransport, inspect.isclass)
-        if hasattr(kind, "_get_http_options")
-        for option in kind._get_http_options()
-    }
-    assert len(theirs) > 40
-    assert ours == theirs, ours ^ theirs
-
-
 def check_v3_keys() -> None:
     url = SETTINGS["keyed_url"]
     error = raised(exceptions.Unauthorized, lambda: v3(url, "dgm_wrong").translate_text(request=GOOD))
@@ -280,12 +255,8 @@ def check_v2_languages() -> None:
 def check_v2_what_is_wrong_is_named() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"values": []}, "q"),
-        ({"values": ["a"] * 1025}, "q"),
         ({"target_language": "fr"}, "target"),
-        ({"source_language": "fr"}, "source"),
-        ({"format_": "rtf"}, "format"),
         ({"values": ["Hello", "Где вокзал?"], "source_language": None}, "q[1]"),
-        ({"model": "projects/p/glossaries/g"}, "model"),
     ]
     good = {"values": "a", "target_language": "de", "source_language": "en", "format_": "text"}
     for changes, field in wrong:

@@ -2,13 +2,17 @@
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from service.calls.keys import Quotas, key_lines
+from tests.http_caller import call
 from tests.patience import patient
-from tests.servers import REPOSITORY
+from tests.servers import REPOSITORY, ServerProcess
+from tests.tiny_bundle import write_tiny_bundle
 
 PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # `make build/clients/installed`
 _RUNNER = Path(__file__).with_name("check_runner.py")
@@ -32,6 +36,23 @@ def run_checks(module: str, settings: Mapping[str, object]) -> dict[str, str]:
     assert run.returncode == 0, run.stderr
     found: dict[str, str] = json.loads(run.stdout)
     return found
+
+
+def translated(server: ServerProcess, text: str, **options: Any) -> str:
+    """Return what our own API answers."""
+    asked = {"text": text, "source_language_code": "en", "target_language_code": "de", **options}
+    [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
+    return str(translation["text"])
+
+
+def triton_models(versions: Path, folder: Path) -> tuple[Path, Path]:
+    """Return two folders of models: `tiny` in versions 1 and 2, and `many`; and one without the second version."""
+    models, fewer = folder / "models", folder / "fewer"
+    write_tiny_bundle(fewer / "many" / "1", "many", seed=9, among="fr it es pt")
+    shutil.copytree(versions / "1", fewer / "tiny" / "1")
+    shutil.copytree(fewer, models)
+    shutil.copytree(versions / "2", models / "tiny" / "2")
+    return models, fewer
 
 
 def write_keys(folder: Path, **keys: tuple[str, Quotas]) -> Path:

@@ -34,9 +34,8 @@ SAID_OVER_HTTP = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    process = ServerProcess(REPOSITORY / "models", has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(REPOSITORY / "models", has_http=True) as process:
+        yield process
 
 
 @pytest.mark.parametrize("client", [*SAID, *SAID_OVER_HTTP])

@@ -22,17 +22,8 @@ from tests.tiny_bundle import GOLDEN_TEXTS
 def translate(server: ServerProcess) -> Any:
     def run(*arguments: Any, stdin: Any = None, **settings: Any) -> Any:
         given = () if "--to" in arguments else ("--to", "de")
-        return dragoman(
-            "translate",
-            "--server",
-            server.address,
-            *given,
-            "--max-output-tokens",
-            "4",
-            *arguments,
-            stdin=stdin,
-            **settings,
-        )
+        options = ("--server", server.address, *given, "--max-output-tokens", "4")
+        return dragoman("translate", *options, *arguments, stdin=stdin, **settings)
 
     return run
 
@@ -43,17 +34,22 @@ def one_line(run: Any) -> Any:
     return line
 
 
+def bash(command: str) -> "subprocess.CompletedProcess[bytes]":
+    arguments: Any = {"capture_output": True, "timeout": patient(30), "cwd": REPOSITORY, "env": environment()}
+    return subprocess.run(["bash", "-c", command], check=False, **arguments)
+
+
+def started(server: ServerProcess) -> Any:
+    """Start a translation of what is written to its standard input."""
+    command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de"]
+    pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, cwd=REPOSITORY, env=environment(), **pipes)
+
+
 def test_the_printed_command_works(server: ServerProcess) -> None:
     assert server.ready_line.startswith(f"Dragoman is ready: gRPC on {server.address}, metrics on http://127.0.0.1:")
     command = server.ready_line.partition("Try: ")[2].strip()
-    run = subprocess.run(
-        ["bash", "-c", command],
-        capture_output=True,
-        timeout=patient(30),
-        cwd=REPOSITORY,
-        env=environment(),
-        check=False,
-    )
+    run = bash(command)
     assert (run.returncode, run.stderr) == (0, b"")
     assert run.stdout.decode().strip()
 
@@ -111,12 +107,7 @@ def test_what_to_check_is_told_in_notes_and_in_a_report(translate: Any, tmp_path
 
 
 def test_a_line_is_translated_before_the_next_one_is_written(server: ServerProcess) -> None:
-    command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY, env=environment()
-    ) as process:
-        assert process.stdin
-        assert process.stdout
+    with started(server) as process:
         for _ in range(3):
             process.stdin.write(b"Hello\n")
             process.stdin.flush()
@@ -220,31 +211,13 @@ def test_a_closed_pipe_is_quiet(server: ServerProcess) -> None:
         f"seq 1 20000 | {sys.executable} -m service translate --server {server.address} --to de --max-output-tokens 2"
         " | head -n 1; exit ${PIPESTATUS[1]}"
     )
-    run = subprocess.run(
-        ["bash", "-c", command],
-        capture_output=True,
-        timeout=patient(30),
-        cwd=REPOSITORY,
-        env=environment(),
-        check=False,
-    )
+    run = bash(command)
     assert (run.returncode, run.stderr) == (141, b"")
     assert run.stdout.count(b"\n") == 1
 
 
 def test_ctrl_c_is_quiet_and_130(server: ServerProcess) -> None:
-    command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de"]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=REPOSITORY,
-        env=environment(),
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
+    with started(server) as process:
         process.stdin.write(b"Hello\n")
         process.stdin.flush()
         assert process.stdout.readline()  # it has started and waits for the next line

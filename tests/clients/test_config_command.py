@@ -68,15 +68,14 @@ def test_a_missing_file_is_one_line_and_78() -> None:
 def test_a_server_takes_its_settings_from_the_file(tiny_models: Path, tmp_path: Path) -> None:
     path, port = tmp_path / "config.toml", free_port()
     path.write_text(f'log_level = "info"\nmax_slots = 3\nmetrics_port = {port}\nnum_threads = 9\n', encoding="utf-8")
-    process = ServerProcess(tiny_models, "--config", str(path))  # its own flags take precedence: ports, models, threads
-    try:
+    with ServerProcess(
+        tiny_models, "--config", str(path)
+    ) as process:  # its own flags take precedence: ports, models, threads
         assert samples(process.get("/metrics")[2], "dragoman_slots_max") == [3.0]
         process.signal(signal.SIGTERM)
         code, _, log = process.wait()
         assert code == 0
         assert "INFO service.server.server" in log
-    finally:
-        process.kill()
 
 
 def test_other_commands_import_no_pydantic() -> None:

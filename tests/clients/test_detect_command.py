@@ -14,9 +14,8 @@ from tests.tiny_bundle import write_tiny_bundle
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     models = tmp_path_factory.mktemp("models")
     write_tiny_bundle(models / "many" / "1", "many", seed=9, among="eng_Latn fra_Latn hin_Deva")
-    process = ServerProcess(models)
-    yield process
-    process.kill()
+    with ServerProcess(models) as process:
+        yield process
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 import json
 import signal
-import tempfile
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -19,14 +17,8 @@ NUM_CALLS = 16
 
 
 @pytest.fixture
-def process(tiny_models: Path) -> Iterator[ServerProcess]:
-    with tempfile.TemporaryDirectory() as folder:  # with a short name: paths of sockets may have 107 bytes
-        flags = ("--workers", "2", "--max-slots", "8")
-        running = ServerProcess(tiny_models, *flags, variables={"TMPDIR": folder})
-        yield running
-        children = psutil.Process(running.process.pid).children() if running.process.poll() is None else []
-        running.kill()
-        psutil.wait_procs(children, patient(30))
+def process(start: Callable[[], ServerProcess]) -> ServerProcess:
+    return start()
 
 
 def status(process: ServerProcess) -> Any:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from service.config.server_config import ServerConfig
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from tests.patience import patient
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, LoopThread, ServerProcess, environment, eventually, in_process
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, Serve, ServerProcess, environment, eventually
 
 CHECKS = Path(__file__).parent / "google_client"
 
@@ -51,13 +50,8 @@ def run_checks(*names: str, **variables: str) -> str:
 def test_the_real_client_works(server: ServerProcess, tmp_path: Path) -> None:
     descriptor = tmp_path / "descriptor.pb"
     descriptor.write_bytes(pb.DESCRIPTOR.serialized_pb)
-    said = run_checks(
-        "sync_checks.py",
-        "async_checks.py",
-        "descriptor_checks.py",
-        SERVER_ADDRESS=server.address,
-        FILE_DESCRIPTOR=str(descriptor),
-    )
+    files = ("sync_checks.py", "async_checks.py", "descriptor_checks.py")
+    said = run_checks(*files, SERVER_ADDRESS=server.address, FILE_DESCRIPTOR=str(descriptor))
     assert "passed" in said
     assert "skipped" not in said
     method = "google.cloud.translation.v3.TranslationService/TranslateText"
@@ -66,12 +60,11 @@ def test_the_real_client_works(server: ServerProcess, tmp_path: Path) -> None:
     eventually(lambda: all(counter in server.get("/metrics")[2] for counter in counters))
 
 
-def test_its_glossary_calls_work(loop_thread: LoopThread, tiny_models: Path, tmp_path: Path) -> None:
+def test_its_glossary_calls_work(serve: Serve, tmp_path: Path) -> None:
     for name, lines in GLOSSARIES.items():
         (tmp_path / name).write_text(lines, encoding="utf-8")
-    config = ServerConfig(models=tiny_models, glossaries=tmp_path, num_threads=1, max_slots=1, max_waiting=64)
-    with in_process(loop_thread, config) as running:
-        assert "passed" in run_checks("glossary_checks.py", SERVER_ADDRESS=running.address)
+    running = serve(glossaries=tmp_path, max_slots=1, max_waiting=64)
+    assert "passed" in run_checks("glossary_checks.py", SERVER_ADDRESS=running.address)
 
 
 def test_a_check_that_fails_is_noticed(server: ServerProcess) -> None:

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.http_caller import Reply, call
+from tests.http_post import form_of
 from tests.servers import ServerProcess, distinct_texts, eventually
 
 pytestmark = pytest.mark.single  # it starts two itself
@@ -18,9 +19,8 @@ pytestmark = pytest.mark.single  # it starts two itself
 
 @pytest.fixture(scope="module")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, "--workers", "2", "--grace-seconds", "10", has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, "--workers", "2", "--grace-seconds", "10", has_http=True) as process:
+        yield process
 
 
 def test_all_workers_answer_at_one_port_and_are_counted_as_one(server: ServerProcess) -> None:
@@ -35,10 +35,8 @@ def test_all_workers_answer_at_one_port_and_are_counted_as_one(server: ServerPro
 
 def send(server: ServerProcess, path: str, name: str = "a.txt", text: str = "station\n", **fields: str) -> Reply:
     """Send a form with a document."""
-    form = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n{text}'
-    form += "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
-    kind = "multipart/form-data; boundary=b"
-    return call(server.http_url, "POST", path, body=f"{form}\r\n--b--\r\n".encode(), content_type=kind)
+    body, kind = form_of(name, text, fields)
+    return call(server.http_url, "POST", path, body=body, content_type=kind)
 
 
 def expected(server: ServerProcess) -> bytes:
@@ -82,8 +80,7 @@ def test_a_file_of_libretranslates_api_is_fetched_from_whichever_worker_is_asked
 
 
 def test_a_document_whose_worker_was_killed_has_failed(tiny_models: Path) -> None:
-    process = ServerProcess(tiny_models, "--workers", "2", "--max-slots", "2", has_http=True)
-    try:
+    with ServerProcess(tiny_models, "--workers", "2", "--max-slots", "2", has_http=True) as process:
         long = "".join(f"station window {number}\n" for number in range(20_000))
         handle = send(process, "/v2/document", text=long, source_lang="EN", target_lang="DE").document
         path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
@@ -99,23 +96,20 @@ def test_a_document_whose_worker_was_killed_has_failed(tiny_models: Path) -> Non
             return False
 
         eventually(failed)
-    finally:
-        process.kill()
 
 
 def test_what_the_workers_keep_goes_with_the_server(tiny_models: Path) -> None:
-    with TemporaryDirectory() as folder:  # pytest's have names that may be too long
-        process = ServerProcess(tiny_models, "--workers", "2", has_http=True, variables={"TMPDIR": folder})
-        try:
-            assert send(process, "/translate_file", source="en", target="de").status == 200
-            [documents] = Path(folder).glob("dragoman-*/documents")
-            assert documents.stat().st_mode & 0o777 == 0o700
-            assert len(list(documents.iterdir())) == 2  # and the lock
-            process.signal(signal.SIGTERM)
-            assert process.wait()[0] == 0
-            assert list(Path(folder).glob("dragoman-*")) == []
-        finally:
-            process.kill()
+    with (
+        TemporaryDirectory() as folder,
+        ServerProcess(tiny_models, "--workers", "2", has_http=True, variables={"TMPDIR": folder}) as process,
+    ):
+        assert send(process, "/translate_file", source="en", target="de").status == 200
+        [documents] = Path(folder).glob("dragoman-*/documents")
+        assert documents.stat().st_mode & 0o777 == 0o700
+        assert len(list(documents.iterdir())) == 2  # and the lock
+        process.signal(signal.SIGTERM)
+        assert process.wait()[0] == 0
+        assert list(Path(folder).glob("dragoman-*")) == []
 
 
 def test_a_stop_ends_the_port(server: ServerProcess) -> None:

@@ -17,9 +17,8 @@ ASKED = json.dumps({"text": "station", "source_language_code": "en", "target_lan
 
 @pytest.fixture(scope="module")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, has_http=True) as process:
+        yield process
 
 
 def run(*command: str | Path, given: str = "") -> str:

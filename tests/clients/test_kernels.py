@@ -25,8 +25,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def served(models: Path, level: str, **variables: str) -> tuple[str, list[str]]:
     """Return how a server that translated tells its kernels in its metrics, and what it logged of them."""
-    process = ServerProcess(models, "--log-level", level, variables=variables)
-    try:
+    with ServerProcess(models, "--log-level", level, variables=variables) as process:
         with Client(process.address) as client:
             (translation,) = client.translate(["Where is the train station?"], "en", "de")
         assert translation.text == "Wo ist der Bahnhof?" or not (models / "en-de").exists()
@@ -36,8 +35,6 @@ def served(models: Path, level: str, **variables: str) -> tuple[str, list[str]]:
         assert code == 0
         said = errors.splitlines() if level == "warning" else [line for line in errors.splitlines() if RUNS_ON in line]
         return told, [line.split(" ", 1)[1] for line in said]
-    finally:
-        process.kill()
 
 
 @pytest.fixture

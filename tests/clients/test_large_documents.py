@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from service.documents import DocumentOptions, open_document
+from tests.http_post import form_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment
 
@@ -85,9 +86,8 @@ def watched(pid: int, *parts: str) -> Iterator[Peaks]:
 
 @pytest.fixture
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, "--cache-mib", "16", has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, "--cache-mib", "16", has_http=True) as process:
+        yield process
 
 
 def check(name: str, written: bytes) -> None:
@@ -109,13 +109,11 @@ def check(name: str, written: bytes) -> None:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_large_document_over_http_takes_little_memory(server: ServerProcess, name: str) -> None:
     fields = {"source_language_code": "en", "target_language_code": "de"}
-    form = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n{DOCUMENTS[name]}'
-    form += "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
-    headers = {"content-type": "multipart/form-data; boundary=b"}
+    form, kind = form_of(name, DOCUMENTS[name], fields)
     assert len(DOCUMENTS[name]) > 5 * 10**6
     connecting = closing(http.client.HTTPConnection(server.http_url[7:], timeout=patient(SECONDS)))
     with watched(server.process.pid, "service.documents.child") as peaks, connecting as connection:
-        connection.request("POST", "/v1/files", f"{form}\r\n--b--\r\n".encode(), headers)
+        connection.request("POST", "/v1/files", form, {"content-type": kind})
         response = connection.getresponse()
         written = response.read()
     assert response.status == 200, written[:1000]

@@ -6,31 +6,29 @@ from typing import Any
 
 import pytest
 
-from service.calls.keys import Quotas, new_key
+from service.calls.keys import Quotas
 from service.documents import ENDINGS
-from tests.clients.http_clients import checks_of, run_checks, write_keys
+from tests.clients.http_clients import checks_of, run_checks, translated, write_keys
 from tests.http_caller import Reply, call
+from tests.key_files import ALICE, BOB
 from tests.servers import TIMEOUT_SECONDS, ServerProcess, distinct_texts
 
 CHECKS = checks_of("libretranslate_checks")
-KEY, LIMITED = new_key(), new_key()
 FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture(scope="module")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, has_http=True) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")
 def keyed(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     quotas = Quotas(requests_per_minute=1)
-    path = write_keys(tmp_path_factory.mktemp("keys"), alice=(KEY, Quotas()), bob=(LIMITED, quotas))
-    process = ServerProcess(tiny_models, "--api-keys", str(path), has_http=True)
-    yield process
-    process.kill()
+    path = write_keys(tmp_path_factory.mktemp("keys"), alice=(ALICE, Quotas()), bob=(BOB, quotas))
+    with ServerProcess(tiny_models, "--api-keys", str(path), has_http=True) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +38,11 @@ def results(server: ServerProcess, keyed: ServerProcess) -> dict[str, str]:
     settings = {
         "url": server.http_url,
         "keyed": keyed.http_url,
-        "key": KEY,
+        "key": ALICE,
         "expected": {text: translated(server, text) for text in texts},
         "seconds": round(TIMEOUT_SECONDS),
     }
     return run_checks("libretranslate_checks", settings)
-
-
-def translated(server: ServerProcess, text: str, **options: Any) -> str:
-    """Return what our own API answers."""
-    asked = {"text": text, "source_language_code": "en", "target_language_code": "de", **options}
-    [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
-    return str(translation["text"])
 
 
 def post(server: ServerProcess, path: str, **document: Any) -> Reply:
@@ -82,13 +73,6 @@ def test_auto_detection_of_the_source_language(server: ServerProcess) -> None:
     assert detected == post(server, "/detect", q=text).document[0]
 
 
-def test_html(server: ServerProcess) -> None:
-    text = '<p class="green">Hello!</p>'
-    reply = post(server, "/translate", q=text, source="en", target="de", format="html", api_key="xxxxxx")
-    assert reply.document == {"translatedText": translated(server, text, mime_type="text/html")}
-    assert reply.document["translatedText"].startswith('<p class="green">')
-
-
 def test_alternatives(server: ServerProcess) -> None:
     asked = {"q": "Hello", "source": "en", "target": "de", "format": "text", "alternatives": 3, "api_key": "xxxxxx"}
     reply = post(server, "/translate", **asked)
@@ -100,12 +84,6 @@ def test_alternatives(server: ServerProcess) -> None:
         "translatedText": first,
         "alternatives": [each for each in dict.fromkeys(others) if each != first],
     }
-
-
-def test_language_detection(server: ServerProcess) -> None:
-    reply = post(server, "/detect", q="Bonjour tout le monde, comment allez-vous aujourd'hui ?")
-    assert reply.document[0]["language"] == "fr"
-    assert 50 < reply.document[0]["confidence"] <= 100
 
 
 # What its documents say in other places, or only its code does.
@@ -122,12 +100,6 @@ def test_several_texts(server: ServerProcess) -> None:
     assert [each["language"] for each in document["detectedLanguage"]] == ["en"] * 4
     assert [each["confidence"] for each in document["detectedLanguage"][2:]] == [0.0, 0.0]
     assert [len(each) <= 1 for each in document["alternatives"]] == [True] * 4
-
-
-def test_texts_that_are_detected_together(server: ServerProcess) -> None:
-    texts = ["Wo ist der Bahnhof?", "Der Zug fährt in einer Stunde."]
-    reply = post(server, "/detect", q=texts)
-    assert reply.document == post(server, "/detect", q="\n".join(texts)).document
 
 
 def test_forms_as_curl_sends_them(server: ServerProcess) -> None:
@@ -155,10 +127,7 @@ def test_settings_and_health(server: ServerProcess, keyed: ServerProcess) -> Non
         "suggestions": False,
         "filesTranslation": True,
         "supportedFilesFormat": list(ENDINGS),
-        "language": {
-            "source": {"code": "auto", "name": "Auto Detect"},
-            "target": {"code": "de", "name": "German"},
-        },
+        "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}},
     }
     assert call(keyed.http_url, "GET", "/frontend/settings").document["keyRequired"]
     for each in (server, keyed):
@@ -169,20 +138,11 @@ def test_settings_and_health(server: ServerProcess, keyed: ServerProcess) -> Non
     ("path", "body", "content_type", "status", "message"),
     [
         ("/translate", b'{"q": "a", "target": "de"}', "application/json", 400, "missing source parameter"),
-        ("/translate", b'{"q": "a", "source": "en"}', "application/json", 400, "missing target parameter"),
-        ("/translate", b'["a"]', "application/json", 400, "the body is a list; allowed is an object."),
         ("/translate", b"{", "application/json", 400, "the body is not JSON"),
         ("/translate", b'{"q": "a", "source": "xx", "target": "de"}', "application/json", 400, "'xx'"),
-        ("/translate", b'{"q": "a", "source": "not a code", "target": "de"}', "application/json", 400, "source is "),
-        ("/translate", b"q=a&source=en&target=de&format=xml", FORM, 400, "format is 'xml'; allowed are text, html."),
-        ("/translate", b"q=a&source=en&target=de&alternatives=x", FORM, 400, "alternatives is 'x'"),
         ("/translate", b"q=a&source=en&target=de&alternatives=99", FORM, 400, "alternatives is 99; allowed is 0 to 7"),
-        ("/translate", b"q=%FF&source=en&target=de", FORM, 400, "not UTF-8"),
-        ("/translate", b"q=\xff&source=en&target=de", FORM, 400, "not UTF-8"),
         ("/translate", b"", "multipart/form-data", 400, "boundary"),
         ("/translate", b"q=a", "text/plain", 400, "Content-Type is 'text/plain'"),
-        ("/detect", b"", FORM, 400, "missing q parameter"),
-        ("/detect", b'{"q": [1]}', "application/json", 400, "q[0] is 1"),
         ("/suggest", b"q=a&s=b&source=en&target=de", FORM, 403, "disabled on this server"),
     ],
 )
@@ -194,17 +154,12 @@ def test_what_is_refused(
     assert message in reply.error
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/translate"), ("GET", "/detect"), ("POST", "/languages")])
-def test_other_methods_are_refused(server: ServerProcess, method: str, path: str) -> None:
-    assert call(server.http_url, method, path).status == 405
-
-
 def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
     asked = {"q": "station", "source": "en", "target": "de"}
     reply = call(keyed.http_url, "POST", "/translate", asked)
     assert reply.status == 403
     assert "requires an API key" in reply.error
-    for key, expected in ((KEY, 200), ("dgm_wrong", 403)):
+    for key, expected in ((ALICE, 200), ("dgm_wrong", 403)):
         replies = [
             call(keyed.http_url, "POST", "/translate", {**asked, "api_key": key}),
             call(keyed.http_url, "POST", "/translate", asked, authorization=f"Bearer {key}"),
@@ -214,7 +169,7 @@ def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
 
 
 def test_who_has_used_a_quota_is_told_to_slow_down(keyed: ServerProcess) -> None:
-    asked = {"q": "station", "source": "en", "target": "de", "api_key": LIMITED}
+    asked = {"q": "station", "source": "en", "target": "de", "api_key": BOB}
     assert call(keyed.http_url, "POST", "/translate", asked).status == 200
     reply = call(keyed.http_url, "POST", "/translate", asked)
     assert reply.status == 429

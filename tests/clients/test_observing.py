@@ -15,14 +15,11 @@ def test_a_stopped_server_has_sent_its_spans_and_written_lines_of_json(tiny_mode
     with otlp_collector() as collector:
         tracing = ("--otlp-endpoint", collector.endpoint, "--trace-ratio", "1")
         logging = ("--log-format", "json", "--log-level", "debug", "--access-log-ratio", "1")
-        server = ServerProcess(tiny_models, *tracing, *logging)
-        try:
+        with ServerProcess(tiny_models, *tracing, *logging) as server:
             with Client(server.address) as client:
                 client.translate(["Hello"], "en", "de")
             server.signal(signal.SIGTERM)
             code, out, errors = server.wait()
-        finally:
-            server.kill()
         assert (code, out) == (0, "")
         lines = [json.loads(line) for line in errors.splitlines()]
         assert {"time", "level", "logger", "message"} <= set.intersection(*map(set, lines))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dragoman_client import Client, Options
-from service.calls.keys import Quotas, key_lines, new_key
 from tests.axe import findings
 from tests.browser import Browser, browser, like
+from tests.key_files import ALICE, write_keys
 from tests.servers import REPOSITORY, ServerProcess, eventually, samples
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -102,9 +102,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     write_tiny_bundle(models / "tiny" / "1", among="fr it")
     glossaries = tmp_path_factory.mktemp("glossaries")
     (glossaries / "stations.en-de.tsv").write_text("train station\tHaltepunkt\n", encoding="utf-8")
-    process = ServerProcess(models, "--glossaries", str(glossaries), has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(models, "--glossaries", str(glossaries), has_http=True) as process:
+        yield process
 
 
 @pytest.fixture(scope="module", params=["callers", "operators"])
@@ -342,25 +341,21 @@ def test_it_asks_nobody_else_and_has_nothing_to_complain(opened: Visit) -> None:
 
 
 def test_a_server_with_keys_asks_for_one(tiny_models: Path, tmp_path: Path) -> None:
-    key = new_key()
-    keys = tmp_path / "keys.toml"
-    keys.write_text(key_lines(key, "ci", None, Quotas()))
-    keys.chmod(0o600)
-    server = ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True)
-    try:
-        with browser(tmp_path / "profile") as window:
-            visit = Visit(window, f"{server.http_url}/", server, streams=True)
-            window.open(visit.url)
-            for each in ("wrong", key):
-                eventually(lambda: "UNAUTHENTICATED" in window.text("#error"))
-                assert window.run("return document.activeElement.id") == "key"
-                assert findings(window) == []
-                window.command("Input.insertText", text=each)
-                visit.click("#key-form button")
-            eventually(lambda: window.run("return document.querySelector('#into').value") == "de")
-            assert window.run("return document.querySelector('#key-form').hidden")
-            visit.translated("train station")
-            assert window.run("return localStorage.length + sessionStorage.length + document.cookie.length") == 0
-            assert key not in window.run("return document.documentElement.outerHTML")
-    finally:
-        server.kill()
+    keys = write_keys(tmp_path, ci=ALICE)
+    with (
+        ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True) as server,
+        browser(tmp_path / "profile") as window,
+    ):
+        visit = Visit(window, f"{server.http_url}/", server, streams=True)
+        window.open(visit.url)
+        for each in ("wrong", ALICE):
+            eventually(lambda: "UNAUTHENTICATED" in window.text("#error"))
+            assert window.run("return document.activeElement.id") == "key"
+            assert findings(window) == []
+            window.command("Input.insertText", text=each)
+            visit.click("#key-form button")
+        eventually(lambda: window.run("return document.querySelector('#into').value") == "de")
+        assert window.run("return document.querySelector('#key-form').hidden")
+        visit.translated("train station")
+        assert window.run("return localStorage.length + sessionStorage.length + document.cookie.length") == 0
+        assert ALICE not in window.run("return document.documentElement.outerHTML")

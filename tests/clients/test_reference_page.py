@@ -13,9 +13,8 @@ from tests.servers import ServerProcess
 
 @pytest.fixture(scope="module")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, has_http=True) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")

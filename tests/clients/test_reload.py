@@ -9,14 +9,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import grpc
 import psutil
 import pytest
 
 from dragoman_client import Client
 from service.bundle.manifest import Manifest
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
 from tests.servers import ServerProcess, dragoman, eventually, samples
 from tests.slow_file import slow_to_open
@@ -36,6 +34,15 @@ def start() -> Iterator[Callable[..., ServerProcess]]:
     yield run
     for process in processes:
         process.kill()
+
+
+@pytest.fixture
+def models(tiny_versions: Path, tmp_path: Path) -> Path:
+    """Return a folder of models with the first version."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    put_bundle(folder, tiny_versions / "1")
+    return folder
 
 
 class Answer(NamedTuple):
@@ -71,16 +78,12 @@ class Callers:
         eventually(lambda: len(self.answers) >= goal or bool(self.failures))
 
     def _call(self, number: int) -> None:
-        channel = grpc.insecure_channel(
-            self._address, options=[("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
-        )
-        request = pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code="en", target_language_code="de")
+        request = request_of(GOLDEN_TEXTS)
         if number % 2:  # tokenized on another thread, so the model may have been replaced meanwhile
             request.texts.extend(["Hello " * 8] * 300)
             request.texts.extend(GOLDEN_TEXTS)
         try:
-            with channel:
-                stub = pb_grpc.TranslationServiceStub(channel)
+            with stub_of(self._address, enable_retries=0, use_local_subchannel_pool=1) as stub:
                 while not self._ended.wait(0.01):
                     began = time.monotonic()
                     response = stub.Translate(request, timeout=patient(30))
@@ -108,11 +111,8 @@ def reload(server: ServerProcess) -> None:
 
 
 def test_no_call_fails_while_versions_come_and_go(
-    start: Callable[..., ServerProcess], tiny_versions: Path, tmp_path: Path
+    start: Callable[..., ServerProcess], models: Path, tiny_versions: Path
 ) -> None:
-    models = tmp_path / "models"
-    models.mkdir()
-    put_bundle(models, tiny_versions / "1")
     server = start(models)
     expected = {("1", 0): "1", ("2", 1): "2", ("3", 2): "3", ("3", 3): "4"}  # version, reloads so far: weights
     translations = {weights: tuple(golden_translations(tiny_versions / weights)) for weights in "1234"}
@@ -148,11 +148,8 @@ def test_no_call_fails_while_versions_come_and_go(
 
 
 def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(
-    start: Callable[..., ServerProcess], tiny_versions: Path, tmp_path: Path
+    start: Callable[..., ServerProcess], models: Path, tiny_versions: Path, tmp_path: Path
 ) -> None:
-    models = tmp_path / "models"
-    models.mkdir()
-    put_bundle(models, tiny_versions / "1")
     server = start(models, "--reload-seconds", "0.05", "--max-versions", "2")
 
     def served() -> list[tuple[str, str]]:
@@ -196,11 +193,8 @@ def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(
 
 @pytest.mark.parametrize("stage", ["looking", "loading"])
 def test_a_stop_signal_during_a_reload_ends_cleanly(
-    start: Callable[..., ServerProcess], tiny_versions: Path, tmp_path: Path, stage: str
+    start: Callable[..., ServerProcess], models: Path, tiny_versions: Path, tmp_path: Path, stage: str
 ) -> None:
-    models = tmp_path / "models"
-    models.mkdir()
-    put_bundle(models, tiny_versions / "1")
     server = start(models)
     slow = shutil.copytree(tiny_versions / "2", tmp_path / "2")
     with (slow / "endless").open("wb") as file:

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import grpc
 import pytest
 
 from dragoman_client import Client, Options, target_of
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.proxies import envoy, nginx
 from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
@@ -147,26 +147,21 @@ def translate_one(client: Client) -> None:
     client.translate(distinct_texts(1), "en", "de")
 
 
-class PlainClient:
-    """Round robin without the other settings that deploy/client documents: no retries and no health checks."""
+@contextmanager
+def documented(address: str) -> Iterator[Any]:
+    """Connect as the documented client does; the stub gives access to what `Client` hides."""
+    to = target_of(address)
+    with grpc.insecure_channel(to.target, to.options) as channel:
+        yield pb_grpc.TranslationServiceStub(channel)
 
-    def __init__(self, address: str) -> None:
-        options = [
-            ("grpc.enable_retries", 0),
-            ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
-        ]
-        options += [("grpc.use_local_subchannel_pool", 1)]
-        self._channel = grpc.insecure_channel(target_of(address).target, options)
 
-    def __enter__(self) -> "PlainClient":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.close()
-
-    def translate(self, texts: list[str], source: str, target: str) -> object:
-        request = pb.TranslateRequest(texts=texts, source_language_code=source, target_language_code=target)
-        return pb_grpc.TranslationServiceStub(self._channel).Translate(request, timeout=patient(30))
+@contextmanager
+def plain(address: str) -> Iterator[Any]:
+    """Connect by round robin without the other settings that deploy/client documents: no retries, no health checks."""
+    service_config = ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')
+    options = [("grpc.enable_retries", 0), service_config, ("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(target_of(address).target, options) as channel:
+        yield pb_grpc.TranslationServiceStub(channel)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -182,8 +177,8 @@ def test_each_server_gets_about_half_of_the_calls(way: str, replicas: Replicas, 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_request_ids_pass_both_ways(way: str, addresses: dict[str, str]) -> None:
-    with Channel(addresses[way]) as stub:
-        request = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
+    with documented(addresses[way]) as stub:
+        request = request_of(["Hello"])
         _, call = stub.Translate.with_call(request, timeout=patient(30), metadata=[("x-request-id", f"mine-{way}")])
         assert trailer(call, "x-request-id") == f"mine-{way}"
         _, call = stub.Translate.with_call(request, timeout=patient(30))
@@ -193,9 +188,8 @@ def test_request_ids_pass_both_ways(way: str, addresses: dict[str, str]) -> None
 @pytest.mark.parametrize("way", WAYS)
 def test_big_calls_and_much_metadata_pass(way: str, addresses: dict[str, str]) -> None:
     texts = ["1 " * 450] * 1000  # no letters, so nothing to decode
-    with Channel(addresses[way]) as stub:
-        request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-        response = stub.Translate(request, timeout=patient(30), metadata=[("x-note", "n" * 7000)])
+    with documented(addresses[way]) as stub:
+        response = stub.Translate(request_of(texts), timeout=patient(30), metadata=[("x-note", "n" * 7000)])
     assert [translation.text for translation in response.translations] == texts
 
 
@@ -204,9 +198,8 @@ def test_streams_come_in_parts_and_end_when_the_caller_goes(
     way: str, replicas: Replicas, addresses: dict[str, str]
 ) -> None:
     texts = [" ".join(f"{text}." for text in distinct_texts(1000))]
-    with Channel(addresses[way]) as stub:
-        request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-        stream = stub.TranslateStream(request, timeout=patient(60))
+    with documented(addresses[way]) as stub:
+        stream = stub.TranslateStream(request_of(texts), timeout=patient(60))
         for _ in range(3):
             assert next(stream).delta
         assert sum(replicas.num_sequences()) > 0  # still running: the answers so far were not held back until the end
@@ -227,17 +220,17 @@ def test_restarts_lose_no_call_of_the_documented_client(replicas: Replicas, addr
 def test_a_killed_server_loses_none_either_but_other_clients_see_it(
     replicas: Replicas, addresses: dict[str, str]
 ) -> None:
-    with Callers(addresses) as documented, PlainClient(addresses["round_robin"]) as plain:
-        lost = Caller(lambda: plain.translate(distinct_texts(NUM_LONG), "en", "de"))
+    with Callers(addresses) as callers, plain(addresses["round_robin"]) as stub:
+        lost = Caller(lambda: stub.Translate(request_of(distinct_texts(NUM_LONG)), timeout=patient(30)))
         with lost:
             eventually(lambda: replicas.num_sequences()[0] > NUM_LONG // 2)  # more than all others send in total
             replicas.kill(0)
             eventually(lambda: lost.failure is not None)
-        documented.wait_for_more()
+        callers.wait_for_more()
         replicas.start_again(0)
-        documented.wait_for_more()
+        callers.wait_for_more()
         assert "UNAVAILABLE" in repr(lost.failure)
-        assert documented.failures() == []
+        assert callers.failures() == []
 
 
 @pytest.mark.full
@@ -251,20 +244,6 @@ def test_a_server_that_answers_no_more_loses_none_and_is_left_alone(
         finally:
             replicas.servers[0].signal(signal.SIGCONT)
         assert callers.failures() == []
-
-
-class Channel:
-    """The documented client's channel, which gives access to what `Client` hides."""
-
-    def __init__(self, address: str) -> None:
-        to = target_of(address)
-        self._channel = grpc.insecure_channel(to.target, to.options)
-
-    def __enter__(self) -> Any:
-        return pb_grpc.TranslationServiceStub(self._channel)
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.close()
 
 
 def trailer(call: Any, key: str) -> Any:

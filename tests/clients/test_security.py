@@ -60,13 +60,12 @@ def api_key(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def process(tiny_models: Path, folder: Path, api_key: str) -> Iterator[ServerProcess]:
-    process = ServerProcess(
+    with ServerProcess(
         tiny_models,
         *("--tls-certificate", str(folder / "server.crt"), "--tls-key", str(folder / "server.key")),
         *("--api-keys", str(folder / "keys.toml")),
-    )
-    yield process
-    process.kill()
+    ) as process:
+        yield process
 
 
 def ask(process: ServerProcess, *arguments: str, key: str = "") -> tuple[int, str, str]:

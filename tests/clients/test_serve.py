@@ -1,7 +1,6 @@
 """`dragoman serve` as a process: what it prints, what it rejects, and how it stops."""
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pytest
 
 from dragoman_client import Client, ClientError, Options
 from tests.patience import patient
-from tests.servers import ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
+from tests.servers import ServerProcess, dragoman, eventually, free_port
 from tests.slow_file import slow_to_open
 
 
@@ -61,20 +60,6 @@ def test_threads_of_grpc_do_not_preempt_the_event_loop(start: Any) -> None:
     assert os.sched_getscheduler(main) == os.SCHED_OTHER
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_every_accepted_call_is_answered_on_a_stop_signal(start: Any, number: int) -> None:
-    process = start("--max-slots", "2")
-    with Client(process.address) as client, ThreadPoolExecutor(16) as pool:
-        calls = [pool.submit(client.translate, distinct_texts(12), "en", "de") for _ in range(16)]
-        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [16.0])
-        process.signal(number)
-        eventually(lambda: process.get("/readyz")[0] == 503)
-        assert not all(call.done() for call in calls)  # otherwise this test proves nothing
-        assert [len(call.result(timeout=patient(60))) for call in calls] == [12] * 16
-    code, _, errors = process.wait()
-    assert (code, errors) == (0, "")
-
-
 def test_calls_that_race_with_the_stop_succeed_or_find_no_server(start: Any) -> None:
     process = start()
     outcomes: list[int | str] = []
@@ -95,18 +80,6 @@ def test_calls_that_race_with_the_stop_succeed_or_find_no_server(start: Any) -> 
     assert process.wait() == (0, "", "")
     assert outcomes.count("UNAVAILABLE") == 8
     assert set(outcomes) == {1, "UNAVAILABLE"}
-
-
-def test_a_second_signal_leaves_at_once(start: Any) -> None:
-    process = start("--max-slots", "1", "--grace-seconds", "60")
-    with Client(process.address) as client, ThreadPoolExecutor(1) as pool:
-        call = pool.submit(client.translate, distinct_texts(1000), "en", "de")
-        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [1.0])
-        process.signal(signal.SIGTERM)
-        eventually(lambda: process.get("/readyz")[0] == 503)
-        process.signal(signal.SIGTERM)
-        assert process.wait(timeout_seconds=patient(10))[0] == 128 + signal.SIGTERM
-        assert call.exception(timeout=patient(30)) is not None
 
 
 def test_a_stop_signal_while_loading_is_obeyed(start: Any, tmp_path: Path) -> None:
@@ -148,33 +121,6 @@ def test_a_missing_bundle_is_one_line_and_78(tmp_path: Path) -> None:
     code, line = refused("--models", str(tmp_path))
     assert code == 78
     assert "manifest.json" in line
-
-
-def test_a_damaged_bundle_is_one_line_and_78(tiny_bundle: Path, tmp_path: Path) -> None:
-    for name, damage in DAMAGES.items():
-        bundle = tmp_path / name
-        shutil.copytree(tiny_bundle, bundle)
-        expected = damage(bundle)
-        code, line = refused("--models", str(bundle))
-        assert code == 78, line
-        assert expected in line
-
-
-def flip_a_bit(bundle: Path) -> Any:
-    path = bundle / "decoder_step.onnx"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    return "decoder_step.onnx does not match its checksum"
-
-
-def cut_the_manifest(bundle: Path) -> Any:
-    path = bundle / "manifest.json"
-    path.write_text(path.read_text(encoding="utf-8")[:100], encoding="utf-8")
-    return "manifest.json can't be read"
-
-
-DAMAGES = {"bit": flip_a_bit, "manifest": cut_the_manifest}
 
 
 def test_a_device_that_is_not_there_is_one_line_and_78(tiny_models: Path) -> None:

@@ -1,6 +1,5 @@
 """The status page of a server of several workers in a real browser, as an operator sees it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,12 +8,10 @@ from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
 from tests.browser import browser
 from tests.fronts import front
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
+from tests.servers import LoopThread, Serve, distinct_texts, eventually
 
 
-def test_it_shows_each_worker_and_the_sums_of_all(
-    loop_thread: LoopThread, tmp_path: Path, serve: Callable[..., InProcessServer]
-) -> None:
+def test_it_shows_each_worker_and_the_sums_of_all(loop_thread: LoopThread, tmp_path: Path, serve: Serve) -> None:
     config = ServerConfig(metrics_port=0, admin_port=0)
     with front(loop_thread, 2, config) as running, browser(tmp_path / "profile") as window:
         servers = [serve(), serve()]

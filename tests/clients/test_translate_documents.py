@@ -10,17 +10,10 @@ from typing import Any
 import docx
 import polib
 import pytest
-import srt
-import webvtt
-from lxml import etree
 
 from tests.servers import ServerProcess, dragoman
 
 OPTIONS = ("--from", "en", "--to", "de", "--max-output-tokens", "6")
-XLIFF = (
-    '<xliff version="{}" xmlns="urn:x" srcLang="en"><file source-language="en"><{unit} id="1">{open}'
-    '<source>Find <{pair} id="1">keys</{pair}></source>{close}</{unit}></file></xliff>'
-)
 
 _TOLD = re.compile(r"note: (\d+ texts? (was|were) (cut off|flagged): .*|1 document property was left as it is\.)")
 
@@ -63,15 +56,6 @@ def test_columns_of_a_table_by_name(translate: Any, words: dict[str, str]) -> No
     assert rows[2:] == [[""], [""]]
 
 
-def test_markdown(translate: Any, words: dict[str, str]) -> None:
-    source = b"---\nkeys: window\n---\n# Hello\n\n- Find **the keys** in `window.c`\n\n```\nkeys\n```\n"
-    lines = translate("t.md", source).decode().split("\n")
-    assert lines[:3] == ["---", "keys: window", "---"]
-    assert lines[3] == f"# {words['Hello']}"
-    assert re.fullmatch(r"- (?=.*`window\.c`)(?=.*\*\*.+\*\*).*", lines[5])
-    assert lines[6:] == ["", "```", "keys", "```", ""]
-
-
 def test_a_po_file(translate: Any, words: dict[str, str]) -> None:
     source = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n#: a.c:1\nmsgid "keys"\nmsgstr ""\n\n'
     source += 'msgid "window"\nmsgstr "Fenster"\n'
@@ -79,36 +63,6 @@ def test_a_po_file(translate: Any, words: dict[str, str]) -> None:
     assert [entry.msgstr for entry in written] == [words["keys"], "Fenster"]
     written = polib.pofile(translate("t.po", source.encode(), "--retranslate").decode())
     assert [entry.msgstr for entry in written] == [words["keys"], words["window"]]
-
-
-@pytest.mark.parametrize(
-    ("version", "ending", "parts"),
-    [
-        ("1.2", "xlf", {"unit": "trans-unit", "pair": "g", "open": "", "close": ""}),
-        ("2.0", "xliff", {"unit": "unit", "pair": "pc", "open": "<segment>", "close": "</segment>"}),
-    ],
-)
-def test_xliff(translate: Any, version: str, ending: str, parts: dict[str, str]) -> None:
-    source = XLIFF.format(version, **parts)
-    root = etree.fromstring(translate(f"t.{ending}", source.encode()))
-    target = root.find(".//{*}target")
-    assert [each.tag for each in target] == [f"{{urn:x}}{parts['pair']}"]
-    assert "".join(target.itertext()).strip()
-    assert root.find(".//{*}source").getnext() is target
-    assert "de" in (root.get("trgLang"), root[0].get("target-language"))
-
-
-def test_subtitles(translate: Any, words: dict[str, str]) -> None:
-    source = "1\n00:00:01,000 --> 00:00:02,500\n<i>keys</i>\n\n2\n00:00:03,000 --> 00:00:04,000\nHello\n"
-    before, after = list(srt.parse(source)), list(srt.parse(translate("t.srt", source.encode()).decode()))
-    assert [(cue.start, cue.end) for cue in after] == [(cue.start, cue.end) for cue in before]
-    flat = [" ".join(cue.content.split()) for cue in after]
-    assert flat == [f"<i>{' '.join(words['keys'].split())}</i>", " ".join(words["Hello"].split())]
-    source = "WEBVTT\n\nNOTE keys\n\n00:01.000 --> 00:02.000 line:0\n<v Bob>Hello\n"
-    written = translate("t.vtt", source.encode()).decode()
-    assert written.startswith(source.partition("Hello")[0])
-    (cue,) = webvtt.from_buffer(io.StringIO(written)).captions
-    assert (cue.start, cue.end) == ("00:00:01.000", "00:00:02.000")
 
 
 def test_a_word_document(translate: Any, words: dict[str, str]) -> None:

@@ -81,14 +81,13 @@ def test_a_run_whose_server_went_away_goes_on_with_another(
     server: ServerProcess, translate: Any, tiny_models: Path, tmp_path: Path, lines: list[str]
 ) -> None:
     target = tmp_path / "out.txt"
-    gone = ServerProcess(tiny_models)
-    try:
-        with started(gone, "--output", str(target)) as process:
-            feed(process, lines[:40], target, 40)
-            gone.kill()
-            errors = process.communicate("".join(lines[40:]).encode(), timeout=patient(30))[1].decode().splitlines()
-    finally:
+    with (
+        ServerProcess(tiny_models) as gone,
+        started(gone, "--output", str(target)) as process,
+    ):
+        feed(process, lines[:40], target, 40)
         gone.kill()
+        errors = process.communicate("".join(lines[40:]).encode(), timeout=patient(30))[1].decode().splitlines()
     assert process.returncode == 69
     assert "no server answers" in errors[0]
     assert errors[1] == f"dragoman: {target} has 40 lines; run the same command with --resume to continue."

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +16,10 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from tests.clients.http_clients import triton_models
 from tests.patience import patient
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
-from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
+from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations
 
 SCRIPT = Path(__file__).with_name("triton_checks.py")
 pytestmark = pytest.mark.timeout(240)  # the first test pays for the fixture's two servers and all checks
@@ -89,42 +89,34 @@ def run_client(*arguments: str, timeout_seconds: float = 160) -> "subprocess.Com
 def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Yield the outcome of each check, all run against the same two servers."""
     folder = tmp_path_factory.mktemp("triton")
-    explicit_models, models = folder / "explicit", folder / "models"
-    write_tiny_bundle(explicit_models / "many" / "1", "many", seed=9, among="fr it es pt")
-    shutil.copytree(tiny_versions / "1", explicit_models / "tiny" / "1")
-    shutil.copytree(explicit_models, models)
-    shutil.copytree(tiny_versions / "2", models / "tiny" / "2")
+    models, explicit_models = triton_models(tiny_versions, folder)
     limits = ("--max-slots", "8", "--max-waiting", "1100")
-    server = ServerProcess(models, "--max-versions", "2", *limits)
-    try:
-        explicit = ServerProcess(explicit_models, "--model-control", "explicit", "--load-model", "tiny", *limits)
-        try:
-            settings = {
-                "address": server.address,
-                "metrics": f"http://127.0.0.1:{server.metrics_port}/metrics",
-                "explicit": explicit.address,
-                "explicit_metrics": f"http://127.0.0.1:{explicit.metrics_port}/metrics",
-                "explicit_pid": explicit.process.pid,
-                "models": str(explicit_models),
-                "bundles": str(tiny_versions),
-                "golden_texts": GOLDEN_TEXTS,
-                "seconds": round(TIMEOUT_SECONDS),
-                "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
-            }
-            run = run_client(str(SCRIPT), json.dumps(settings))
-            assert run.returncode == 0, run.stderr
-            outcomes: dict[str, str] = json.loads(run.stdout)
-            for process in (server, explicit):
-                process.signal(signal.SIGTERM)
-                code, _, log = process.wait()
-                outcomes[f"log of {process.address}"] = log if code or "Traceback" in log or "ERROR" in log else ""
-                if process is explicit and "SIGHUP changes no models" not in log:
-                    outcomes["check_explicit_3_nothing_else_loads"] += f"SIGHUP was not noticed: {log}"
-            yield outcomes
-        finally:
-            explicit.kill()
-    finally:
-        server.kill()
+    with (
+        ServerProcess(models, "--max-versions", "2", *limits) as server,
+        ServerProcess(explicit_models, "--model-control", "explicit", "--load-model", "tiny", *limits) as explicit,
+    ):
+        settings = {
+            "address": server.address,
+            "metrics": f"http://127.0.0.1:{server.metrics_port}/metrics",
+            "explicit": explicit.address,
+            "explicit_metrics": f"http://127.0.0.1:{explicit.metrics_port}/metrics",
+            "explicit_pid": explicit.process.pid,
+            "models": str(explicit_models),
+            "bundles": str(tiny_versions),
+            "golden_texts": GOLDEN_TEXTS,
+            "seconds": round(TIMEOUT_SECONDS),
+            "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
+        }
+        run = run_client(str(SCRIPT), json.dumps(settings))
+        assert run.returncode == 0, run.stderr
+        outcomes: dict[str, str] = json.loads(run.stdout)
+        for process in (server, explicit):
+            process.signal(signal.SIGTERM)
+            code, _, log = process.wait()
+            outcomes[f"log of {process.address}"] = log if code or "Traceback" in log or "ERROR" in log else ""
+            if process is explicit and "SIGHUP changes no models" not in log:
+                outcomes["check_explicit_3_nothing_else_loads"] += f"SIGHUP was not noticed: {log}"
+        yield outcomes
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -3,16 +3,15 @@
 It runs in the environment of tests/clients/http_clients.txt, which has none of our code.
 """
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from service.calls.keys import Quotas, new_key
-from tests.clients.http_clients import checks_of, run_checks, write_keys
+from tests.clients.http_clients import checks_of, run_checks, triton_models
+from tests.key_files import ALICE, write_keys
 from tests.servers import TIMEOUT_SECONDS, ServerProcess
-from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
+from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations
 
 CHECKS = checks_of("triton_http_checks")
 
@@ -23,30 +22,21 @@ pytestmark = pytest.mark.timeout(240)  # the first test pays for two servers and
 def settings(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """Yield where two servers are: one for everybody, and one with keys whose callers load its models."""
     folder = tmp_path_factory.mktemp("triton")
-    explicit_models, models = folder / "explicit", folder / "models"
-    write_tiny_bundle(explicit_models / "many" / "1", "many", seed=9, among="fr it es pt")
-    shutil.copytree(tiny_versions / "1", explicit_models / "tiny" / "1")
-    shutil.copytree(explicit_models, models)
-    shutil.copytree(tiny_versions / "2", models / "tiny" / "2")
-    key = new_key()
-    keys = write_keys(folder, alice=(key, Quotas()))
+    models, explicit_models = triton_models(tiny_versions, folder)
+    keys = write_keys(folder, alice=ALICE)
     controlled = ("--model-control", "explicit", "--load-model", "tiny", "--api-keys", str(keys))
-    server = ServerProcess(models, "--max-versions", "2", "--max-waiting", "1100", has_http=True)
-    try:
-        explicit = ServerProcess(explicit_models, *controlled, has_http=True)
-        try:
-            yield {
-                "address": server.http_url.removeprefix("http://"),
-                "explicit": explicit.http_url.removeprefix("http://"),
-                "key": key,
-                "golden_texts": GOLDEN_TEXTS,
-                "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2")},
-                "seconds": round(TIMEOUT_SECONDS),
-            }
-        finally:
-            explicit.kill()
-    finally:
-        server.kill()
+    with (
+        ServerProcess(models, "--max-versions", "2", "--max-waiting", "1100", has_http=True) as server,
+        ServerProcess(explicit_models, *controlled, has_http=True) as explicit,
+    ):
+        yield {
+            "address": server.http_url.removeprefix("http://"),
+            "explicit": explicit.http_url.removeprefix("http://"),
+            "key": ALICE,
+            "golden_texts": GOLDEN_TEXTS,
+            "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2")},
+            "seconds": round(TIMEOUT_SECONDS),
+        }
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +56,5 @@ def test_checks_that_fail_are_noticed(settings: dict[str, object], outcomes: dic
     golden = {version: ["a", "b", "c"] for version in ("1", "2")}
     others = run_checks("triton_http_checks", {**settings, "key": "dgm_wrong", "golden": golden})
     failed = {name for name, why in others.items() if why}
-    assert failed == {
-        "check_infer_in_binary",
-        "check_infer_in_json",
-        "check_json_and_binary_mixed",
-        "check_languages",
-        "check_compression",
-        "check_async_infer",
-        "check_asyncio",
-        "check_keys",
-        "check_models_are_loaded_and_unloaded",
-    }
+    readers = ("infer_in_binary", "infer_in_json", "json_and_binary_mixed", "languages", "compression", "asyncio")
+    assert failed == {f"check_{name}" for name in (*readers, "keys", "models_are_loaded_and_unloaded")}

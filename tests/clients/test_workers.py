@@ -8,9 +8,8 @@ import re
 import shutil
 import signal
 import socket
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,48 +20,16 @@ import psutil
 import pytest
 
 from dragoman_client import Client
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as dragoman_pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
+from service.faces.grpc.pb.dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.process.ports import PortError, check_port
+from tests.grpc_calls import refused as refused_call
+from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
-from tests.servers import (
-    TIMEOUT_SECONDS,
-    ServerProcess,
-    distinct_texts,
-    dragoman,
-    eventually,
-    free_port,
-    rpc_error,
-    samples,
-)
+from tests.servers import TIMEOUT_SECONDS, ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
 
 Start = Callable[..., ServerProcess]
-
-
-@pytest.fixture
-def sockets() -> Iterator[Path]:
-    """A folder for temporary files with a short name, as those of sockets may have 107 bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
-@pytest.fixture
-def start(tiny_models: Path, sockets: Path) -> Iterator[Start]:
-    processes: list[ServerProcess] = []
-    variables = {"TMPDIR": str(sockets)}
-
-    def run(*arguments: str) -> ServerProcess:
-        flags = ("--workers", "2", "--max-slots", "8", *arguments)
-        processes.append(ServerProcess(tiny_models, *flags, variables=variables))
-        return processes[-1]
-
-    yield run
-    for process in processes:
-        children = psutil.Process(process.process.pid).children() if process.process.poll() is None else []
-        process.kill()
-        psutil.wait_procs(children, patient(30))
 
 
 def workers_of(process: ServerProcess) -> list[psutil.Process]:
@@ -142,21 +109,6 @@ def test_every_accepted_call_is_answered_though_all_processes_are_signalled(star
             each.send_signal(number)
         assert [len(call.result(timeout=patient(60))) for call in calls] == [12] * 16
     assert process.wait() == (0, "", "")
-
-
-def test_a_worker_that_dies_is_replaced_and_the_others_serve_on(start: Start) -> None:
-    process = start()
-    killed = workers_of(process)[0]
-    killed.kill()
-    eventually(lambda: killed.pid not in listening(process))
-    call_each(process)
-    eventually(lambda: len(listening(process)) == 2)
-    call_each(process)
-    process.signal(signal.SIGTERM)
-    code, _, errors = process.wait()
-    assert code == 0
-    (line,) = errors.splitlines()
-    assert re.search(r"(worker-\d) was ended by signal 9; \1 is restarted in 0\.1 s process=supervisor$", line)
 
 
 def test_a_bundle_that_was_refused_ends_no_worker_that_replaces_another(
@@ -243,25 +195,6 @@ def test_what_can_not_be_served_is_told_once(tmp_path: Path, tiny_models: Path) 
     assert line.startswith(f"dragoman: can't listen on 127.0.0.1:{port} for gRPC: Address already in use.")
 
 
-def test_the_ports_of_http_are_those_of_the_whole_server(start: Start) -> None:
-    process = start()
-    assert process.get("/readyz")[0] == 200
-    call_each(process)
-    assert sum(samples(process.get("/metrics")[2], "dragoman_requests_total")) >= 16
-    front = max(workers_of(process), key=lambda each: each.pid)
-    assert front.pid not in listening(process)
-    front.kill()
-    call_each(process)
-    eventually(lambda: front.pid not in {each.pid for each in workers_of(process)})
-    eventually(lambda: _is_ready(process))
-
-
-def _is_ready(process: ServerProcess) -> bool:
-    with contextlib.suppress(OSError):
-        return process.get("/readyz")[0] == 200
-    return False
-
-
 def test_what_one_worker_is_called_to_load_all_serve(start: Start, sockets: Path) -> None:
     process = start("--model-control", "explicit")
     with grpc.insecure_channel(process.address) as channel:
@@ -276,10 +209,9 @@ def test_what_one_worker_is_called_to_load_all_serve(start: Start, sockets: Path
                 eventually(lambda: served(sockets) == [["tiny"], ["tiny"]])
     with grpc.insecure_channel(process.address) as channel:
         stub = pb_grpc.GRPCInferenceServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.RepositoryModelLoad(pb.RepositoryModelLoadRequest(model_name="none"), timeout=TIMEOUT_SECONDS)
-        assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
-        assert "there is no model 'none' on disk" in rpc_error(raised).details()
+        error = refused_call(stub.RepositoryModelLoad, pb.RepositoryModelLoadRequest(model_name="none"))
+        assert error.code() is grpc.StatusCode.NOT_FOUND
+        assert "there is no model 'none' on disk" in error.details()
         stub.RepositoryModelUnload(pb.RepositoryModelUnloadRequest(model_name="tiny"), timeout=TIMEOUT_SECONDS)
     assert served(sockets) == [[], []]
 
@@ -288,7 +220,6 @@ def test_what_one_worker_is_called_to_load_all_serve(start: Start, sockets: Path
 def test_a_worker_lost_under_load_loses_no_call_of_the_documented_client(start: Start, number: signal.Signals) -> None:
     """One that was killed, or that hangs until the supervisor kills it."""
     process = start("--num-threads", "2")
-    options = [("grpc.use_local_subchannel_pool", 1)]  # a connection for each, so that both workers have some
     stop, failures, done = threading.Event(), list[Exception](), collections.Counter[int]()
 
     def call(number: int) -> None:
@@ -300,12 +231,9 @@ def test_a_worker_lost_under_load_loses_no_call_of_the_documented_client(start: 
                 except Exception as error:
                     failures.append(error)
 
-    def call_plainly(channel: grpc.Channel) -> str:
-        request = dragoman_pb.TranslateRequest(
-            texts=distinct_texts(200), source_language_code="en", target_language_code="de"
-        )
+    def call_plainly(stub: TranslationServiceStub) -> str:
         try:
-            dragoman_grpc.TranslationServiceStub(channel).Translate(request, timeout=patient(120))
+            stub.Translate(request_of(distinct_texts(200)), timeout=patient(120))
         except grpc.RpcError as error:
             return str(error.code())
         return "OK"
@@ -313,8 +241,9 @@ def test_a_worker_lost_under_load_loses_no_call_of_the_documented_client(start: 
     with ThreadPoolExecutor(16) as pool, ExitStack() as stack:  # in this order, so that callers end if a test fails
         stack.callback(stop.set)
         callers = [pool.submit(call, number) for number in range(4)]
-        channels = [stack.enter_context(grpc.insecure_channel(process.address, options)) for _ in range(8)]
-        plain = [pool.submit(call_plainly, channel) for channel in channels]
+        # A connection for each, so that both workers have some.
+        stubs = [stack.enter_context(stub_of(process.address, use_local_subchannel_pool=1)) for _ in range(8)]
+        plain = [pool.submit(call_plainly, stub) for stub in stubs]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests")[0] >= 10)
         (killed,) = [each for each in workers_of(process) if each.pid == min(listening(process))]
         killed.send_signal(number)

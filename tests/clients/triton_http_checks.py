@@ -36,10 +36,7 @@ def tensor(name: str, values: Sequence[str], binary: bool = True) -> Any:
 
 def inputs(texts: Sequence[str], *, binary: bool = True, source: Sequence[str] = (), target: Sequence[str] = ()) -> Any:
     languages = {"source_language": source, "target_language": target}
-    return [
-        tensor("text", texts, binary),
-        *(tensor(name, codes, binary) for name, codes in languages.items() if codes),
-    ]
+    return [tensor("text", texts, binary), *(tensor(name, codes, binary) for name, codes in languages.items() if codes)]
 
 
 def outputs(*names: str, binary: bool = True) -> list[Any]:
@@ -93,34 +90,17 @@ def check_server() -> None:
     assert extensions <= set(metadata["extensions"])
 
 
-def check_model_ready() -> None:
-    assert client.is_model_ready("tiny") is True
-    assert client.is_model_ready("tiny", "1") is True
-    assert client.is_model_ready("tiny", "3") is False
-    assert client.is_model_ready("nobody") is False
-
-
 def check_metadata_and_config() -> None:
     metadata = client.get_model_metadata("tiny")
     assert metadata["versions"] == ["1", "2"]
-    assert [(each["name"], each["datatype"], each["shape"]) for each in metadata["inputs"]] == [
-        ("text", "BYTES", [-1]),
-        ("source_language", "BYTES", [-1]),
-        ("target_language", "BYTES", [-1]),
-    ]
-    assert [(each["name"], each["datatype"], each["shape"]) for each in metadata["outputs"]] == [
-        ("translation", "BYTES", [-1]),
-        ("score", "FP32", [-1]),
-        ("finish_reason", "BYTES", [-1]),
-    ]
+    tensors = [(each["name"], each["datatype"], each["shape"]) for each in (*metadata["inputs"], *metadata["outputs"])]
+    assert tensors[0] == ("text", "BYTES", [-1])
+    assert tensors[4] == ("score", "FP32", [-1])
     assert client.get_model_metadata("tiny", "1") == metadata
     config = client.get_model_config("tiny")
     assert (config["name"], config["max_batch_size"], config["backend"]) == ("tiny", 0, metadata["platform"])
-    assert [each["name"] for each in config["input"]] == [each["name"] for each in metadata["inputs"]]
     assert [each["optional"] for each in config["input"]] == [False, True, True]
     assert [each["data_type"] for each in config["output"]] == ["TYPE_STRING", "TYPE_FP32", "TYPE_STRING"]
-    assert all(each["dims"] == [-1] for each in (*config["input"], *config["output"]))
-    assert config["model_transaction_policy"] == {"decoupled": False}
     assert config["parameters"]["language_pairs"] == {"string_value": "en:de"}
     for ask in (client.get_model_metadata, client.get_model_config, client.get_inference_statistics):
         fails(404, "'nobody'", work=partial(ask, "nobody"))
@@ -179,20 +159,6 @@ def check_texts_outside_of_ascii() -> None:
     assert answers[0][1] == ""
 
 
-def check_outputs() -> None:
-    result = client.infer("tiny", inputs(["Hello", "", "Find"]), outputs=outputs("score", "translation"))
-    scores = result.as_numpy("score")
-    assert scores.dtype == np.float32
-    assert scores[0] < 0
-    assert scores[1] == 0
-    infer_fails(400, "'probabilities'", "translation, score", outputs=outputs("probabilities"))
-    infer_fails(400, "twice", outputs=outputs("score", "score"))
-    infer_fails(501, "classification", outputs=[triton.InferRequestedOutput("score", class_count=2)])
-    shared = triton.InferRequestedOutput("score")
-    shared.set_shared_memory("region", 8)
-    infer_fails(501, "shared_memory", outputs=[shared])
-
-
 def check_languages() -> None:
     asked = {"source_language": "EN", "target_language": "de"}
     assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters=asked)) == GOLDEN["2"]
@@ -204,32 +170,15 @@ def check_languages() -> None:
     mixed = ask(texts, sources, targets)
     assert mixed == [ask([text], [s], [t])[0] for text, s, t in zip(texts, sources, targets, strict=True)]
     fails(400, "'target_language'", "'many'", work=lambda: client.infer("many", inputs(["Hello"])))
-    fails(400, "'target_language' has 3", work=lambda: ask(texts, ["fr"], targets[:3]))
     fails(404, "'de'", work=lambda: ask(texts, ["fr"], ["it", "it", "de", "it"]))
-    too_long = ["Hello", "Find", "Hello " * 200]
-    fails(400, "text[2]", work=lambda: ask(too_long, ["fr"], ["it", "es", "es"], parameters={"strict": True}))
 
 
 def check_parameters() -> None:
     shortest = client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"max_output_tokens": 2})
     assert strings(shortest, "finish_reason") == ["length"] * 3
-    sampled = [
-        strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"temperature": 1.0, "top_p": 0.9, "seed": seed}))
-        for seed in (1, 1, 2)
-    ]
-    assert sampled[0] == sampled[1] != sampled[2]
-    for parameters, says in (
-        ({"custom": 1}, "'custom' is unknown"),
-        ({"beam_size": 0}, "parameter 'beam_size' is 0"),
-        ({"beam_size": "4"}, "'beam_size'"),
-        ({"beam_size": 2**64}, "parameters[beam_size]"),
-        ({"beam_size": [4]}, "parameters[beam_size]"),
-        ({"temperature": True}, "'temperature'"),
-        ({"mime_type": "image/png"}, "text/plain, text/html"),
-    ):
-        infer_fails(400, says, parameters=parameters)
-    for priority in (1, 2, 3):
-        client.infer("tiny", inputs(["Hello"]), priority=priority, timeout=SECONDS * 1_000_000)
+    infer_fails(400, "'custom' is unknown", parameters={"custom": 1})
+    infer_fails(400, "'beam_size'", parameters={"beam_size": "4"})
+    client.infer("tiny", inputs(["Hello"]), priority=3, timeout=SECONDS * 1_000_000)
     infer_fails(400, "'priority' is 4", priority=4)
     client.infer("tiny", inputs(["Hello"]), sequence_id=7, sequence_start=True, sequence_end=True)
 
@@ -241,31 +190,16 @@ def check_a_deadline_passes() -> None:
 
 
 def check_bad_tensors() -> None:
-    wrong = triton.InferInput("text", [1], "INT32")
-    wrong.set_data_from_numpy(np.array([1], dtype=np.int32))
+    """Check what only this client makes of arrays: raw bytes of the wrong length, and data in JSON."""
     in_json = triton.InferInput("text", [1], "INT32")
     in_json.set_data_from_numpy(np.array([1], dtype=np.int32), binary_data=False)
-    shaped = triton.InferInput("text", [2, 2], "BYTES")
-    shaped.set_data_from_numpy(np.array([[b"a", b"b"], [b"c", b"d"]], dtype=object))
     shared = triton.InferInput("text", [1], "BYTES")
     shared.set_shared_memory("region", 8)
-    not_utf8 = triton.InferInput("text", [2], "BYTES")
-    not_utf8.set_data_from_numpy(np.array([b"a", b"\xff"], dtype=object))
     more, fewer = tensor("text", ["a"]).set_shape([2]), tensor("text", ["a", "b"]).set_shape([1])
     for status, says, given in (
-        (400, "'text' is of datatype 'INT32'", [wrong]),
         (400, "'text' is of datatype 'INT32'", [in_json]),
-        (400, "'text' has shape [2, 2]", [shaped]),
-        (400, "'text' element 1 is not valid UTF-8", [not_utf8]),
         (400, "'text' has shape [2] and 1 elements", [more]),
         (400, "'text' has 5 bytes of raw contents after its 1 elements", [fewer]),
-        (400, "'text' is missing", []),
-        (400, "'text' is missing or empty", [tensor("text", [])]),
-        (400, "'text' is missing or empty", [tensor("text", [], False)]),
-        (400, "'text' is given twice", [*inputs(["a"]), *inputs(["b"])]),
-        (400, "'image' is not an input", [*inputs(["a"]), tensor("image", ["b"])]),
-        (400, "inputs[text] has 1025 entries", inputs(["a"] * 1025)),
-        (400, "inputs[0].data has 1025 entries", inputs(["a"] * 1025, binary=False)),
         (501, "shared_memory", [shared]),
     ):
         fails(status, says, work=partial(client.infer, "tiny", given))
@@ -280,31 +214,9 @@ def check_compression() -> None:
         assert strings(result) == GOLDEN["2"]
 
 
-def check_bodies_made_and_read_apart() -> None:
-    body, length = triton.InferenceServerClient.generate_request_body(inputs(GOLDEN_TEXTS), outputs=outputs("score"))
-    response = client._post(  # what the client itself sends with
-        request_uri="v2/models/tiny/infer",
-        request_body=body,
-        headers={"Inference-Header-Content-Length": length},
-        query_params=None,
-    )
-    result = triton.InferenceServerClient.parse_response_body(
-        response.read(), header_length=int(response["Inference-Header-Content-Length"])
-    )
-    assert result.as_numpy("score").shape == (3,)
-
-
 def check_the_others_are_not_supported() -> None:
-    for work in (
-        client.get_system_shared_memory_status,
-        partial(client.get_system_shared_memory_status, "region"),
-        lambda: client.register_system_shared_memory("region", "key", 8),
-        client.unregister_system_shared_memory,
-        client.get_cuda_shared_memory_status,
-        lambda: client.register_cuda_shared_memory("region", b"aGFuZGxl", 0, 8),
-        partial(client.unregister_cuda_shared_memory, "region"),
-    ):
-        fails(501, "shared memory is not supported", work=work)
+    fails(501, "shared memory is not supported", work=client.get_system_shared_memory_status)
+    fails(501, "shared memory is not supported", work=partial(client.unregister_cuda_shared_memory, "region"))
     fails(501, "tracing", work=client.get_trace_settings)
     fails(501, "tracing", work=lambda: client.update_trace_settings("tiny", {"trace_level": "TENSORS"}))
     fails(501, "--log-level", work=client.get_log_settings)
@@ -327,31 +239,12 @@ def check_statistics() -> None:
     assert [each["version"] for each in client.get_inference_statistics("tiny")["model_stats"]] == ["2", "1"]
 
 
-def check_async_infer() -> None:
-    pending = [client.async_infer("tiny", inputs([text])) for text in GOLDEN_TEXTS * 3]
-    assert [strings(each.get_result(timeout=SECONDS))[0] for each in pending] == GOLDEN["2"] * 3
-
-
 def check_asyncio() -> None:
-    async def fails_with(status: int, *says: str, work: Any) -> None:
-        try:
-            await work
-        except InferenceServerException as error:
-            refused(error, status, *says)
-        else:
-            raise AssertionError("it was answered")
-
     async def scenario() -> None:
         async with triton_aio.InferenceServerClient(ADDRESS, conn_timeout=SECONDS) as each:
-            assert await each.is_server_live() is True
             assert await each.is_server_ready() is True
-            assert await each.is_model_ready("tiny", "1") is True
             assert await each.is_model_ready("nobody") is False
-            assert (await each.get_server_metadata())["name"] == "dragoman"
             assert (await each.get_model_metadata("tiny"))["versions"] == ["1", "2"]
-            assert (await each.get_model_config("tiny"))["name"] == "tiny"
-            assert (await each.get_inference_statistics("tiny", "1"))["model_stats"][0]["version"] == "1"
-            assert len(await each.get_model_repository_index()) == 3
             calls = [
                 each.infer("tiny", inputs([text], binary=binary), outputs=outputs("translation", binary=out))
                 for text in GOLDEN_TEXTS
@@ -360,19 +253,12 @@ def check_asyncio() -> None:
             ]
             results = await asyncio.gather(*calls)
             assert [strings(result)[0] for result in results] == [text for text in GOLDEN["2"] for _ in range(4)]
-            in_binary = await each.infer("tiny", inputs(GOLDEN_TEXTS), request_id="mine")
-            assert strings(in_binary) == GOLDEN["2"]
-            assert in_binary.get_response()["id"] == "mine"
-            await fails_with(404, "'nobody'", work=each.infer("nobody", inputs(["Hello"])))
-            await fails_with(400, "'beam_size'", work=each.infer("tiny", inputs(["a"]), parameters={"beam_size": "4"}))
-            await fails_with(
-                415, "Content-Encoding", work=each.infer("tiny", inputs(["a"]), request_compression_algorithm="gzip")
-            )
-            await fails_with(400, "explicit", work=each.load_model("tiny"))
-            await fails_with(400, "explicit", work=each.unload_model("tiny"))
-            await fails_with(501, "shared memory", work=each.get_cuda_shared_memory_status())
-            await fails_with(501, "tracing", work=each.get_trace_settings("tiny"))
-            await fails_with(501, "--log-level", work=each.get_log_settings())
+            try:
+                await each.infer("nobody", inputs(["Hello"]))
+            except InferenceServerException as error:
+                refused(error, 404, "'nobody'")
+            else:
+                raise AssertionError("it was answered")
 
     asyncio.run(asyncio.wait_for(scenario(), SECONDS))
 
@@ -392,14 +278,9 @@ def check_keys() -> None:
     assert explicit.is_server_ready() is True
     wrong = {"Authorization": "Bearer dgm_wrong"}
     for headers in (None, wrong):
-        for work in (
-            partial(explicit.infer, "tiny", inputs(["Hello"]), headers=headers),
-            partial(explicit.get_server_metadata, headers),
-            partial(explicit.get_model_metadata, "tiny", headers=headers),
-            partial(explicit.get_model_repository_index, headers),
-            partial(explicit.unload_model, "tiny", headers),
-        ):
-            fails(401, "API key", work=work)
+        fails(401, "API key", work=partial(explicit.infer, "tiny", inputs(["Hello"]), headers=headers))
+        fails(401, "API key", work=partial(explicit.get_model_repository_index, headers))
+        fails(401, "API key", work=partial(explicit.unload_model, "tiny", headers))
     assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS), headers=dict(KEYED))) == GOLDEN["1"]
     assert explicit.is_model_ready("tiny", headers=KEYED) is True
 
@@ -422,12 +303,3 @@ def check_models_are_loaded_and_unloaded() -> None:
     assert strings(explicit.infer("many", inputs(["Hello"], source=["fr"], target=["it"]), headers=dict(KEYED)))[0]
     explicit.unload_model("many", KEYED, unload_dependents=True)
     assert states() == {("tiny", "1"): "READY", ("many", "1"): "UNAVAILABLE"}
-
-    async def scenario() -> None:
-        async with triton_aio.InferenceServerClient(EXPLICIT, conn_timeout=SECONDS) as each:
-            await each.load_model("many", KEYED)
-            assert await each.is_model_ready("many", headers=KEYED) is True
-            await each.unload_model("many", KEYED)
-            assert await each.is_model_ready("many", headers=KEYED) is False
-
-    asyncio.run(asyncio.wait_for(scenario(), SECONDS))

@@ -6,7 +6,6 @@ import math
 import re
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,9 @@ import pytest
 from benchmarks.prometheus import Prometheus, QueryError, scraping
 from deploy.grafana import build
 from dragoman_client import ClientError
-from service.config.server_config import ServerConfig
 from tests.deploy import panels
 from tests.deploy.deployed import ONLY_WITH_TLS, known_metrics, rules
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.tools import tool
 
 PANELS = panels.all_panels()
@@ -27,22 +25,20 @@ WINDOW = "15s"
 
 
 @pytest.fixture(scope="module")
-def prometheus(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Prometheus]:
+def prometheus(share: Serve) -> Iterator[Prometheus]:
     """Yield a Prometheus that has scraped a server, which is under load until the tests end."""
     program = tool("prometheus", "prometheus")
-    config = ServerConfig(models=tiny_models, num_threads=1, cache_mib=1)
-    done = threading.Event()
-    with in_process(loop_thread, config) as server:
-        load = threading.Thread(target=_load, args=(server, done))
-        load.start()
-        try:
-            with scraping(f"127.0.0.1:{server.server.metrics_port}", program=program) as running:
-                eventually(lambda: _has_data(running, "dragoman:calls_slow:ratio_rate5m"))
-                eventually(lambda: _has_data(running, 'rate(dragoman_requests_total{code="INVALID_ARGUMENT"}[5s])'))
-                yield running
-        finally:
-            done.set()
-            load.join()
+    server, done = share(cache_mib=1), threading.Event()
+    load = threading.Thread(target=_load, args=(server, done))
+    load.start()
+    try:
+        with scraping(f"127.0.0.1:{server.server.metrics_port}", program=program) as running:
+            eventually(lambda: _has_data(running, "dragoman:calls_slow:ratio_rate5m"))
+            eventually(lambda: _has_data(running, 'rate(dragoman_requests_total{code="INVALID_ARGUMENT"}[5s])'))
+            yield running
+    finally:
+        done.set()
+        load.join()
 
 
 def _load(server: InProcessServer, done: threading.Event) -> None:

@@ -1,12 +1,12 @@
 """Fixtures of the reliability tests: each test records which promise it has proved, and by how many cases."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.proofs import PROVED, write_proof
+from tests.faults.proofs import PROVED, Proved, write_proof
 from tests.servers import ServerProcess
 
 _PASSED = pytest.StashKey[bool]()
@@ -24,13 +24,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def two_workers(tiny_models: Path) -> Iterator[ServerProcess]:
     """Return a server of two worker processes of eight slots each, with a cache."""
     flags = ("--workers", "2", "--num-threads", "2", "--max-slots", "16", "--cache-mib", "4")
-    process = ServerProcess(tiny_models, *flags)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, *flags) as process:
+        yield process
 
 
 @pytest.fixture
-def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
+def proved(request: pytest.FixtureRequest) -> Iterator[Proved]:
     """Record how many cases of a promise this test has run: `proved("deadlines", cases=200, worst_steps=2)`.
 
     `promise` is a section of docs/reliability.md, `numbers` are any measurements. The record is written when the test

@@ -16,15 +16,11 @@ _RESET = struct.pack("ii", 1, 0)  # closing sends a RST
 class Fault:
     """What happens to bytes in each direction. By default they pass unchanged."""
 
-    delay_seconds: float = 0.0  # of each chunk
     bytes_per_second: float = 0.0  # at most; 0: unlimited
-    swallows_requests: bool = False  # requests are silently dropped
-    swallows_answers: bool = False
     cut_after_bytes: int | None = None  # of what the server sends; then both sides see a reset
 
 
 PASS = Fault()
-BLACK_HOLE = Fault(swallows_requests=True, swallows_answers=True)
 
 
 class FaultProxy:
@@ -46,11 +42,6 @@ class FaultProxy:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def num_connections(self) -> int:
-        """Return how many connections are open."""
-        return len(self._connections)
 
     def meet(self, fault: Fault) -> None:
         """Apply the fault to all connections from now on, including open ones."""
@@ -137,9 +128,7 @@ class _Connection:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool) -> None:
         while chunk := await reader.read(_CHUNK_BYTES):
             fault = self.fault
-            if fault.delay_seconds:
-                await asyncio.sleep(fault.delay_seconds)
-            if self._is_lost or (fault.swallows_answers if is_answer else fault.swallows_requests):
+            if self._is_lost:
                 continue
             if is_answer and fault.cut_after_bytes is not None:
                 chunk = chunk[: max(fault.cut_after_bytes - self._num_answered, 0)]

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,11 @@ from tests.patience import patient
 from tests.servers import REPOSITORY
 
 PROVED = REPOSITORY / "build" / "reliability"
+Proved = Callable[..., None]  # the fixture `proved`
 
 
 def write_proof(
-    path: Path,
-    *,
-    promise: str,
-    cases: int,
-    failures: int,
-    numbers: dict[str, float],
-    test: str,
-    form: str,
-    **more: Any,
+    path: Path, *, promise: str, cases: int, failures: int, numbers: dict[str, float], test: str, form: str, **more: Any
 ) -> None:
     """Write one record; `form` is `short` or `long`, with `_fused` on fused graphs and `_workers` on several processes;
     `test` is a path in the repository or pytest's name of a test."""

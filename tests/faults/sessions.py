@@ -1,14 +1,31 @@
-"""Where faults are planted: the graphs' sessions, whichever kind of graphs a server runs."""
+"""Where faults are planted: the runs of graphs, whichever kind of graphs a server runs."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
-from service.engine.runtime.fused_runner import FusedRunner
-from service.engine.runtime.session import GraphSession
+import pytest
+
+from service.bundle import fused_io, graph_io
+from service.engine.runtime.session import Binding, GraphSession
+
+Run = Callable[[Binding], None]
 
 
-def session_of(runner: Any, graph: str) -> GraphSession:
-    """Return the session of a runner's "encoder" or "decoder_step"."""
-    if isinstance(runner, FusedRunner):
-        return {"encoder": runner._encoder, "decoder_step": runner._decoder}[graph]
-    session: GraphSession = getattr(runner, f"_{graph}").session(is_alone=True)
-    return session
+def plant(patch: pytest.MonkeyPatch, graph: str, run: Callable[[Run, Binding], None]) -> None:
+    """Replace all runs of "encoder", "decoder_step" or "alignment": `run` gets what runs it really, and what on."""
+    work = GraphSession.run
+
+    def planted(session: GraphSession, binding: Binding) -> None:
+        if _graph_of(binding) == graph:
+            run(partial(work, session), binding)
+        else:
+            work(session, binding)
+
+    patch.setattr(GraphSession, "run", planted)
+
+
+def _graph_of(binding: Binding) -> str:
+    if graph_io.TARGET_IDS in binding.inputs:
+        return "alignment"
+    is_step = graph_io.NUM_CANDIDATES in binding.inputs or fused_io.DECODE_INPUTS[0] in binding.inputs
+    return "decoder_step" if is_step else "encoder"

@@ -3,7 +3,7 @@
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
+from tests.faults.proofs import Proved
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
-
-Proved = Callable[..., None]
 
 METHOD = "/dragoman.v1.TranslationService/Translate"
 DETECT = "/dragoman.v1.TranslationService/DetectLanguage"
@@ -62,7 +62,7 @@ ATTACKS = {
 
 
 def translation(*texts: str, **options: Any) -> bytes:
-    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de", **options)
+    request = request_of(texts, **options)
     return request.SerializeToString()
 
 
@@ -95,11 +95,8 @@ class Attacker:
 
 @contextmanager
 def serving(models: Path, *arguments: str) -> Iterator[tuple[ServerProcess, psutil.Process]]:
-    process = ServerProcess(models, "--grace-seconds", "5", *arguments)
-    try:
+    with ServerProcess(models, "--grace-seconds", "5", *arguments) as process:
         yield process, psutil.Process(process.process.pid)
-    finally:
-        process.kill()
 
 
 def cpu_seconds(server: psutil.Process) -> float:

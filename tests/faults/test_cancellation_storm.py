@@ -14,15 +14,17 @@ import grpc
 import pytest
 
 from service.engine.engine import Engine
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.mixed_calls import MixedCall, mixed_calls
+from tests.faults.proofs import Proved
 from tests.faults.test_cross_talk import answers
 from tests.faults.workers import WORKERS_CONNECTIONS, LeftInWorkers, calls_of_workers, gauge
+from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import (
     REPOSITORY,
     InProcessServer,
     LoopThread,
+    Serve,
     ServerProcess,
     distinct_texts,
     environment,
@@ -57,8 +59,7 @@ time.sleep(100)
 class Left:
     """What a server and this process hold beyond what they held when this was created."""
 
-    def __init__(self, loop: LoopThread, server: InProcessServer) -> None:
-        self._loop = loop
+    def __init__(self, server: InProcessServer) -> None:
         self._server = server
         self._at_first = self._held()
 
@@ -71,9 +72,6 @@ class Left:
         (model,) = self._server.server.models
         engine = model.engine
         snapshot = engine.snapshot()
-        metrics = self._server.metrics()
-        inflight = metrics["dragoman_inflight_requests", frozenset[tuple[str, str]]()]
-        slots = metrics["dragoman_slots_running", frozenset({("model", "tiny")})]
         return {
             "waiting": snapshot.num_waiting,
             "waiting tokens": snapshot.num_waiting_tokens,
@@ -82,11 +80,11 @@ class Left:
             **held(engine),
             "pending calls": self._server.server.translator.num_pending,
             "leases": model.leases.num_held,
-            "tasks": self._loop.run(_num_tasks()),
+            "tasks": self._server.num_tasks(),
             # Pools start their threads on first use, and keep them.
             "threads": sum(not each.name.startswith(("tokenizer", "asyncio")) for each in threading.enumerate()),
-            "inflight_requests": inflight,
-            "slots_running": slots,
+            "inflight_requests": self._server.metric("dragoman_inflight_requests"),
+            "slots_running": self._server.metric("dragoman_slots_running", model="tiny"),
         }
 
     def check_nothing(self) -> None:
@@ -97,10 +95,6 @@ class Left:
             raise AssertionError(f"left behind: {self.more()}") from None
 
 
-async def _num_tasks() -> int:
-    return len(asyncio.all_tasks())
-
-
 def memory_mib() -> float:
     gc.collect()
     status = Path("/proc/self/status").read_text()
@@ -108,7 +102,7 @@ def memory_mib() -> float:
 
 
 @pytest.fixture
-def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
+def server(serve: Serve, loop_thread: LoopThread) -> InProcessServer:
     """Return a server of few slots that has answered calls of every kind, so that everything permanent is allocated."""
     running = serve(num_threads=2, max_slots=8, cache_mib=1)
     answers(loop_thread, running.address, mixed_calls(30, SEED + 1), 8)
@@ -117,7 +111,7 @@ def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> In
 
 def big_call() -> MixedCall:
     """Return a call that would take the server seconds."""
-    request = pb.TranslateRequest(texts=distinct_texts(400), source_language_code="en", target_language_code="de")
+    request = request_of(distinct_texts(400))
     request.options.beam_size, request.options.max_length_ratio, request.options.max_repeats = 4, 0, 0
     return MixedCall("unary", request)
 
@@ -197,27 +191,9 @@ def run_storm(
     return calls, found
 
 
-def check_storm(
-    loop: LoopThread,
-    server: InProcessServer,
-    serve: Callable[..., InProcessServer],
-    count: int,
-    timeout_seconds: float,
-) -> float:
-    """Return by how many MiB this process has grown."""
-    quiet = serve(num_threads=2, max_slots=8)  # created now, so that its threads and memory are part of the baseline
-    answers(loop, quiet.address, mixed_calls(5, SEED + 2), 1)
-    left, before = Left(loop, server), memory_mib()
-    calls, found = run_storm(loop, server.address, waiting_in(server), count, timeout_seconds)
-    left.check_nothing()
-    growth = memory_mib() - before
-    assert growth < _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
-    codes = {
-        dict(labels)["code"] for (name, labels), each in server.metrics().items() if name == "dragoman_requests_total"
-    }
-    assert codes <= {"OK", "CANCELLED"}
-    check_answers(loop, quiet, calls, found, timeout_seconds)
-    return growth
+def codes_of(server: InProcessServer) -> set[str]:
+    """Return the codes that calls have ended with so far."""
+    return {dict(labels)["code"] for name, labels in server.metrics() if name == "dragoman_requests_total"}
 
 
 def waiting_in(server: InProcessServer) -> Callable[[], float]:
@@ -239,35 +215,26 @@ def check_answers(
     assert not wrong, f"{len(wrong)} of {len(numbers)} answers are others, first {calls[wrong[0]]}"
 
 
+@pytest.mark.parametrize("count", [100, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_nothing_is_left_of_calls_that_were_given_up(
-    loop_thread: LoopThread,
-    server: InProcessServer,
-    serve: Callable[..., InProcessServer],
-    proved: Callable[..., None],
+    loop_thread: LoopThread, server: InProcessServer, serve: Serve, proved: Proved, count: int
 ) -> None:
-    growth = check_storm(loop_thread, server, serve, 100, 100.0)
-    proved("cancellation", cases=100, memory_mib=round(growth, 1))
-
-
-@pytest.mark.full
-@pytest.mark.timeout(1800)
-def test_nothing_is_left_of_a_thousand_calls(
-    loop_thread: LoopThread,
-    server: InProcessServer,
-    serve: Callable[..., InProcessServer],
-    proved: Callable[..., None],
-) -> None:
-    growth = check_storm(loop_thread, server, serve, 1_000, 800.0)
-    proved("cancellation", cases=1_000, memory_mib=round(growth, 1))
+    seconds = 100.0 if count == 100 else 800.0
+    quiet = serve(num_threads=2, max_slots=8)  # created now, so that its threads and memory are part of the baseline
+    answers(loop_thread, quiet.address, mixed_calls(5, SEED + 2), 1)
+    left, before = Left(server), memory_mib()
+    calls, found = run_storm(loop_thread, server.address, waiting_in(server), count, seconds)
+    left.check_nothing()
+    growth = memory_mib() - before
+    assert growth < _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
+    assert codes_of(server) <= {"OK", "CANCELLED"}
+    check_answers(loop_thread, quiet, calls, found, seconds)
+    proved("cancellation", cases=count, memory_mib=round(growth, 1))
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_nothing_is_left_in_two_workers(
-    loop_thread: LoopThread,
-    serve: Callable[..., InProcessServer],
-    two_workers: ServerProcess,
-    proved: Callable[..., None],
-    count: int,
+    loop_thread: LoopThread, serve: Serve, two_workers: ServerProcess, proved: Proved, count: int
 ) -> None:
     seconds = 100.0 if count == 60 else 800.0
     quiet = serve(num_threads=2, max_slots=8)
@@ -292,9 +259,9 @@ def test_nothing_is_left_in_two_workers(
 
 
 def test_nothing_is_left_of_clients_that_were_killed(
-    loop_thread: LoopThread, server: InProcessServer, proved: Callable[..., None]
+    loop_thread: LoopThread, server: InProcessServer, proved: Proved
 ) -> None:
-    left = Left(loop_thread, server)
+    left = Left(server)
     engine = server.server.models[0].engine
     for _ in range(3):
         client = subprocess.Popen(
@@ -321,7 +288,7 @@ def test_what_is_left_is_noticed(
     """An injected fault: cancelled calls are never removed from the engine."""
     monkeypatch.setattr(Engine, "abort", lambda self, sequences: None)
     monkeypatch.setattr(sys.modules[__name__], "_GONE_SECONDS", 0.5)  # on a busy machine even all would be decoded
-    left = Left(loop_thread, server)
+    left = Left(server)
     run_storm(loop_thread, server.address, waiting_in(server), 20, 60.0)
     with pytest.raises(AssertionError, match=r"left behind: .*'slots'"):
         left.check_nothing()

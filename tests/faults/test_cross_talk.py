@@ -2,22 +2,23 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Sequence
 
 import grpc
 import pytest
 
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.planted import swap_answers
+from tests.faults.proofs import Proved
 from tests.faults.workers import WORKERS_CONNECTIONS, calls_of_workers
-from tests.servers import REPOSITORY, InProcessServer, LoopThread, ServerProcess
+from tests.servers import REPOSITORY, LoopThread, Serve, ServerProcess
 
 CONNECTIONS = 4
 IN_FLIGHT = 96
 SEED = 7
-_LONG_SECONDS = 1700.0
+LONG = [pytest.mark.full, pytest.mark.timeout(3400)]
+SECONDS = defaultdict(lambda: 1700.0, {40: 100.0, 60: 100.0})  # for so many calls
 
 
 def answers(
@@ -82,73 +83,36 @@ def check_tiny(
     return len(order)
 
 
-def test_no_answer_depends_on_company(
-    loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
-) -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(20_000, marks=LONG)])
+def test_no_answer_depends_on_company(loop_thread: LoopThread, serve: Serve, proved: Proved, count: int) -> None:
     quiet, busy = (serve(num_threads=2, max_slots=16, cache_mib=mib) for mib in (0, 4))
-    proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 60, 100.0))
+    proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, count, SECONDS[count]))
 
 
-@pytest.mark.parametrize(
-    "count", [60, pytest.param(5_000, marks=[pytest.mark.full, pytest.mark.timeout(_LONG_SECONDS + 60)])]
-)
+@pytest.mark.parametrize("count", [60, pytest.param(5_000, marks=LONG)])
 def test_no_answer_of_two_workers_depends_on_company(
-    loop_thread: LoopThread,
-    serve: Callable[..., InProcessServer],
-    two_workers: ServerProcess,
-    proved: Callable[..., None],
-    count: int,
+    loop_thread: LoopThread, serve: Serve, two_workers: ServerProcess, proved: Proved, count: int
 ) -> None:
     quiet = serve(num_threads=2, max_slots=16)
-    seconds = 100.0 if count == 60 else _LONG_SECONDS
-    cases = check_tiny(loop_thread, quiet.address, two_workers.address, count, seconds, WORKERS_CONNECTIONS)
+    cases = check_tiny(loop_thread, quiet.address, two_workers.address, count, SECONDS[count], WORKERS_CONNECTIONS)
     assert min(calls_of_workers(two_workers)) > 0, "one worker got no calls"
     proved("cross-talk", cases=cases)
 
 
-@pytest.mark.full
-@pytest.mark.timeout(_LONG_SECONDS + 60)
-def test_no_answer_of_very_many_depends_on_company(
-    loop_thread: LoopThread, tiny_models: Path, proved: Callable[..., None]
-) -> None:
-    flags = ("--num-threads", "2", "--max-slots", "16")
-    with ExitStack() as stack:
-        quiet, busy = (ServerProcess(tiny_models, *flags, "--cache-mib", mib) for mib in ("0", "4"))
-        stack.callback(quiet.kill)
-        stack.callback(busy.kill)
-        proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 20_000, _LONG_SECONDS))
-
-
-def check_shipped(loop: LoopThread, count: int, timeout_seconds: float) -> int:
+@pytest.mark.parametrize("count", [40, pytest.param(3_000, marks=LONG)])
+def test_no_answer_of_the_shipped_model_depends_on_company(loop_thread: LoopThread, proved: Proved, count: int) -> None:
     calls = mixed_calls(count, SEED, model="en-de", most_words=20)
-    process = ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2")
-    try:
-        alone = answers(loop, process.address, calls, 1, timeout_seconds)
-        together = answers(loop, process.address, calls, IN_FLIGHT, timeout_seconds)
-    finally:
-        process.kill()
+    with ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2") as process:
+        alone = answers(loop_thread, process.address, calls, 1, SECONDS[count])
+        together = answers(loop_thread, process.address, calls, IN_FLIGHT, SECONDS[count])
     wrong = differences(alone, together)
     assert not wrong, f"{len(wrong)} of {count} answers are others, first {calls[wrong[0]]}"
-    return count
-
-
-def test_no_answer_of_the_shipped_model_depends_on_company(
-    loop_thread: LoopThread, proved: Callable[..., None]
-) -> None:
-    proved("cross-talk", cases=check_shipped(loop_thread, 40, 100.0))
-
-
-@pytest.mark.full
-@pytest.mark.timeout(2 * _LONG_SECONDS)
-def test_none_of_very_many_answers_of_the_shipped_model_depends_on_company(
-    loop_thread: LoopThread, proved: Callable[..., None]
-) -> None:
-    proved("cross-talk", cases=check_shipped(loop_thread, 3_000, _LONG_SECONDS))
+    proved("cross-talk", cases=count)
 
 
 @pytest.mark.plain
 def test_two_rows_that_are_swapped_are_found(
-    loop_thread: LoopThread, serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+    loop_thread: LoopThread, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An injected fault, that of `swap_answers`."""
     server = serve(num_threads=2, max_slots=16)

@@ -7,7 +7,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import grpc
 import pytest
@@ -17,10 +16,10 @@ from service.engine.engine import Engine
 from service.engine.scheduler import StepPlan
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.worker import Turn, Worker
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.faults.proofs import Proved
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import new_sequence
 from tests.unit.engine.test_engine import Rig
@@ -62,7 +61,7 @@ class Turns:
 
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_the_one_after(
-    num_workers: int, proved: Callable[..., None]
+    num_workers: int, proved: Proved
 ) -> None:
     """On a clock that only steps advance, sequence `n` expires during step `n`."""
     rig = Rig(*(FakeRunner(max_slots=8, eos_weight=-30.0) for _ in range(num_workers)))
@@ -98,7 +97,7 @@ def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_
 
 
 def test_no_call_outlives_its_deadline_by_more_than_two_steps(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
     turns = Turns(server.server.models[0].engine, monkeypatch)
@@ -116,9 +115,7 @@ def test_no_call_outlives_its_deadline_by_more_than_two_steps(
 
 
 @pytest.mark.plain
-def test_an_engine_that_forgets_deadlines_is_caught(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_forgets_deadlines_is_caught(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """The positive control."""
     server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
     engine = server.server.models[0].engine
@@ -130,9 +127,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(
     assert max(turns.steps_after_deadline().values()) > MOST_STEPS
 
 
-def test_what_cannot_be_done_in_time_is_refused_at_the_door(
-    serve: Callable[..., InProcessServer], proved: Callable[..., None]
-) -> None:
+def test_what_cannot_be_done_in_time_is_refused_at_the_door(serve: Serve, proved: Proved) -> None:
     """No step is run for it, and the caller is told immediately instead of at its deadline."""
     server = serve(max_slots=1)
     engine = server.server.models[0].engine
@@ -141,10 +136,9 @@ def test_what_cannot_be_done_in_time_is_refused_at_the_door(
     admitted = server.metric("dragoman_admissions_total", model="tiny")
     texts = distinct_texts(900)
     seconds = 0.4 * 900 * engine.costs.typical_tokens * engine.costs.seconds_per_row
-    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=seconds)
-    error: Any = raised.value
+    request = request_of(texts)
+    with stub_of(server.address) as stub:
+        error = refused(stub.Translate, request, timeout=seconds)
     assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert "takes about" in error.details()  # so the server rejected it before the deadline
     assert server.metric("dragoman_admissions_total", model="tiny") == admitted
@@ -156,13 +150,10 @@ def send_with_deadlines(server: InProcessServer, num_calls: int, seed: int) -> d
     """Make calls of one to three texts, most with short random deadlines; return how many had which status."""
     chance = random.Random(seed)
     codes: dict[str, int] = {}
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(server.address) as stub:
         calls = []
         for number in range(num_calls):
-            request = pb.TranslateRequest(
-                texts=distinct_texts(chance.randint(1, 3)), source_language_code="en", target_language_code="de"
-            )
+            request = request_of(distinct_texts(chance.randint(1, 3)))
             seconds = chance.uniform(0.005, patient(1.5)) if number % 15 else patient(30)  # enough on a busy machine
             calls.append(stub.Translate.future(request, timeout=seconds))
         for call in calls:

@@ -1,7 +1,6 @@
 """The engine's promises hold whatever callers, clocks and devices do, and in whatever order workers take turns."""
 
 import contextlib
-from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from pathlib import Path
 
@@ -22,10 +21,10 @@ from service.engine.waiting import WaitingQueue
 from service.engine.worker import Worker
 from tests.faults.engine_machine import EngineMachine
 from tests.faults.planted import swap_answers
+from tests.faults.proofs import Proved
 from tests.servers import LoopThread, in_process
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-_SHORT, _LONG = (100, 40), (2000, 60)
 _PLANTED = (500, 40)  # the search ends with the first that finds the fault
 
 
@@ -43,16 +42,12 @@ def play(num_examples: int, num_steps: int, phases: Sequence_[Phase] = tuple(Pha
     run_state_machine_as_test(EngineMachine, settings=form)
 
 
-def test_promises_hold_in_any_order_of_events(proved: Callable[..., None]) -> None:
-    play(*_SHORT)
-    proved("invariants", cases=_SHORT[0] * _SHORT[1])
-
-
-@pytest.mark.full
-@pytest.mark.timeout(1800)
-def test_promises_hold_in_very_many_orders_of_events(proved: Callable[..., None]) -> None:
-    play(*_LONG)
-    proved("invariants", cases=_LONG[0] * _LONG[1])
+@pytest.mark.parametrize(
+    ("examples", "steps"), [(100, 40), pytest.param(2000, 60, marks=[pytest.mark.full, pytest.mark.timeout(1800)])]
+)
+def test_promises_hold_in_any_order_of_events(proved: Proved, examples: int, steps: int) -> None:
+    play(examples, steps)
+    proved("invariants", cases=examples * steps)
 
 
 class Planted:
@@ -101,10 +96,13 @@ class Planted:
 
     @staticmethod
     def who_left_the_queue_is_still_counted(patch: pytest.MonkeyPatch) -> None:
-        def drop(queue: WaitingQueue, sequence: Sequence) -> None:
-            queue._classes[sequence.priority].round.remove(sequence)
+        drop = WaitingQueue.drop
 
-        patch.setattr(WaitingQueue, "drop", drop)
+        def drop_and_count(queue: WaitingQueue, sequence: Sequence) -> None:
+            drop(queue, sequence)
+            queue.num_sequences += 1
+
+        patch.setattr(WaitingQueue, "drop", drop_and_count)
 
     @staticmethod
     def a_wake_up_is_missed(patch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,8 @@
 """Callers who ask for too much beside one who asks for little: the order of turns, rejections, callers' identities."""
 
 import asyncio
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,16 @@ from typing import Any
 import grpc
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
 from service.engine.costs import Costs
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
-from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
-from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.faults.proofs import Proved
+from tests.grpc_calls import request_of, ways_of
+from tests.http_caller import call
+from tests.key_files import ALICE, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, ServerProcess, distinct_texts, eventually
+from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually
 
-Serve = Callable[..., InProcessServer]
 NUM_GREEDY = 60
 NUM_SMALL = 20
 NUM_BURST = 80
@@ -31,10 +28,8 @@ OPTIONS = pb.DecodingOptions(max_output_tokens=40, max_length_ratio=0, max_repea
 SAME_ID = (("x-request-id", "same"),)
 
 
-def request_of(num_texts: int) -> pb.TranslateRequest:
-    return pb.TranslateRequest(
-        texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de", options=OPTIONS
-    )
+def slow_request(num_texts: int) -> pb.TranslateRequest:
+    return request_of(distinct_texts(num_texts), options=OPTIONS)
 
 
 @contextmanager
@@ -50,9 +45,9 @@ def test_the_id_of_a_bulk_call_makes_no_small_call_wait_for_it(serve: Serve, *, 
     engine = server.server.models[0].engine
     with connection(server.address) as one, connection(server.address) as other:
         bulk, small = (pb_grpc.TranslationServiceStub(each) for each in (one, one if shares_connection else other))
-        call = bulk.Translate.future(request_of(200), timeout=patient(60), metadata=SAME_ID)
+        call = bulk.Translate.future(slow_request(200), timeout=patient(60), metadata=SAME_ID)
         eventually(lambda: engine.snapshot().num_waiting > 0)
-        assert small.Translate(request_of(1), timeout=patient(60), metadata=SAME_ID).translations
+        assert small.Translate(slow_request(1), timeout=patient(60), metadata=SAME_ID).translations
         assert engine.snapshot().num_waiting > 150
         call.cancel()
 
@@ -64,7 +59,7 @@ async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
 
     async def call(stub: Any, who: str) -> None:
         try:
-            await stub.Translate(request_of(1), timeout=patient(60))
+            await stub.Translate(slow_request(1), timeout=patient(60))
             codes[who]["OK"] += 1
         except grpc.aio.AioRpcError as error:
             codes[who][error.code().name] += 1
@@ -92,7 +87,7 @@ async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
 
 
 def test_a_greedy_caller_gets_nobody_else_refused(
-    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     # A pace that a busy machine does not change: 30 to 40 ms per text, so more than two seconds for 60.
     monkeypatch.setattr(Costs, "seconds_per_row", property(lambda _: 0.001))
@@ -108,9 +103,9 @@ def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) 
     engine = server.server.models[0].engine
     with connection(server.address) as one, connection(server.address) as other:
         greedy, small = (pb_grpc.TranslationServiceStub(each) for each in (one, other))
-        calls = [greedy.Translate.future(request_of(1), timeout=patient(60)) for _ in range(240)]
+        calls = [greedy.Translate.future(slow_request(1), timeout=patient(60)) for _ in range(240)]
         eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") > 0)
-        assert small.Translate(request_of(1), timeout=patient(60)).translations
+        assert small.Translate(slow_request(1), timeout=patient(60)).translations
         assert engine.snapshot().num_waiting > 40, "it is as full as it was"
         for call in calls:
             call.cancel()
@@ -137,26 +132,13 @@ class Origins:
         return [origin[:-1] for origin in seen]
 
 
-def infer_request() -> kserve_pb.ModelInferRequest:
-    request = kserve_pb.ModelInferRequest(model_name="tiny")
-    request.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"Hello")
-    return request
-
-
 def call_by_every_way(address: str, metadata: Any) -> int:
     """Make calls of each API on one connection, with one id; return how many."""
-    asked = google_pb.TranslateTextRequest(
-        parent="projects/p", contents=["Hello", "there"], source_language_code="en", target_language_code="de"
-    )
     with connection(address) as channel:
-        own, google = pb_grpc.TranslationServiceStub(channel), google_grpc.TranslationServiceStub(channel)
-        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
-        own.Translate(request_of(3), timeout=patient(30), metadata=metadata)
-        list(own.TranslateStream(request_of(2), timeout=patient(30), metadata=metadata))
-        google.TranslateText(asked, timeout=patient(30), metadata=metadata)
-        kserve.ModelInfer(infer_request(), timeout=patient(30), metadata=metadata)
-        list(kserve.ModelStreamInfer(iter([infer_request() for _ in range(3)]), timeout=patient(30), metadata=metadata))
-    return 7
+        ways = ways_of(channel).values()
+        for call in ways:
+            call(distinct_texts(2), metadata=metadata)
+    return len(ways)
 
 
 def test_whose_a_call_is_comes_from_its_connection_and_not_from_its_id(
@@ -183,27 +165,20 @@ def test_the_parts_of_a_call_in_several_languages_are_one_call(serve: Serve, mon
 def test_whose_a_call_is_is_its_keys_name_where_there_are_keys(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    key, path = new_key(), tmp_path / "keys.toml"
-    path.write_text(key_lines(key, "alice", None, Quotas()))
-    path.chmod(0o600)
-    server = serve(api_keys=path)
+    server = serve(api_keys=write_keys(tmp_path, alice=ALICE))
     origins = Origins(server, monkeypatch)
     for _ in range(2):  # on two connections
-        num_calls = call_by_every_way(server.address, (*SAME_ID, ("x-api-key", key)))
+        num_calls = call_by_every_way(server.address, (*SAME_ID, ("x-api-key", ALICE)))
         assert set(origins.of(num_calls)) == {("alice",)}
 
 
 def test_what_operators_ask_for_is_one_callers(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(admin_port=0)
     origins = Origins(server, monkeypatch)
-    body = b'{"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}'
+    asked = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
     for _ in range(2):
-        asked = urllib.request.Request(
-            f"http://127.0.0.1:{server.server.admin_port}/api/translate",
-            data=body,
-            headers={"Content-Type": "application/json", "x-request-id": "same"},
-        )
-        assert urllib.request.urlopen(asked, timeout=patient(30)).status == 200
+        url = f"http://127.0.0.1:{server.server.admin_port}"
+        assert call(url, "POST", "/api/translate", asked, x_request_id="same").status == 200
     assert set(origins.of(2)) == {("operators",)}
 
 
@@ -212,7 +187,7 @@ async def burst(address: str) -> Counter[str]:
 
     async def call(stub: Any) -> str:
         try:
-            await stub.Translate(request_of(1), timeout=patient(60))
+            await stub.Translate(slow_request(1), timeout=patient(60))
         except grpc.aio.AioRpcError as error:
             return error.code().name
         return "OK"
@@ -224,12 +199,9 @@ async def burst(address: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("limit", ["0", "0.05"])
-def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Callable[..., None]) -> None:
-    server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit)
-    try:
+def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Proved) -> None:
+    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit) as server:
         codes = asyncio.run(burst(server.address))
-    finally:
-        server.kill()
     assert (codes["RESOURCE_EXHAUSTED"] == 0) == (limit == "0")
     assert codes["OK"] + codes["RESOURCE_EXHAUSTED"] == NUM_BURST
     proved("overload", cases=NUM_BURST, refused=codes["RESOURCE_EXHAUSTED"])
@@ -243,7 +215,7 @@ async def until_refused(address: str) -> int:
         nonlocal num_answered
         while True:
             try:
-                await stub.Translate(request_of(1), timeout=patient(60))
+                await stub.Translate(slow_request(1), timeout=patient(60))
             except grpc.aio.AioRpcError as error:
                 return error.code().name
             num_answered += 1
@@ -261,8 +233,5 @@ async def until_refused(address: str) -> int:
 
 def test_a_queue_that_stands_is_not_let_grow_by_default(tiny_models: Path) -> None:
     """The positive control of the burst: persistent callers are rejected once the queue stands."""
-    server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0")
-    try:
+    with ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0") as server:
         assert asyncio.run(until_refused(server.address)) > 0
-    finally:
-        server.kill()

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -18,15 +17,17 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.bundle import fused_io
-from service.config.server_config import ServerConfig
 from service.engine.runtime.fused_runner import FusedRunner
+from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.session import Binding, GraphSession
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.supervisor import Supervisor
-from tests.faults.sessions import session_of
+from tests.faults.proofs import Proved
+from tests.faults.sessions import Run, plant
+from tests.grpc_calls import outcome, request_of
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 OK, INTERNAL, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE
@@ -71,21 +72,9 @@ class Site:
     def worker(self) -> Any:
         return self.engine.workers[0]
 
-    def session(self, graph: str) -> GraphSession:
-        """Return the session of "encoder" or "decoder_step"."""
-        return session_of(self.worker.runner, graph)
-
     def ask(self, texts: list[str] | None = None, timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
         """Make one call; return its status and details."""
-        request = pb.TranslateRequest(
-            texts=texts or distinct_texts(1), source_language_code="en", target_language_code="de", **fields
-        )
-        try:
-            answer = self.stub.Translate(request, timeout=timeout)
-        except grpc.RpcError as error:
-            return error.code(), error.details() or ""
-        assert len(answer.translations) == len(request.texts)
-        return OK, ""
+        return outcome(self.stub.Translate, request_of(texts or distinct_texts(1), **fields), timeout)
 
     def check(self) -> int:
         status: int = self.health.Check(health_pb2.HealthCheckRequest(service=""), timeout=BOUND_SECONDS).status
@@ -109,14 +98,9 @@ class Site:
 
 
 @pytest.fixture
-def site(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Callable[..., Site]]:
+def site(serve: Serve) -> Iterator[Callable[..., Site]]:
     with ExitStack() as stack:
-
-        def start(**settings: Any) -> Site:
-            config = ServerConfig(**({"models": tiny_models, "num_threads": 1, "grace_seconds": 5.0} | settings))  # type: ignore[arg-type]
-            return Site(stack.enter_context(in_process(loop_thread, config)), stack)
-
-        yield start
+        yield lambda **settings: Site(serve(**settings), stack)
 
 
 class Fault:
@@ -141,6 +125,10 @@ class Fault:
         return self._work(*arguments, **named)
 
 
+def carry_on(work: Run, binding: Binding) -> None:
+    work(binding)
+
+
 ALWAYS = 10**9
 OUT_OF_MEMORY = ort_errors.RuntimeException(
     "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Failed to allocate memory for requested buffer of size 8589934592"
@@ -152,17 +140,12 @@ OUT_OF_MEMORY = ort_errors.RuntimeException(
     "error", [RuntimeError("device error"), OUT_OF_MEMORY, MemoryError()], ids=["error", "oom", "memory"]
 )
 def test_a_run_that_raises_fails_its_calls_only(
-    site: Callable[..., Site],
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
-    graph: str,
-    error: Exception,
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str, error: Exception
 ) -> None:
     here = site()
-    session = here.session(graph)
     for times in (1, 3):
-        fault = Fault(session.run, error, times)
-        monkeypatch.setattr(session, "run", fault)
+        fault = Fault(carry_on, error, times)
+        plant(monkeypatch, graph, fault)
         answers = [here.ask() for _ in range(times + 1)]
         monkeypatch.undo()
         assert [code for code, _ in answers] == [INTERNAL] * times + [OK]
@@ -174,12 +157,11 @@ def test_a_run_that_raises_fails_its_calls_only(
 
 @pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
 def test_runs_that_always_raise_restart_the_engine_until_they_work(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], graph: str
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str
 ) -> None:
     here = site()
-    session = here.session(graph)
-    fault = Fault(session.run, RuntimeError("device lost"), ALWAYS)
-    monkeypatch.setattr(session, "run", fault)
+    fault = Fault(carry_on, RuntimeError("device lost"), ALWAYS)
+    plant(monkeypatch, graph, fault)
     answers: list[Answer] = []
     while not answers or answers[-1][0] is INTERNAL:
         answers.append(here.ask())
@@ -201,17 +183,12 @@ def test_runs_that_always_raise_restart_the_engine_until_they_work(
 
 @pytest.mark.parametrize(("graph", "options"), [("encoder", PLAIN), ("decoder_step", PLAIN), ("decoder_step", SCORED)])
 def test_what_is_no_number_fails_its_calls_only(
-    site: Callable[..., Site],
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
-    graph: str,
-    options: pb.DecodingOptions,
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, graph: str, options: pb.DecodingOptions
 ) -> None:
     here = site()
-    session = here.session(graph)
-    work, times, is_fused = session.run, [1], isinstance(here.worker.runner, FusedRunner)
+    times, is_fused = [1], isinstance(here.worker.runner, FusedRunner)
 
-    def run(binding: Binding) -> None:
+    def run(work: Run, binding: Binding) -> None:
         is_bad, times[0] = times[0] > 0, times[0] - 1
         if is_bad and graph == "decoder_step":  # the real graph then produces NaN
             _spoil(buffer for name, buffer in binding.inputs.items() if name.startswith("cross_"))
@@ -223,7 +200,7 @@ def test_what_is_no_number_fails_its_calls_only(
             control: Any = binding.inputs["control"].owner
             control.view(fused_io.CONTROL)["num_ended"] = control.view(fused_io.CONTROL)["num_rows"]
 
-    monkeypatch.setattr(session, "run", run)
+    plant(monkeypatch, graph, run)
     code, details = here.ask(options=options)
     assert (code, "NaN" in details) == (INTERNAL, True)
     assert here.ask(options=options)[0] is OK
@@ -246,17 +223,15 @@ def _spoil(buffers: Any) -> None:
 
 @pytest.mark.plain
 def test_slow_runs_keep_deadlines_and_health(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site()
-    session = here.session("decoder_step")
-    work = session.run
 
-    def slow(binding: Binding) -> None:
+    def slow(work: Run, binding: Binding) -> None:
         threading.Event().wait(0.1)  # the fault itself
         work(binding)
 
-    monkeypatch.setattr(session, "run", slow)
+    plant(monkeypatch, "decoder_step", slow)
     began = time.monotonic()
     assert here.ask(timeout=0.5)[0] is grpc.StatusCode.DEADLINE_EXCEEDED
     seconds = time.monotonic() - began
@@ -269,7 +244,7 @@ def test_slow_runs_keep_deadlines_and_health(
 
 
 def test_a_tokenizer_that_raises_fails_its_call_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site()
     tokenizer = here.model.tokenizer
@@ -309,11 +284,10 @@ def _only_the_bad_call_fails(here: Site, bad: str) -> None:
 
 @pytest.mark.plain
 def test_an_aligner_that_raises_fails_its_call_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site()
-    alignment = here.model.aligner._alignment
-    monkeypatch.setattr(alignment, "run", Fault(alignment.run, OUT_OF_MEMORY))
+    plant(monkeypatch, "alignment", Fault(carry_on, OUT_OF_MEMORY))
     with ThreadPoolExecutor(6) as pool:
         good = [pool.submit(here.ask, distinct_texts(2)) for _ in range(5)]
         code, details = pool.submit(here.ask, return_alignments=True).result(BOUND_SECONDS)
@@ -324,30 +298,26 @@ def test_an_aligner_that_raises_fails_its_call_only(
     proved("faults-inside", cases=1)
 
 
-CACHE = ["prepare_step", "store_sources", "encoder_outputs"]
-BINDINGS = ["_encoding", "_bind"]
-
-
 def test_a_cache_that_can_not_grow_fails_its_calls_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     """Fused graphs have caches of a fixed size: instead, memory is missing for what is bound."""
     here = site()
     is_fused = isinstance(here.worker.runner, FusedRunner)
-    methods = BINDINGS if is_fused else CACHE
-    for method in methods:
-        cache = here.worker.runner if is_fused else here.worker.runner._cache
+    places: list[tuple[Any, str]] = [(HostCache, name) for name in ("prepare_step", "store_sources", "encoder_outputs")]
+    for place, method in [(GraphSession, "bind")] if is_fused else places:
         if is_fused:
-            cache.reset()
-            cache.attach(here.worker.batch.state)
-        fault = Fault(getattr(cache, method), MemoryError())
-        monkeypatch.setattr(cache, method, fault)
-        code, details = here.ask()
-        assert (code, "MemoryError" in details) == (INTERNAL, True), method
-        assert here.ask()[0] is OK
+            here.worker.runner.reset()
+            here.worker.runner.attach(here.worker.batch.state)
+        fault = Fault(getattr(place, method), MemoryError())
+        with monkeypatch.context() as patched:
+            patched.setattr(place, method, lambda *arguments, fault=fault, **named: fault(*arguments, **named))
+            code, details = here.ask()
+            assert (code, "MemoryError" in details) == (INTERNAL, True), method
+            assert here.ask()[0] is OK
         assert fault.num_raised == 1
     here.expect_well()
-    proved("faults-inside", cases=len(methods))
+    proved("faults-inside", cases=1 if is_fused else 3)
 
 
 THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
@@ -365,7 +335,7 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), MemoryError()], ids=["bug", "memory"])
 def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], error: Exception
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved, error: Exception
 ) -> None:
     monkeypatch.setattr("service.process.backoff.GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
     here = site(max_slots=2)
@@ -387,7 +357,7 @@ def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
 
 
 def test_each_call_that_a_dead_engine_held_is_answered_once_and_at_once(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     here = site(max_slots=2)
     released, reached = threading.Event(), threading.Event()

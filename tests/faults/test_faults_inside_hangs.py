@@ -3,7 +3,7 @@
 import resource
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,21 +18,15 @@ from onnx import TensorProto, helper, numpy_helper
 from service.bundle import fused_io, graph_io
 from service.engine.runtime.fused_runner import FusedRunner
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import monitoring
 from service.models.reload_plan import ReloadOutcome
 from service.process.lifecycle import Phase
 from tests.faults.faulty_server import FAULT_FILE
-from tests.faults.sessions import session_of
+from tests.faults.proofs import Proved
+from tests.faults.sessions import Run, plant
+from tests.grpc_calls import outcome, request_of, stub_of
 from tests.patience import patient
-from tests.servers import (
-    InProcessServer,
-    LoopThread,
-    ServerProcess,
-    distinct_texts,
-    eventually,
-)
+from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually
 from tests.tiny_bundle import put_bundle, write_tiny_bundle
 
 OK, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE
@@ -41,16 +35,8 @@ NUM_LAYERS = 2
 
 
 def ask(address: str, texts: list[str] | None = None, model: str = "") -> tuple[grpc.StatusCode, str]:
-    """Make one call; return its status and details."""
-    request = pb.TranslateRequest(
-        texts=texts or distinct_texts(1), source_language_code="en", target_language_code="de", model=model
-    )
-    with grpc.insecure_channel(address, options=[("grpc.enable_retries", 0)]) as channel:
-        try:
-            pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=BOUND_SECONDS)
-        except grpc.RpcError as error:
-            return error.code(), error.details() or ""
-    return OK, ""
+    with stub_of(address, enable_retries=0) as stub:
+        return outcome(stub.Translate, request_of(texts or distinct_texts(1), model=model), BOUND_SECONDS)
 
 
 def save_endless(step: Path, endless: Path) -> None:
@@ -85,51 +71,55 @@ def save_endless(step: Path, endless: Path) -> None:
 
 
 def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
-    serve: Callable[..., InProcessServer],
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
-    plain_tiny_models: Path,
-    tmp_path: Path,
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved, plain_tiny_models: Path, tmp_path: Path
 ) -> None:
     """With a real graph, which ONNX Runtime terminates."""
     server = serve(stuck_turn_seconds=2.0, models=plain_tiny_models)
-    engine = server.server.models[0].engine
-    session: Any = session_of(engine.workers[0].runner, "decoder_step")
     save_endless(plain_tiny_models / "tiny" / "1" / "decoder_step.onnx", tmp_path / "endless.onnx")
     names = graph_io.step_inputs(NUM_LAYERS), graph_io.step_outputs(NUM_LAYERS), graph_io.SCORE_OUTPUTS
-    endless: Any = GraphSession(tmp_path / "endless.onnx", SessionConfig(intra_op_threads=1), *names)
-    endless._run_options = session._run_options  # `terminate` affects both
-    work, times = session.run, [1]
+    endless = GraphSession(tmp_path / "endless.onnx", SessionConfig(intra_op_threads=1), *names)
+    terminate, times = GraphSession.terminate, [1]
 
-    def run(binding: Binding) -> None:
+    def run(work: Run, binding: Binding) -> None:
         if times[0]:
             times[0] -= 1
             endless.run(endless.bind(binding.inputs, binding.outputs))
         work(binding)
 
-    monkeypatch.setattr(session, "run", run)
+    def terminate_both(session: GraphSession) -> None:
+        terminate(session)
+        terminate(endless)
+
+    plant(monkeypatch, "decoder_step", run)
+    monkeypatch.setattr(GraphSession, "terminate", terminate_both)
     seconds = _expect_that_it_comes_back(server)
     proved("recovery", cases=1, worst_ms=seconds * 1000)
 
 
 def test_a_run_of_fused_graphs_that_does_not_end_is_ended(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     """It looks at the flag that interrupts it, which stands here for a run of very many steps."""
     server = serve(stuck_turn_seconds=2.0)
     runner = server.server.models[0].engine.workers[0].runner
     if not isinstance(runner, FusedRunner):
         pytest.skip("this needs --fused")
-    work, times, (control,) = runner._decoder.run, [1], runner._control.fields.view(fused_io.CONTROL)
+    terminate, is_terminated, times = runner.terminate, threading.Event(), [1]
 
-    def run(binding: Binding) -> None:
+    def run(work: Run, binding: Binding) -> None:
+        control: Any = binding.inputs["control"].owner
         if times[0]:
             times[0] -= 1
-            while not (runner._is_terminated and control["interrupt"]):  # newcomers interrupt as well
-                threading.Event().wait(0.001)
+            is_terminated.wait(BOUND_SECONDS)
+            assert control.view(fused_io.CONTROL)["interrupt"]
         work(binding)
 
-    monkeypatch.setattr(runner._decoder, "run", run)
+    def noted() -> None:
+        terminate()
+        is_terminated.set()
+
+    plant(monkeypatch, "decoder_step", run)
+    monkeypatch.setattr(runner, "terminate", noted)
     seconds = _expect_that_it_comes_back(server)
     proved("recovery", cases=1, worst_ms=seconds * 1000)
 
@@ -165,7 +155,7 @@ def faulty(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("fault", ["hang", "raise"])
 def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
-    faulty: tuple[ServerProcess, Path], proved: Callable[..., None], fault: str
+    faulty: tuple[ServerProcess, Path], proved: Proved, fault: str
 ) -> None:
     """Runs hang where nothing can end them, or fail forever. No caller hangs."""
     process, file = faulty
@@ -193,7 +183,7 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
 
 @pytest.mark.parametrize("mebibytes", [0, 2, 8])
 def test_memory_that_runs_out_fails_a_call_or_ends_the_process(
-    faulty: tuple[ServerProcess, Path], proved: Callable[..., None], mebibytes: int
+    faulty: tuple[ServerProcess, Path], proved: Proved, mebibytes: int
 ) -> None:
     """Address space really runs out under a large call; no caller ever hangs."""
     process, file = faulty
@@ -220,7 +210,7 @@ def die(*_: Any, **__: Any) -> None:
 
 @pytest.fixture
 def down(
-    serve: Callable[..., InProcessServer], tiny_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, tiny_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[InProcessServer, Path]:
     """Return a server of two models, one with a failed engine whose restart is many seconds away."""
     models = tmp_path / "models"
@@ -236,9 +226,7 @@ def down(
     return server, models
 
 
-def test_other_models_answer_while_one_recovers(
-    down: tuple[InProcessServer, Path], proved: Callable[..., None]
-) -> None:
+def test_other_models_answer_while_one_recovers(down: tuple[InProcessServer, Path], proved: Proved) -> None:
     server, _ = down
     assert ask(server.address, model="other")[0] is OK
     assert ask(server.address, model="tiny")[0] is UNAVAILABLE
@@ -247,7 +235,7 @@ def test_other_models_answer_while_one_recovers(
     proved("recovery", cases=1)
 
 
-def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path], proved: Callable[..., None]) -> None:
+def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path], proved: Proved) -> None:
     server, _ = down
     began = time.monotonic()
     server.close()
@@ -257,7 +245,7 @@ def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path],
 
 
 def test_a_new_version_takes_the_place_of_one_that_recovers(
-    down: tuple[InProcessServer, Path], tiny_versions: Path, proved: Callable[..., None]
+    down: tuple[InProcessServer, Path], tiny_versions: Path, proved: Proved
 ) -> None:
     server, models = down
     put_bundle(models, tiny_versions / "2")
@@ -267,62 +255,18 @@ def test_a_new_version_takes_the_place_of_one_that_recovers(
     proved("recovery", cases=1)
 
 
-def test_bundles_that_are_damaged_or_vanish_leave_what_is_served(
-    serve: Callable[..., InProcessServer],
-    tiny_versions: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
-) -> None:
-    models = tmp_path / "models"
-    models.mkdir()
-    put_bundle(models, tiny_versions / "1")
-    server = serve(models=models)
-    new = put_bundle(models, tiny_versions / "2")
-    graph = (new / "encoder.onnx").read_bytes()
-
-    def no_space(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    def damage() -> None:
-        (new / "encoder.onnx").write_bytes(graph[:-1] + b"?")
-
-    def vanish() -> None:
-        (new / "encoder.onnx").unlink()
-
-    for spoil in (damage, vanish):
-        spoil()
-        assert server.reload() is ReloadOutcome.FAILED
-        assert ask(server.address)[0] is OK
-        assert server.server.phase is Phase.SERVING
-    (new / "encoder.onnx").write_bytes(graph)
-    with monkeypatch.context() as patched:
-        patched.setattr("service.models.loader.check_intact", no_space)
-        assert server.reload() is ReloadOutcome.FAILED
-        assert ask(server.address)[0] is OK
-    (new / "encoder.onnx").write_bytes(graph)
-    assert server.reload() is ReloadOutcome.CHANGED
-    assert [model.version for model in server.server.models] == ["2"]
-    assert ask(server.address)[0] is OK
-    proved("faults-inside", cases=3)
-
-
-def test_slots_of_a_hanging_engine_count_as_free(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
-) -> None:
+def test_slots_of_a_hanging_engine_count_as_free(serve: Serve, monkeypatch: pytest.MonkeyPatch, proved: Proved) -> None:
     """For a permanent hang: callers get their results before the threads end, and the server gives up."""
     monkeypatch.setattr("service.models.supervisor.ENGINE_STOP_SECONDS", 0.2)
     server = serve(stuck_turn_seconds=1.0)
     engine = server.server.models[0].engine
-    session: Any = session_of(engine.workers[0].runner, "decoder_step")
     released = threading.Event()
-    work = session.run
 
-    def run(binding: Binding) -> None:
+    def run(work: Run, binding: Binding) -> None:
         released.wait(BOUND_SECONDS)
         work(binding)
 
-    monkeypatch.setattr(session, "run", run)
+    plant(monkeypatch, "decoder_step", run)
     assert ask(server.address)[0] is UNAVAILABLE
     snapshot = engine.snapshot()
     assert (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used) == (0, 0, 0)
@@ -336,10 +280,7 @@ def test_slots_of_a_hanging_engine_count_as_free(
 
 
 def test_an_event_loop_that_hangs_is_told_by_the_probes(
-    serve: Callable[..., InProcessServer],
-    loop_thread: LoopThread,
-    monkeypatch: pytest.MonkeyPatch,
-    proved: Callable[..., None],
+    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
     monkeypatch.setattr(monitoring, "HUNG_SECONDS", 1.5)
     server = serve()

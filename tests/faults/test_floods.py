@@ -6,7 +6,7 @@ import logging
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,25 +21,14 @@ from benchmarks import http2_frames as http2
 from dragoman_client import Client
 from service.domain.errors import Overloaded
 from service.faces.grpc import server as grpc_server
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests import servers
 from tests.faults import unguarded_server
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import (
-    REPOSITORY,
-    InProcessServer,
-    ServerProcess,
-    environment,
-    eventually,
-    rpc_error,
-    samples,
-)
-
-Proved = Callable[..., None]
-Serve = Callable[..., InProcessServer]
+from tests.servers import REPOSITORY, Serve, ServerProcess, environment, eventually, samples
 
 MIB = 2**20
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
@@ -107,20 +96,18 @@ def test_without_that_it_would_be_inflated(tiny_models: Path) -> None:
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 def test_clients_that_compress_are_told(serve: Serve, compression: grpc.Compression) -> None:
     server = serve()
-    with grpc.insecure_channel(server.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
-        request = pb.TranslateRequest(texts=["Hello " * 100], **CODES)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(request, timeout=patient(30), compression=compression)
-        assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
-        assert rpc_error(raised).details() == f"Compression algorithm '{compression.name.lower()}' is disabled."
+    with stub_of(server.address) as stub:
+        request = request_of(["Hello " * 100])
+        error = refused(stub.Translate, request, compression=compression)
+        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert error.details() == f"Compression algorithm '{compression.name.lower()}' is disabled."
         assert stub.Translate(request, timeout=patient(30)).translations
 
 
 def test_answers_are_not_compressed(serve: Serve) -> None:
     """A caller that accepts compression, as gRPC's clients announce by default, gets plain text."""
     server = serve()
-    body = pb.TranslateRequest(texts=["12345 " * 1000], **CODES).SerializeToString()
+    body = request_of(["12345 " * 1000]).SerializeToString()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: MIB}) as raw:
         raw.greeted()
         raw.send(http2.call(1, TRANSLATE, {"grpc-accept-encoding": "identity, deflate, gzip"}))
@@ -150,7 +137,7 @@ def flood(server: ServerProcess, body: bytes, num_calls: int, num_connections: i
 
 BODIES = {
     "no message": bytes(MIB - 100),
-    "too much text": pb.TranslateRequest(texts=["\u6f22" * 349_000], **CODES).SerializeToString(),
+    "too much text": request_of(["\u6f22" * 349_000]).SerializeToString(),
     "half a million texts": b"\x0a\x00" * (MIB // 2 - 100),  # each takes 16 bytes once it is parsed
 }
 
@@ -180,19 +167,13 @@ def test_no_refused_message_waits_for_the_collector(serve: Serve, name: str, pro
     server, process = serve(), psutil.Process()
     with grpc.insecure_channel(server.address) as channel:
         call: Any = cast(Any, channel).unary_unary(TRANSLATE)
-
-        def refused() -> None:
-            with pytest.raises(grpc.RpcError) as raised:
-                call(BODIES[name], timeout=patient(30))
-            assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
-
-        refused()
+        assert refused(call, BODIES[name]).code() is grpc.StatusCode.INVALID_ARGUMENT
         gc.collect()
         gc.disable()
         try:
             before = process.memory_info().rss
             for _ in range(10):
-                refused()
+                refused(call, BODIES[name])
             grown = (process.memory_info().rss - before) / MIB
         finally:
             gc.enable()
@@ -248,9 +229,7 @@ def test_bodies_that_are_no_message_while_overloaded(
     with grpc.insecure_channel(server.address) as channel:
         asked: Any = channel  # the stubs demand serializers
         for _ in range(num_calls):
-            with pytest.raises(grpc.RpcError) as raised:
-                asked.unary_unary(TRANSLATE)(b"\xff\xff\xff", timeout=patient(30))
-            codes[rpc_error(raised).code().name] += 1
+            codes[refused(asked.unary_unary(TRANSLATE), b"\xff\xff\xff").code().name] += 1
     assert codes == {"INVALID_ARGUMENT": num_calls}
     assert server.metric("dragoman_rejected_total", reason="invalid") >= num_calls
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
@@ -264,7 +243,7 @@ def test_answers_that_nobody_reads_count(serve: Serve) -> None:
         return server.metric("dragoman_bytes_in_flight")
 
     eventually(lambda: in_flight() == 0)
-    body = pb.TranslateRequest(texts=["12345 " * 10_000], **CODES).SerializeToString()
+    body = request_of(["12345 " * 10_000]).SerializeToString()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         window = raw.greeted().settings[SettingsFrame.INITIAL_WINDOW_SIZE]
         assert window == grpc_server.UNREAD_BYTES

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
+from tests.faults.proofs import Proved
 from tests.fuzz import runner
 from tests.fuzz.bounded import MAX_BYTES, TooSlow, bounded
 from tests.fuzz.planted import planted, planted_slow
@@ -41,7 +41,7 @@ needs_atheris = pytest.mark.skipif(not runner.is_available(), reason="atheris ha
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_each_reader_keeps_its_promises(name: str, proved: Callable[..., None]) -> None:
+def test_each_reader_keeps_its_promises(name: str, proved: Proved) -> None:
     """All inputs that ever failed, and as many others as a few seconds of CPU time allow."""
     target = bounded(TARGETS[name])
     seeds = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
@@ -87,7 +87,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
 
 @pytest.mark.full
 @needs_atheris
-def test_a_guided_search_finds_nothing(sessions: dict[str, dict[str, Any]], proved: Callable[..., None]) -> None:
+def test_a_guided_search_finds_nothing(sessions: dict[str, dict[str, Any]], proved: Proved) -> None:
     assert [sessions[name]["findings"] for name in GUIDED] == [[]] * len(GUIDED)
     assert min(sessions[name]["num_runs"] for name in GUIDED) > 0
     proved("fuzz-readers", cases=sum(sessions[name]["num_runs"] for name in GUIDED))
@@ -106,7 +106,7 @@ def test_a_guided_search_finds_planted_bugs(sessions: dict[str, dict[str, Any]])
 @pytest.mark.full
 @pytest.mark.timeout(4 * 3600)
 @needs_atheris
-def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
+def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Proved) -> None:
     sessions = _fuzz(tmp_path, 0, "all", "--seconds", "120", timeout_seconds=4 * 3600)
     proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
 

@@ -5,7 +5,7 @@ import logging
 import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,22 @@ from google.protobuf import json_format
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from service.config.server_config import ServerConfig
 from service.faces.google import unsupported as google_unsupported
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_message import any_message, change, changes, damaged
 from tests.any_request import GOOGLE_REQUESTS, REQUESTS, kserve_requests
 from tests.faults.any_call import METHODS, Call, judge
+from tests.faults.proofs import Proved
+from tests.grpc_calls import request_of
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, eventually, in_process
+from tests.servers import InProcessServer, Serve, eventually
 from tests.tiny_bundle import write_tiny_bundle
 
 # For texts of 100,000 letters.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
-PLAIN = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
+PLAIN = request_of(["Hello"])
 WORDS = (
     *("tiny", "other", "1", "en", "de", "fr", "products", "text/html", "text/plain", "Hello", "Save the file."),
     *("projects/p/locations/global", "projects/p/locations/global/glossaries/products", "base", "BYTES"),
@@ -40,7 +41,6 @@ WORDS = (
 OTHERS = (*google_unsupported.ADVICE, "/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f")
 OWN = "/dragoman.v1.TranslationService"
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
-UNLOAD = "/inference.GRPCInferenceService/RepositoryModelUnload"
 
 DEADLINES = st.sampled_from([None, None, None, None, 1e-6, 0.001, 0.02, 0.2, 3600.0])
 METADATA = st.lists(
@@ -119,19 +119,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, models: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(
-        models=models / "models",
-        glossaries=models / "glossaries",
-        num_threads=1,
-        model_control="explicit",
-        load_model=("*",),
-        triton_metrics=True,
-        admin_port=0,
-        max_slots=8,
-    )
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(share: Serve, models: Path) -> InProcessServer:
+    folders = {"models": models / "models", "glossaries": models / "glossaries"}
+    return share(**folders, model_control="explicit", load_model=("*",), triton_metrics=True, max_slots=8)
 
 
 class Complaints(logging.Handler):
@@ -156,21 +146,11 @@ def watched(server: InProcessServer) -> Iterator[grpc.Channel]:
             before = stub.Translate(PLAIN, timeout=patient(30))
             yield channel
             assert stub.Translate(PLAIN, timeout=patient(30)) == before
-        eventually(lambda: _is_idle(server))
+        eventually(server.is_idle)
         assert server.get("/readyz")[0] == 200
     finally:
         logging.getLogger().removeHandler(complaints)
     assert complaints.lines == []
-
-
-def _is_idle(server: InProcessServer) -> bool:
-    models = server.server.models
-    snapshots = [model.engine.snapshot() for model in models]
-    return (
-        all(not each.num_waiting and not each.num_running and not each.slots_used for each in snapshots)
-        and not any(model.leases.num_held for model in models)
-        and not server.server.translator.num_pending
-    )
 
 
 FEW = settings(
@@ -180,7 +160,6 @@ FEW = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 LEVELS = {"well-typed": (well_typed, 400), "meaningful": (meaningful, 100), "raw": (raw, 300)}
-MANY = 20_000
 
 
 def fuzz(channel: grpc.Channel, calls: st.SearchStrategy[Call], num_cases: int, derandomize: bool) -> Counter[str]:
@@ -197,24 +176,14 @@ def fuzz(channel: grpc.Channel, calls: st.SearchStrategy[Call], num_cases: int, 
     return statuses
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(25, marks=[pytest.mark.full, pytest.mark.timeout(3600)])])
 @pytest.mark.parametrize("level", LEVELS)
-def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Callable[..., None], level: str) -> None:
+def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Proved, level: str, times: int) -> None:
     calls, num_cases = LEVELS[level]
     with watched(server) as channel:
-        statuses = fuzz(channel, calls(), num_cases, derandomize=True)
+        statuses = fuzz(channel, calls(), times * num_cases, derandomize=times == 1)
     assert statuses["OK"] >= num_cases // 100, statuses
     assert statuses["INVALID_ARGUMENT"] >= num_cases // 20, statuses
-    proved("fuzz-requests", cases=statuses.total(), answered=statuses["OK"])
-
-
-@pytest.mark.full
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("level", LEVELS)
-def test_20000_calls_are_answered_or_refused(server: InProcessServer, proved: Callable[..., None], level: str) -> None:
-    calls, num_cases = LEVELS[level]
-    total = sum(cases for _, cases in LEVELS.values())
-    with watched(server) as channel:
-        statuses = fuzz(channel, calls(), MANY * num_cases // total, derandomize=False)
     proved("fuzz-requests", cases=statuses.total(), answered=statuses["OK"])
 
 
@@ -242,22 +211,10 @@ PATHS = (
 )
 HEADERS = (
     *("Content-Type: application/json", "Content-Type: text/plain", "Origin: http://127.0.0.1", "Origin: null"),
-    *(
-        "Content-Length: -1",
-        "Content-Length: 99999999999999999999",
-        "Content-Length: 0x1",
-        "Transfer-Encoding: chunked",
-    ),
-    *(
-        "Connection: keep-alive",
-        "Expect: 100-continue",
-        "x-request-id: \x80",
-        "x" * 70_000,
-        ": x",
-        "Host: [",
-        "Accept: */*",
-    ),
-    *("Accept: application/openmetrics-text; version=x; q=NaN", "Content-Length: 1", "\0: \0"),
+    *("Content-Length: -1", "Content-Length: 99999999999999999999", "Content-Length: 0x1", "Content-Length: 1"),
+    *("Transfer-Encoding: chunked", "Connection: keep-alive", "Expect: 100-continue", "x-request-id: \x80"),
+    *("x" * 70_000, ": x", "Host: [", "Accept: */*", "Accept: application/openmetrics-text; version=x; q=NaN"),
+    "\0: \0",
 )
 BODIES = st.one_of(
     REQUESTS.map(lambda each: json_format.MessageToJson(each).encode()),
@@ -314,24 +271,14 @@ def http_status(port: int, data: bytes) -> int:
     return int(found[1])
 
 
+@pytest.mark.parametrize("number", [60, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 @pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
 def test_any_http_request_is_answered_or_refused(
-    server: InProcessServer, proved: Callable[..., None], port: str
+    server: InProcessServer, proved: Proved, port: str, number: int
 ) -> None:
     with watched(server):
-        statuses = fuzz_http(getattr(server.server, port), 60, derandomize=True)
+        statuses = fuzz_http(getattr(server.server, port), number, derandomize=number == 60)
     assert statuses[200] > 3, statuses
-    proved("fuzz-requests", cases=statuses.total())
-
-
-@pytest.mark.full
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
-def test_2000_http_requests_are_answered_or_refused(
-    server: InProcessServer, proved: Callable[..., None], port: str
-) -> None:
-    with watched(server):
-        statuses = fuzz_http(getattr(server.server, port), 2000, derandomize=False)
     proved("fuzz-requests", cases=statuses.total())
 
 

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,9 +24,10 @@ from tests.faults import hostile_bundles
 from tests.faults.bundle_loader import BundleLoader
 from tests.faults.hostile_bundles import Hostile
 from tests.faults.mutated_graphs import mutate
+from tests.faults.proofs import Proved
 from tests.fuzz.messages import check_message
 from tests.patience import patient
-from tests.servers import InProcessServer
+from tests.servers import Serve
 
 ENGINE, SESSION = EngineConfig(max_slots=4), SessionConfig(intra_op_threads=1)
 SOME = ("attention of no width", "constants that fill the memory", "logits of twice the rows")
@@ -74,23 +75,19 @@ def check_opened(good: Path, place: Path, kind: Iterable[Hostile]) -> tuple[int,
     return len(problems), sum(map(bool, problems.values()))
 
 
-def test_what_no_bundle_may_hold_is_not_opened(
-    plain_tiny_models: Path, tmp_path: Path, proved: Callable[..., None]
-) -> None:
+def test_what_no_bundle_may_hold_is_not_opened(plain_tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
     number = check_never_opened(plain_tiny_models / "tiny" / "1", tmp_path / "bundle", hostile_bundles.never_opened())
     proved("fuzz-bundles", cases=number, refused=number)
 
 
-def test_what_is_no_fused_graph_is_not_opened(
-    fused_tiny_models: Path, tmp_path: Path, proved: Callable[..., None]
-) -> None:
+def test_what_is_no_fused_graph_is_not_opened(fused_tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
     good = fused_tiny_models / "tiny" / "1"
     number = check_never_opened(good, tmp_path / "bundle", hostile_bundles.never_opened_fused())
     proved("fuzz-bundles", cases=number, refused=number)
 
 
 def test_what_only_opening_shows_ends_a_process_of_its_own(
-    plain_tiny_models: Path, tmp_path: Path, proved: Callable[..., None]
+    plain_tiny_models: Path, tmp_path: Path, proved: Proved
 ) -> None:
     some = by_name(hostile_bundles.opened(), *SOME)
     number, refused = check_opened(plain_tiny_models / "tiny" / "1", tmp_path / "bundle", some)
@@ -101,7 +98,7 @@ def test_what_only_opening_shows_ends_a_process_of_its_own(
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_all_that_only_opening_shows(
-    plain_tiny_models: Path, fused_tiny_models: Path, tmp_path: Path, proved: Callable[..., None]
+    plain_tiny_models: Path, fused_tiny_models: Path, tmp_path: Path, proved: Proved
 ) -> None:
     for models, kind in (
         (plain_tiny_models, hostile_bundles.opened),
@@ -122,7 +119,7 @@ def test_an_operator_that_ends_the_process_ends_another(plain_tiny_models: Path,
         try_out(bundle, ENGINE, SESSION, command=(sys.executable, "-c", UNCHECKED + TRY))
 
 
-def test_a_server_goes_on(serve: Callable[..., InProcessServer], tiny_versions: Path, tmp_path: Path) -> None:
+def test_a_server_goes_on(serve: Serve, tiny_versions: Path, tmp_path: Path) -> None:
     """It answers while bundles are tried that crash or take all memory, and tries each only once."""
     models = tmp_path / "models"
     shutil.copytree(tiny_versions / "1", models / "tiny" / "1")
@@ -183,20 +180,14 @@ def loader() -> Iterator[BundleLoader]:
     loader.close()
 
 
+MANY = [pytest.param(5000, seed, marks=[pytest.mark.full, pytest.mark.timeout(3600)]) for seed in range(2, 6)]
+
+
+@pytest.mark.parametrize(("number", "seed"), [(30, 1), *MANY])
 def test_graphs_with_random_changes(
-    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, proved: Callable[..., None]
+    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, proved: Proved, number: int, seed: int
 ) -> None:
-    kinds = fuzz(loader, plain_tiny_models / "tiny" / "1", tmp_path / "models", number=30, seed=1)
+    kinds = fuzz(loader, plain_tiny_models / "tiny" / "1", tmp_path / "models", number, seed)
     assert kinds["refused"]
-    proved("fuzz-bundles", cases=30, refused=kinds["refused"] + kinds["ended"])
-
-
-@pytest.mark.full
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", range(2, 6))
-def test_5000_graphs_with_random_changes(
-    loader: BundleLoader, plain_tiny_models: Path, tmp_path: Path, proved: Callable[..., None], seed: int
-) -> None:
-    kinds = fuzz(loader, plain_tiny_models / "tiny" / "1", tmp_path / "models", number=5000, seed=seed)
-    assert kinds["loaded"], "nothing is left of these graphs: no control"
-    proved("fuzz-bundles", cases=5000, refused=kinds["refused"] + kinds["ended"])
+    assert number == 30 or kinds["loaded"], "nothing is left of these graphs: no control"
+    proved("fuzz-bundles", cases=number, refused=kinds["refused"] + kinds["ended"])

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
 from tests.certificates import Authority
 from tests.faults.bystanders import Peak, SmallCaller
+from tests.faults.proofs import Proved
 from tests.http_caller import call
+from tests.key_files import BOB as KEY
+from tests.key_files import write_keys
 from tests.patience import patient
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, distinct_texts, eventually
 
-Proved = Callable[..., None]
-KEY = new_key()
 MIB = 2**20
 PIECE = 64 * 2**10
 HOST = b"Host: a\r\n"
@@ -107,14 +107,9 @@ ATTACKS = {each.__name__: each for each in (pipelined, uploads, heads, forms, ma
 
 @contextmanager
 def serving(models: Path, folder: Path, *arguments: str) -> Iterator[ServerProcess]:
-    keys = folder / "keys.toml"
-    keys.write_text(key_lines(KEY, "bob", None, Quotas()))
-    keys.chmod(0o600)
-    process = ServerProcess(models, "--api-keys", str(keys), "--grace-seconds", "5", *arguments, has_http=True)
-    try:
+    keys = str(write_keys(folder, bob=KEY))
+    with ServerProcess(models, "--api-keys", keys, "--grace-seconds", "5", *arguments, has_http=True) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def received(connection: socket.socket) -> bytes:

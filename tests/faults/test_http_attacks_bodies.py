@@ -1,12 +1,13 @@
 """Bodies of the allowed size that took the event loop seconds, and the server hundreds of MiB, to refuse."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from service.faces.json_bounds import MAX_VALUES
 from tests.faults.bystanders import Peak, SmallCaller
+from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call
 from tests.patience import patient
 from tests.servers import ServerProcess
@@ -79,9 +80,8 @@ def posted(server: ServerProcess, path: str, body: bytes, content_type: str) -> 
 
 @pytest.fixture
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, has_http=True) as process:
+        yield process
 
 
 def attacks() -> Iterator[tuple[str, str, bytes, str]]:
@@ -93,8 +93,13 @@ def attacks() -> Iterator[tuple[str, str, bytes, str]]:
             yield f"{path}: {name}", path, form, FORM
 
 
-def run(server: ServerProcess, every: int, times: int) -> tuple[int, float, list[float]]:
-    """Send every n-th attack; return how many, the MiB that they took, and the durations of a small caller's calls."""
+@pytest.mark.parametrize(
+    ("every", "times"), [(7, 1), pytest.param(1, 3, marks=[pytest.mark.full, pytest.mark.timeout(600)])]
+)
+def test_no_body_of_the_allowed_size_delays_others(
+    server: ServerProcess, proved: Proved, every: int, times: int
+) -> None:
+    """400,000 wrong elements took 0.6 to 7 s and up to 1,300 MiB."""
     chosen = list(attacks())[::every] * times
     for _, path, _, content_type in chosen[:: len(chosen) // 8]:  # what runs for the first time
         posted(server, path, b"", content_type)
@@ -106,23 +111,7 @@ def run(server: ServerProcess, every: int, times: int) -> tuple[int, float, list
             assert len(reply.body) < 16_384 or reply.status == 200, name
         grown = peak.grown()
         caller.stop()
-    return len(chosen), grown, caller.seconds
-
-
-def test_no_body_of_the_allowed_size_delays_others(server: ServerProcess, proved: Callable[..., None]) -> None:
-    """Every seventh of them; 400,000 wrong elements took 0.6 to 7 s and up to 1,300 MiB."""
-    cases, grown, seconds = run(server, every=7, times=1)
     assert grown < 60
-    assert seconds[-1] < patient(0.4)
-    proved("attacks", cases=cases, mib=grown, worst_ms=1000 * seconds[-1])
-
-
-@pytest.mark.full
-@pytest.mark.timeout(600)
-def test_all_of_them_beside_a_small_caller(server: ServerProcess, proved: Callable[..., None]) -> None:
-    cases, grown, seconds = run(server, every=1, times=3)
-    p99 = seconds[len(seconds) * 99 // 100]
-    assert grown < 60
-    assert p99 < 0.1
-    assert seconds[-1] < 0.2
-    proved("attacks", cases=cases, mib=grown, p99_ms=1000 * p99, worst_ms=1000 * seconds[-1])
+    assert every == 7 or caller.p99_seconds() < 0.1
+    assert caller.seconds[-1] < (patient(0.4) if every == 7 else 0.2)
+    proved("attacks", cases=len(chosen), mib=grown, worst_ms=1000 * caller.seconds[-1])

@@ -1,16 +1,15 @@
 """Pages of other web sites, open in a browser on this machine, against a server that asks for no key."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.config.server_config import ServerConfig
 from tests.api.http_faces import EACH, FACES
 from tests.http_caller import Reply, call, raw
-from tests.servers import InProcessServer, LoopThread, in_process
+from tests.servers import InProcessServer, Serve
 
 REBOUND = "evil.example:8080"
 GLOSSARY = {"name": "theirs", "source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"}
@@ -19,18 +18,9 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture
-def server(loop_thread: LoopThread, tiny_models: Path, tmp_path: Path) -> Iterator[InProcessServer]:
-    config = ServerConfig(
-        models=tiny_models,
-        num_threads=1,
-        http_port=0,
-        model_control="explicit",
-        load_model=("*",),
-        glossaries=tmp_path,
-        caller_glossaries=True,
-    )
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(serve: Serve, tmp_path: Path) -> InProcessServer:
+    controls: dict[str, Any] = {"model_control": "explicit", "load_model": ("*",)}
+    return serve(http_port=0, glossaries=tmp_path, caller_glossaries=True, **controls)
 
 
 def asked(server: InProcessServer, method: str, path: str, headers: Mapping[str, str], body: object = None) -> Reply:

@@ -4,7 +4,7 @@ import asyncio
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,19 +14,20 @@ from typing import Any
 import psutil
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
 from service.documents import DocumentOptions
 from service.jobs.reading import DocumentReaders, Upload, chunk_of, translated_chunk
 from tests.faults.bystanders import SmallCaller
+from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call
+from tests.http_post import form_of
+from tests.key_files import ALICE as MALLORY
+from tests.key_files import BOB, write_keys
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, eventually
 
 pytestmark = pytest.mark.single  # their limits are those of a process
 
-Proved = Callable[..., None]
 
-MALLORY, BOB = new_key(), new_key()
 LONG = b"".join(b"station window %d\n" % number for number in range(20_000))
 LINE_SECONDS = patient(3.0)  # for a document of one line; 0.2 s on an idle machine
 
@@ -35,28 +36,20 @@ LINE_SECONDS = patient(3.0)  # for a document of one line; 0.2 s on an idle mach
 def serving(models: Path, folder: Path, *arguments: str) -> Iterator[ServerProcess]:
     """Run a server with `folder` for its temporary files."""
     flags = ("--grace-seconds", "0.5", *arguments)
-    process = ServerProcess(models, *flags, has_http=True, variables={"TMPDIR": str(folder)})
-    try:
+    with ServerProcess(models, *flags, has_http=True, variables={"TMPDIR": str(folder)}) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def keys_in(folder: Path) -> tuple[str, str]:
     """Return the arguments of a server that asks for a key."""
-    path = folder / "keys.toml"
-    path.write_text(key_lines(MALLORY, "mallory", None, Quotas()) + key_lines(BOB, "bob", None, Quotas()))
-    path.chmod(0o600)
-    return "--api-keys", str(path)
+    return "--api-keys", str(write_keys(folder, mallory=MALLORY, bob=BOB))
 
 
 def send(server: ServerProcess, path: str, data: bytes, key: str = "", name: str = "a.txt", **fields: str) -> Reply:
     """Send a form with a document."""
-    head = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
-    rest = "".join(f'\r\n--b\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}' for n, v in fields.items())
     headers = {"x_api_key": key} if key else {}
-    body = head + data + rest.encode() + b"\r\n--b--\r\n"
-    return call(server.http_url, "POST", path, body=body, content_type="multipart/form-data; boundary=b", **headers)
+    body, kind = form_of(name, data, fields)
+    return call(server.http_url, "POST", path, body=body, content_type=kind, **headers)
 
 
 def upload(server: ServerProcess, data: bytes, key: str = "", name: str = "a.txt") -> Reply:

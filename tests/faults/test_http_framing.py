@@ -4,14 +4,14 @@ What two readers could understand differently is refused, and its connection clo
 """
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.faults.proofs import Proved
 from tests.servers import TIMEOUT_SECONDS, ServerProcess
-
-Proved = Callable[..., None]
 
 LAST = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"  # after every message, on its connection
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
@@ -119,28 +119,31 @@ PORTS = ("http_port", "metrics_port", "admin_port")
 
 @pytest.fixture(scope="module")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tiny_models, has_http=True)
-    yield process
-    process.kill()
+    with ServerProcess(tiny_models, has_http=True) as process:
+        yield process
+
+
+def received(port: int, *parts: bytes) -> bytes:
+    """Send parts; return what comes until the server closes the connection, perhaps while more is sent."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS) as connection, suppress(ConnectionError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for part in parts:
+            connection.sendall(part)
+        while more := connection.recv(65_536):
+            answer += more
+    return answer
 
 
 def answers(port: int, sent: bytes) -> list[int]:
     """Return the status of each answer until the server closes the connection."""
-    received = b""
-    with socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS) as connection:
-        try:
-            connection.sendall(sent)
-            while part := connection.recv(65_536):
-                received += part
-        except ConnectionError:  # closed while more was sent
-            pass
-    statuses = []
-    while received:
-        head, _, rest = received.partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 "), received
+    left, statuses = received(port, sent), []
+    while left:
+        head, _, rest = left.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 "), left
         status = int(head.split(b" ")[1])
         length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
-        received = rest[int(length or 0) :]
+        left = rest[int(length or 0) :]
         if status != 100:
             statuses.append(status)
     return statuses
@@ -168,18 +171,9 @@ def test_it_is_the_same_byte_by_byte(server: ServerProcess, port: str, proved: P
     """However the network cuts messages."""
     for sent in (*ANSWERED.values(), *REFUSED.values()):
         whole = answers(getattr(server, port), sent + LAST)
-        with socket.create_connection(("127.0.0.1", getattr(server, port)), TIMEOUT_SECONDS) as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            received = b""
-            try:
-                for byte in sent + LAST:
-                    connection.sendall(bytes([byte]))
-                while part := connection.recv(65_536):
-                    received += part
-            except ConnectionError:
-                pass
-        found = received.count(b"HTTP/1.1 ") - received.count(b"HTTP/1.1 100 ")
-        assert found == len(whole) or not received, sent  # a reset may discard what was sent
+        apart = received(getattr(server, port), *(bytes([byte]) for byte in sent + LAST))
+        found = apart.count(b"HTTP/1.1 ") - apart.count(b"HTTP/1.1 100 ")
+        assert found == len(whole) or not apart, sent  # a reset may discard what was sent
     proved("framing", cases=2 * (len(ANSWERED) + len(REFUSED)))
 
 

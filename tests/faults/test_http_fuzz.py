@@ -8,70 +8,37 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from service.calls.keys import Quotas, key_lines, new_key
-from service.config.server_config import ServerConfig
 from service.documents import ENDINGS
 from service.faces.google.rules import UNSUPPORTED_RULES
 from service.faces.http.routes import Route, Routes
 from tests.api.http_faces import FACES
+from tests.faults.proofs import Proved
 from tests.http_caller import call
+from tests.key_files import ALICE, write_keys
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, in_process
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 WORDS: tuple[Any, ...] = (
-    *(
-        "station",
-        "en",
-        "de",
-        "EN-US",
-        "auto",
-        "xx",
-        "",
-        "text/html",
-        "html",
-        "xml",
-        "<b>x</b>",
-        "tiny",
-        "1",
-        "\0",
-        "é" * 50,
-    ),
-    *(0, 1, -1, 9, 1.5, 1e308, 2**70, True, False, None, [], {}, [[]], ["station"], {"a": "b"}),
+    *("station", "en", "de", "EN-US", "auto", "xx", "", "text/html", "html", "xml", "<b>x</b>", "tiny", "1", "\0"),
+    *("é" * 50, 0, 1, -1, 9, 1.5, 1e308, 2**70, True, False, None, [], {}, [[]], ["station"], {"a": "b"}),
 )
 FIELDS = (
     *("text", "texts", "q", "source", "target", "format", "alternatives", "api_key", "source_lang", "target_lang"),
     *("source_language_code", "target_language_code", "options", "terms", "labels", "deadline", "mime_type", "key"),
     *("contents", "mimeType", "sourceLanguageCode", "targetLanguageCode", "content", "parent", "model", "inputs"),
-    *(
-        "outputs",
-        "parameters",
-        "id",
-        "tag_handling",
-        "ignore_tags",
-        "glossary_id",
-        "split_sentences",
-        "name",
-        "entries",
-    ),
-    *("dictionaries", "entries_format", "beam_size", "priority", "return_alignments", "strict", "glossary"),
+    *("outputs", "parameters", "id", "tag_handling", "ignore_tags", "glossary_id", "split_sentences", "name"),
+    *("entries", "dictionaries", "entries_format", "beam_size", "priority", "return_alignments", "strict", "glossary"),
 )
 TYPES = (
-    *(
-        "application/json",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "multipart/form-data",
-    ),
-    *("text/plain", "application/octet-stream", "", "application/json; charset=utf-16", "*/*"),
+    *("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", ""),
+    *("multipart/form-data", "application/octet-stream", "application/json; charset=utf-16", "*/*"),
 )
 NAMES = (*(f"a{ending}" for ending in ENDINGS), "a.exe", "", "../a.md", "ü.txt", 'a\\"b.md', "x" * 300 + ".md")
 MARKUP = (
@@ -113,22 +80,12 @@ RIGHT: dict[str, Any] = {
     "/v2/models/{name}/infer": FACES["kserve"].asked("station"),
 }
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-KEY = new_key()
 
 
 @pytest.fixture(scope="module")
-def server(
-    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[InProcessServer]:
-    folder = tmp_path_factory.mktemp("glossaries")
-    keys = tmp_path_factory.mktemp("keys") / "keys.toml"
-    keys.write_text(key_lines(KEY, "fuzz", None, Quotas()))
-    keys.chmod(0o600)
-    config = ServerConfig(
-        models=tiny_models, num_threads=1, http_port=0, glossaries=folder, caller_glossaries=True, api_keys=keys
-    )
-    with in_process(loop_thread, config) as running:
-        yield running
+def server(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> InProcessServer:
+    folder, keys = tmp_path_factory.mktemp("glossaries"), write_keys(tmp_path_factory.mktemp("keys"), fuzz=ALICE)
+    return share(http_port=0, glossaries=folder, caller_glossaries=True, api_keys=keys)
 
 
 def any_value(source: random.Random, depth: int = 0) -> Any:
@@ -222,7 +179,7 @@ def fuzz(server: InProcessServer, number: int) -> Counter[int]:
             path, body, kind = any_path(source, route), any_body(source), source.choice(TYPES)
             if route.path in RIGHT and source.random() < 0.7:
                 body, kind = nearly_right(source, RIGHT[route.path]), "application/json"
-            headers = {"Content-Type": kind, "X-Request-Id": "a b", "X-Api-Key": KEY, **any_headers(source)}
+            headers = {"Content-Type": kind, "X-Request-Id": "a b", "X-Api-Key": ALICE, **any_headers(source)}
             kept.request(method, path, body, headers)
             response = kept.getresponse()
             answer = response.read()
@@ -241,7 +198,7 @@ def fuzz(server: InProcessServer, number: int) -> Counter[int]:
 
 @pytest.mark.parametrize("number", [1_500, pytest.param(20_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
 def test_every_request_gets_an_answer_that_is_no_fault(
-    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Callable[..., None], number: int
+    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Proved, number: int
 ) -> None:
     assert {route.path for route in routes_of(server).all} >= RIGHT.keys()
     seconds: list[float] = []
@@ -250,7 +207,7 @@ def test_every_request_gets_an_answer_that_is_no_fault(
     def someone_else() -> None:
         while not done.is_set():
             began = time.monotonic()
-            assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=KEY).status == 200
+            assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200
             seconds.append(time.monotonic() - began)
 
     other = threading.Thread(target=someone_else)
@@ -279,10 +236,10 @@ def test_control_a_planted_fault_is_found(server: InProcessServer, monkeypatch: 
 def fetched(server: InProcessServer, document: Any) -> int:
     """Return the status of what an upload's answer leads to."""
     if address := document.get("translatedFileUrl"):
-        return call(server.http_url, "GET", urlsplit(address).path, x_api_key=KEY).status
+        return call(server.http_url, "GET", urlsplit(address).path, x_api_key=ALICE).status
     path, key = f"/v2/document/{document['document_id']}", {"document_key": document["document_key"]}
-    assert call(server.http_url, "POST", path, key, x_api_key=KEY).document["status"] in ("done", "error")
-    return call(server.http_url, "POST", f"{path}/result", key, x_api_key=KEY).status
+    assert call(server.http_url, "POST", path, key, x_api_key=ALICE).document["status"] in ("done", "error")
+    return call(server.http_url, "POST", f"{path}/result", key, x_api_key=ALICE).status
 
 
 @pytest.mark.parametrize("number", [30, pytest.param(2_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
@@ -298,11 +255,11 @@ def test_every_upload_gets_an_answer_that_is_no_fault(server: InProcessServer, n
         parts = [f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n' for key, value in given]
         head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
         body = "".join([*parts, head]).encode() + document + b"\r\n--x--\r\n"
-        about = {"content_type": "multipart/form-data; boundary=x", "x_api_key": KEY}
+        about = {"content_type": "multipart/form-data; boundary=x", "x_api_key": ALICE}
         reply = call(server.http_url, "POST", route.path, body=body, **about)
         statuses[reply.status] += 1
         assert reply.status in (200, 400), (route.path, name, document, reply.body)
         if reply.status == 200 and route.path != "/v1/files":
             assert fetched(server, reply.document) in (200, 400), (route.path, name, document)
     assert {200, 400} <= statuses.keys(), statuses
-    assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=KEY).status == 200
+    assert call(server.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200

@@ -12,11 +12,12 @@ import psutil
 import pytest
 
 from service.engine.engine import Engine
-from tests.faults.test_cancellation_storm import Left, memory_mib, waiting_in
+from tests.faults.proofs import Proved
+from tests.faults.test_cancellation_storm import Left, codes_of, memory_mib, waiting_in
 from tests.http_caller import events
 from tests.http_post import JSON, begun, form_of
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
+from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 IN_FLIGHT = 24
 SHARE_GIVEN_UP = 0.4
@@ -136,7 +137,7 @@ def num_readers() -> int:
 
 
 @pytest.fixture
-def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
+def server(serve: Serve, loop_thread: LoopThread) -> InProcessServer:
     """Return a server of few slots that has answered calls of every kind, so that everything permanent is allocated."""
     # However slow the machine is, no call is rejected because of the time that it or those before it would take.
     day = 86_400.0
@@ -147,18 +148,16 @@ def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> In
 
 @pytest.mark.parametrize("count", [60, pytest.param(600, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_nothing_is_left_of_callers_that_have_gone(
-    loop_thread: LoopThread, server: InProcessServer, proved: Callable[..., None], count: int
+    loop_thread: LoopThread, server: InProcessServer, proved: Proved, count: int
 ) -> None:
     seconds = patient(100.0 if count == 60 else 800.0)
-    left, before = Left(loop_thread, server), memory_mib()
+    left, before = Left(server), memory_mib()
     calls, found = run_storm(loop_thread, server, count, seconds)
     left.check_nothing()
     eventually(lambda: num_readers() == 0)
     growth = memory_mib() - before
     assert growth < _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
-    codes = {
-        dict(labels)["code"] for (name, labels), each in server.metrics().items() if name == "dragoman_requests_total"
-    }
+    codes = codes_of(server)
     assert codes <= {"OK", "CANCELLED"}
     assert "CANCELLED" in codes
     numbers = sorted(found)
@@ -174,7 +173,7 @@ def test_what_is_left_is_noticed(
     """An injected fault: calls whose callers have gone are never removed from the engine."""
     monkeypatch.setattr(Engine, "abort", lambda self, sequences: None)
     monkeypatch.setattr(sys.modules["tests.faults.test_cancellation_storm"], "_GONE_SECONDS", 0.5)
-    left = Left(loop_thread, server)
+    left = Left(server)
     run_storm(loop_thread, server, 10, patient(60.0))
     with pytest.raises(AssertionError, match=r"left behind: .*'slots'"):
         left.check_nothing()

@@ -2,7 +2,7 @@
 
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -11,11 +11,10 @@ import pytest
 
 from dragoman_client import Client
 from service.faces.http.open_connections import MAX_CONNECTIONS
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import RawConnection
 from tests.patience import patient
 from tests.servers import ServerProcess, eventually
-
-Proved = Callable[..., None]
 
 HEALTHY_SECONDS = patient(10.0)  # on a busy machine; an idle one takes 20 ms
 BYTES_PER_CONNECTION = 40 * 2**10  # 15 KiB as measured
@@ -23,11 +22,8 @@ BYTES_PER_CONNECTION = 40 * 2**10  # 15 KiB as measured
 
 @contextmanager
 def serving(models: Path, *arguments: str) -> Iterator[tuple[ServerProcess, psutil.Process]]:
-    process = ServerProcess(models, *arguments)
-    try:
+    with ServerProcess(models, *arguments) as process:
         yield process, psutil.Process(process.process.pid)
-    finally:
-        process.kill()
 
 
 def slowest_seconds(client: Client, num_calls: int = 10) -> float:

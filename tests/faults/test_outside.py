@@ -1,6 +1,5 @@
 """Callers and networks that misbehave: each is removed in time, no other is disturbed, nothing is left behind."""
 
-import asyncio
 import contextlib
 import random
 import socket
@@ -17,22 +16,29 @@ from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingF
 
 from benchmarks import http2_frames as http2
 from dragoman_client import Client, ClientError, targets
-from service.config.server_config import ServerConfig
 from service.faces.grpc import server as grpc_server
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import connection as http_connection
 from service.faces.http.open_connections import MAX_CONNECTIONS
 from tests.faults.fault_proxy import Fault, FaultProxy
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, http_get, in_process, rpc_error
-
-Proved = Callable[..., None]
+from tests.servers import (
+    InProcessServer,
+    LoopThread,
+    Serve,
+    distinct_texts,
+    eventually,
+    http_get,
+    rpc_error,
+)
 
 NAME = "dragoman.v1.TranslationService"
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
-SHORT = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
+SHORT = request_of(["Hello"]).SerializeToString()
 KEEPALIVE_SECONDS, PING_TIMEOUT_SECONDS, HANDSHAKE_SECONDS = 1.0, 1.0, 1.5  # here; 30, 10 and 20 in production
 PATIENCE_SECONDS = 2.0  # the default deadline
 # A small call is answered within this time whatever else happens, even on a busy machine; an idle server takes 10 ms.
@@ -41,22 +47,14 @@ SLACK_SECONDS = patient(5.0)  # for two busy cores
 
 
 @pytest.fixture(scope="module")
-def server(loop_thread: LoopThread, tiny_models: Any) -> Iterator[InProcessServer]:
+def server(share: Serve) -> Iterator[InProcessServer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grpc_server, "KEEPALIVE_SECONDS", KEEPALIVE_SECONDS)
         patch.setattr(grpc_server, "PING_TIMEOUT_SECONDS", PING_TIMEOUT_SECONDS)
         patch.setattr(grpc_server, "HANDSHAKE_SECONDS", HANDSHAKE_SECONDS)
         patch.setattr(grpc_server, "MIN_PING_INTERVAL_SECONDS", 0.5)
         patch.setattr(http_connection, "READ_SECONDS", 1.0)
-        config = ServerConfig(
-            models=tiny_models,
-            num_threads=1,
-            max_slots=2,
-            grace_seconds=5.0,
-            default_deadline_seconds=PATIENCE_SECONDS,
-        )
-        with in_process(loop_thread, config) as running:
-            yield running
+        yield share(max_slots=2, default_deadline_seconds=PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -120,26 +118,13 @@ def healthy(server: InProcessServer) -> Iterator[Caller]:
 
 
 def is_idle(server: InProcessServer) -> bool:
-    """Return whether the engine is empty, no caller awaits an answer, no call counts, and no call holds the model."""
-    model = server.server.models[0]
-    snapshot = model.engine.snapshot()
-    pending = server.server.translator.num_pending
-    counts = (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used, pending, model.leases.num_held)
-    return not any(counts) and server.metric("dragoman_inflight_requests") == 0
+    """Return whether nobody waits, and no call counts."""
+    return server.is_idle() and inflight(server) == 0
 
 
 def left_in(server: InProcessServer) -> dict[str, int]:
     process = psutil.Process()
-    return {"tasks": num_tasks(server), "descriptors": process.num_fds(), "threads": process.num_threads()}
-
-
-def num_tasks(server: InProcessServer) -> int:
-    """Return the number of the event loop's tasks, without the one that counts."""
-
-    async def count() -> int:
-        return len(asyncio.all_tasks()) - 1
-
-    return server._loop.run(count())
+    return {"tasks": server.num_tasks(), "descriptors": process.num_fds(), "threads": process.num_threads()}
 
 
 def no_more(now: dict[str, int], before: dict[str, int]) -> bool:
@@ -149,7 +134,7 @@ def no_more(now: dict[str, int], before: dict[str, int]) -> bool:
 
 
 def long_request(num_texts: int = 300) -> Any:
-    return pb.TranslateRequest(texts=distinct_texts(num_texts), **CODES)
+    return request_of(distinct_texts(num_texts))
 
 
 def inflight(server: InProcessServer) -> float:
@@ -191,15 +176,15 @@ def answer_pings(raw: RawConnection, until: Callable[[], bool], limit_seconds: f
 def test_who_goes_while_an_answer_is_sent_is_no_error_of_ours(
     server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Proved
 ) -> None:
-    tasks = num_tasks(server)
+    tasks = server.num_tasks()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
         for stream, method in ((1, "Translate"), (3, "TranslateStream"), (5, "Translate"), (7, "TranslateStream")):
             deadline = {"grpc-timeout": "500m"} if stream < 5 else {}
             raw.send(http2.call(stream, METHOD + method, deadline) + http2.message(stream, SHORT))
         eventually(lambda: inflight(server) >= 2)
-        answer_pings(raw, until=lambda: num_tasks(server) <= tasks + 6)  # those with a deadline are over
-    eventually(lambda: num_tasks(server) <= tasks + 2)
+        answer_pings(raw, until=lambda: server.num_tasks() <= tasks + 6)  # those with a deadline are over
+    eventually(lambda: server.num_tasks() <= tasks + 2)
     assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
     assert server.metric("dragoman_requests_total", method=f"{NAME}/TranslateStream", code="INTERNAL") == 0
     proved("faults-outside", cases=4)
@@ -207,14 +192,14 @@ def test_who_goes_while_an_answer_is_sent_is_no_error_of_ours(
 
 def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> None:
     """Calls without a message, or with half of one: they do not count as calls yet, and end with their connection."""
-    tasks = num_tasks(server)
+    tasks = server.num_tasks()
     with RawConnection(server.server.port) as raw:
         raw.greeted()
         half = http2.data(1, b"\0\0\0\1\0half")
         raw.send(http2.call(1, METHOD + "Translate") + half)
         for stream in range(3, 40, 2):
             raw.send(http2.call(stream, METHOD + "Translate"))
-        eventually(lambda: num_tasks(server) >= tasks + 19)
+        eventually(lambda: server.num_tasks() >= tasks + 19)
         assert inflight(server) <= 1
     proved("faults-outside", cases=20)
 
@@ -247,8 +232,7 @@ def test_clients_that_vanish(server: InProcessServer, begins_a_call: bool, prove
 
 def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
     engine = server.server.models[0].engine
-    with grpc.insecure_channel(proxy.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(proxy.address) as stub:
         calls = [
             stub.Translate.future(long_request(1000), timeout=6000),
             stub.TranslateStream(long_request(), timeout=6000),
@@ -269,8 +253,7 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
     engine = server.server.models[0].engine
     rounds = 2
     for _ in range(rounds):
-        with grpc.insecure_channel(proxy.address) as channel:
-            stub = pb_grpc.TranslationServiceStub(channel)
+        with stub_of(proxy.address) as stub:
             calls = [stub.Translate.future(long_request(250), timeout=6000) for _ in range(2)]
             streams = [stub.TranslateStream(long_request(250), timeout=6000) for _ in range(2)]
             eventually(lambda: inflight(server) >= 4)
@@ -291,17 +274,10 @@ def test_answers_that_are_cut_short(
     cases = range(0, 360, 24)
     for num_bytes in cases:
         fault = Fault(cut_after_bytes=num_bytes)
-        with FaultProxy(proxies, server.server.port, fault) as proxy, grpc.insecure_channel(proxy.address) as channel:
-            stub = pb_grpc.TranslationServiceStub(channel)
-            request = pb.TranslateRequest(texts=["Hello", "file", "train"], **CODES)
-            call = (
-                stub.TranslateStream(request, timeout=patient(10))
-                if num_bytes % 2
-                else stub.Translate.future(request, timeout=patient(10))
-            )
-            with pytest.raises(grpc.RpcError) as raised:
-                list(call) if num_bytes % 2 else call.result()
-            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+        with FaultProxy(proxies, server.server.port, fault) as proxy, stub_of(proxy.address) as stub:
+            request = request_of(["Hello", "file", "train"])
+            method = stub.TranslateStream if num_bytes % 48 else stub.Translate
+            assert refused(method, request, timeout=patient(10)).code() is grpc.StatusCode.UNAVAILABLE
     assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
     proved("faults-outside", cases=len(cases))
 
@@ -455,13 +431,11 @@ def test_a_connection_has_so_many_calls_and_no_more(server: InProcessServer, pro
 def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Proved) -> None:
     with grpc.insecure_channel(server.address, [("grpc.max_send_message_length", -1)]) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as raised:
-            stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * 1_000_000)])
-        assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        error = refused(stub.ListModels, pb.ListModelsRequest(), metadata=[("x-note", "a" * 1_000_000)])
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         for size in (5 * 2**20, 100 * 2**20):
-            with pytest.raises(grpc.RpcError) as raised:
-                stub.Translate(pb.TranslateRequest(texts=["a" * size], **CODES), timeout=patient(30))
-            assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            error = refused(stub.Translate, request_of(["a" * size]))
+            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     with RawConnection(server.server.port) as raw:  # a message that only claims to be huge
         raw.greeted()
         raw.send(http2.call(1, METHOD + "Translate") + http2.data(1, b"\0\xff\xff\xff\xff"))

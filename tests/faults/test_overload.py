@@ -5,19 +5,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2, status_pb2
 
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.faults.proofs import Proved
+from tests.grpc_calls import request_of, retry_seconds, stub_of
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
+from tests.servers import InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 NUM_CALLS = 200
 QUEUE_SECONDS = 0.1
@@ -39,7 +38,7 @@ async def storm(server: InProcessServer, texts: list[str]) -> Storm:
     seen, engine = Storm(), server.server.models[0].engine
 
     async def call(stub: Any, text: str) -> None:
-        request = pb.TranslateRequest(texts=[text], source_language_code="en", target_language_code="de")
+        request = request_of([text])
         try:
             response = await stub.Translate(request, timeout=patient(60))
             seen.answers[text] = response.translations[0].text
@@ -47,7 +46,7 @@ async def storm(server: InProcessServer, texts: list[str]) -> Storm:
         except grpc.aio.AioRpcError as error:
             seen.codes[error.code().name] += 1
             if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
-                seen.hints.append(hint_of(error))
+                seen.hints.append(retry_seconds(error))
         snapshot = engine.snapshot()
         seen.most_waiting = max(seen.most_waiting, snapshot.num_waiting)
         seen.longest_wait_seconds = max(seen.longest_wait_seconds, snapshot.wait_seconds)
@@ -58,18 +57,7 @@ async def storm(server: InProcessServer, texts: list[str]) -> Storm:
     return seen
 
 
-def hint_of(error: Any) -> float:
-    """Return the seconds to wait, on which gRPC's own trailer and the details agree."""
-    trailers = dict(error.trailing_metadata())
-    status = status_pb2.Status.FromString(bytes(trailers["grpc-status-details-bin"]))
-    retry_info = error_details_pb2.RetryInfo()
-    assert status.details[0].Unpack(retry_info)
-    seconds: float = retry_info.retry_delay.ToTimedelta().total_seconds()
-    assert int(trailers["grpc-retry-pushback-ms"]) == round(1000 * seconds)
-    return seconds
-
-
-def started(serve: Callable[..., InProcessServer], **settings: object) -> InProcessServer:
+def started(serve: Serve, **settings: object) -> InProcessServer:
     """Start a server and let it learn its pace."""
     server = serve(max_slots=2, num_threads=2, **settings)
     with server.client() as client:
@@ -78,7 +66,7 @@ def started(serve: Callable[..., InProcessServer], **settings: object) -> InProc
 
 
 def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
-    serve: Callable[..., InProcessServer], loop_thread: LoopThread, proved: Callable[..., None]
+    serve: Serve, loop_thread: LoopThread, proved: Proved
 ) -> None:
     server = started(serve, max_queue_seconds=QUEUE_SECONDS)
     texts = distinct_texts(NUM_CALLS)
@@ -97,7 +85,7 @@ def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
 
 
 def test_a_server_without_limits_lets_everybody_wait(
-    serve: Callable[..., InProcessServer], loop_thread: LoopThread, plain_tiny_models: Path
+    serve: Serve, loop_thread: LoopThread, plain_tiny_models: Path
 ) -> None:
     """The positive control: this load does overload the server. With fused graphs it may well keep up."""
     server = started(serve, max_queue_seconds=86_400.0, models=plain_tiny_models)
@@ -110,25 +98,13 @@ def test_a_server_without_limits_lets_everybody_wait(
         under_way.cancel()
 
 
-@pytest.mark.full
-def test_without_limits_all_are_answered_in_the_end(
-    serve: Callable[..., InProcessServer], loop_thread: LoopThread
-) -> None:
-    server = started(serve, max_queue_seconds=86_400.0)
-    seen = loop_thread.run(storm(server, distinct_texts(NUM_CALLS)), timeout_seconds=patient(90))
-    assert seen.codes == {"OK": NUM_CALLS}
-    assert seen.most_waiting > NUM_CALLS // 2
-
-
 @pytest.mark.parametrize("num_texts", [50, pytest.param(150, marks=pytest.mark.full)])
-def test_while_a_large_call_waits_small_ones_are_let_in(
-    serve: Callable[..., InProcessServer], num_texts: int, proved: Callable[..., None]
-) -> None:
+def test_while_a_large_call_waits_small_ones_are_let_in(serve: Serve, num_texts: int, proved: Proved) -> None:
     server = started(serve, max_queue_seconds=1.0)
     engine = server.server.models[0].engine
-    request = pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")
-    with grpc.insecure_channel(server.address) as channel, server.client(patience_seconds=0.0) as client:
-        large = pb_grpc.TranslationServiceStub(channel).Translate.future(request, timeout=patient(60))
+    request = request_of(distinct_texts(num_texts))
+    with stub_of(server.address) as stub, server.client(patience_seconds=0.0) as client:
+        large = stub.Translate.future(request, timeout=patient(60))
         eventually(lambda: engine.snapshot().num_waiting > 0)
         for text in distinct_texts(5):
             assert client.translate([text], "en", "de")

@@ -75,12 +75,3 @@ def test_what_was_not_run_again_stays_while_its_test_exists() -> None:
 def test_a_promise_without_a_section_is_rejected() -> None:
     with pytest.raises(KeyError, match="'luck' has no section"):
         rows_of([proof("luck", "tests/faults/test_luck.py", "short", 1)])
-
-
-def test_only_what_is_between_the_markers_changes() -> None:
-    rows = rows_of([proof("overload", f"{OVERLOAD}::test_a", "short", 1)])
-    once = completed(f"before\n{BEGIN}\nold\n{END}\nafter\n", rows)
-    assert once.startswith(f"before\n{BEGIN}\nLatest records: 2026-11-21, commit c1.\n\n| promise |")
-    assert once.endswith(f" |\n{END}\nafter\n")
-    assert "old" not in once
-    assert completed(once, rows) == once

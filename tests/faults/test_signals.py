@@ -19,17 +19,17 @@ from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, Se
 
 from benchmarks import http2_frames as http2
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.process.lifecycle import LAST_SECONDS
 from tests.faults.faulty_server import FAULT_FILE
+from tests.faults.proofs import Proved
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import Reply, call, events
 from tests.http_post import JSON, form_of
 from tests.patience import patient
 from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
 
 Start = Callable[..., ServerProcess]
-Proved = Callable[..., None]
 
 STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
 EVERY = (*STOPS, signal.SIGKILL)
@@ -150,7 +150,7 @@ def test_idle_with_connections(start: Start, number: signal.Signals, proved: Pro
 
 
 def request(num_texts: int) -> Any:
-    return pb.TranslateRequest(texts=distinct_texts(num_texts), **CODES)
+    return request_of(distinct_texts(num_texts))
 
 
 def answered(raw: RawConnection) -> list[int]:
@@ -192,8 +192,7 @@ def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -
 @pytest.mark.parametrize("number", STOPS)
 def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
     process = start("--max-slots", "2", "--grace-seconds", "60")
-    with grpc.insecure_channel(process.address) as channel, ThreadPoolExecutor(4) as pool:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(process.address) as stub, ThreadPoolExecutor(4) as pool:
         calls = [stub.Translate.future(request(10), timeout=patient(60)) for _ in range(4)]
         streams = [pool.submit(list, stub.TranslateStream(request(10), timeout=patient(60))) for _ in range(4)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
@@ -242,8 +241,7 @@ def test_busy_calls_over_http_are_answered(start: Start, number: signal.Signals,
 @pytest.mark.single  # workers of a supervisor that is killed answer their calls
 def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_models: Path, proved: Proved) -> None:
     process = start("--max-slots", "1")
-    with grpc.insecure_channel(process.address) as channel:
-        stub = pb_grpc.TranslationServiceStub(channel)
+    with stub_of(process.address) as stub:
         calls = [stub.Translate.future(request(300), timeout=patient(60)) for _ in range(4)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [4.0])
         end(process, signal.SIGKILL)
@@ -253,11 +251,8 @@ def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_mod
                 call.result(patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
         assert time.monotonic() - began < STOP_SECONDS
-        again = ServerProcess(tiny_models, port=process.port)
-        try:
+        with ServerProcess(tiny_models, port=process.port):
             assert len(stub.Translate(request(1), timeout=patient(30), wait_for_ready=True).translations) == 1
-        finally:
-            again.kill()
     proved("signals", cases=4)
 
 
@@ -296,7 +291,7 @@ def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Si
     process = start("--grace-seconds", "1")
     with RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
-        content = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
+        content = request_of(["Hello"]).SerializeToString()
         raw.send(http2.call(1, METHOD + "TranslateStream") + http2.message(1, content))
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [1.0])
         seconds = end(process, number, lines=1)

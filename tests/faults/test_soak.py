@@ -3,17 +3,17 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.faults.proofs import Proved
 from tests.patience import patient
 from tests.servers import REPOSITORY, distinct_texts, environment
 from tests.tiny_bundle import write_tiny_bundle
 
 # A leak is found at once; without one, versions have to come and go, and clients to be killed.
-RUNS: dict[str, tuple[float, tuple[str, ...]]] = {"clean": (8.0, ()), "leaking": (4.0, ("--plant", "leak"))}
+RUNS: dict[str, tuple[float, tuple[str, ...]]] = {"clean": (6.0, ()), "leaking": (4.0, ("--plant", "leak"))}
 # Five processes for each, and two reference servers: long on a machine that does other things too.
 pytestmark = pytest.mark.timeout(300)
 
@@ -54,7 +54,7 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Soaked]:
     return soaked
 
 
-def test_a_server_under_mixed_traffic_stays_as_it_was(soaked: dict[str, Soaked], proved: Callable[..., None]) -> None:
+def test_a_server_under_mixed_traffic_stays_as_it_was(soaked: dict[str, Soaked], proved: Proved) -> None:
     exit_code, said, record = soaked["clean"]
     numbers = record["numbers"]
     proved("soak", record["cases"], record["failures"], **numbers)

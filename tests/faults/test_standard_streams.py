@@ -17,6 +17,7 @@ import pytest
 
 from dragoman_client import Client
 from service.cli.exit_codes import ExitCode
+from tests.faults.proofs import Proved
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 
@@ -59,7 +60,7 @@ def answers(process: ServerProcess) -> None:
 
 @pytest.mark.parametrize("log_format", FORMATS)
 def test_a_log_that_nobody_reads_holds_up_neither_calls_nor_a_stop(
-    start: Callable[..., ServerProcess], full_pipe: int, log_format: str, proved: Callable[..., None]
+    start: Callable[..., ServerProcess], full_pipe: int, log_format: str, proved: Proved
 ) -> None:
     noisy = ("--log-level", "debug", "--access-log-ratio", "1", "--log-format", log_format)
     process = start(*noisy, stderr=full_pipe)
@@ -71,7 +72,7 @@ def test_a_log_that_nobody_reads_holds_up_neither_calls_nor_a_stop(
 
 
 def test_a_second_signal_does_not_wait_for_who_reads_the_log(
-    start: Callable[..., ServerProcess], full_pipe: int, proved: Callable[..., None]
+    start: Callable[..., ServerProcess], full_pipe: int, proved: Proved
 ) -> None:
     process = start("--drain-delay-seconds", "60", stderr=full_pipe)
     process.signal(signal.SIGTERM)
@@ -82,9 +83,7 @@ def test_a_second_signal_does_not_wait_for_who_reads_the_log(
     proved("signals", cases=1, seconds=time.monotonic() - began)
 
 
-def test_nobody_reads_the_ready_line(
-    start: Callable[..., ServerProcess], full_pipe: int, proved: Callable[..., None]
-) -> None:
+def test_nobody_reads_the_ready_line(start: Callable[..., ServerProcess], full_pipe: int, proved: Proved) -> None:
     process = start(ready=False, stdout=full_pipe, stderr=full_pipe)
 
     def is_ready() -> bool:

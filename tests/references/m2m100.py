@@ -72,10 +72,7 @@ def to_m2m100(model: Transformer) -> Any:
 
 @torch.no_grad()
 def generate(
-    reference: Any,
-    sources: Sequence[Sequence[int]],
-    options: DecodingOptions,
-    suppressed_ids: Sequence[int],
+    reference: Any, sources: Sequence[Sequence[int]], options: DecodingOptions, suppressed_ids: Sequence[int]
 ) -> list[ReferenceOutput]:
     """Translate a padded batch with transformers' own greedy or beam search."""
     pad_id, eos_id = reference.config.pad_token_id, reference.config.eos_token_id

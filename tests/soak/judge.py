@@ -77,9 +77,7 @@ def p99_of_thirds(calls: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def judge(
-    seconds: Sequence[float],
-    series: Mapping[str, Sequence[float]],
-    calls: Mapping[str, Sequence[tuple[float, float]]],
+    seconds: Sequence[float], series: Mapping[str, Sequence[float]], calls: Mapping[str, Sequence[tuple[float, float]]]
 ) -> list[str]:
     """Return what is wrong, one line each; empty if all is well.
 

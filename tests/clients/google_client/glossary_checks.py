@@ -95,16 +95,10 @@ ENTRY = f"{GLOSSARY}/glossaryEntries"
     [
         ("get_glossary", {"name": NONE}, MISSING, NONE),
         ("get_glossary", {"name": "files"}, INVALID, "name"),
-        ("get_glossary", {"name": f"{PARENT}/glossaries/files"}, INVALID, "name"),
         ("get_glossary_entry", {"name": f"{ENTRY}/3"}, MISSING, f"{ENTRY}/3"),
-        ("get_glossary_entry", {"name": f"{ENTRY}/0"}, MISSING, f"{ENTRY}/0"),
-        ("get_glossary_entry", {"name": f"{ENTRY}/²"}, MISSING, f"{ENTRY}/²"),
-        ("get_glossary_entry", {"name": f"{NONE}/glossaryEntries/1"}, MISSING, NONE),
         ("list_glossary_entries", {"parent": NONE}, MISSING, NONE),
-        ("list_glossary_entries", {"parent": PARENT}, INVALID, "parent"),
         ("list_glossary_entries", {"parent": GLOSSARY, "page_token": "x"}, INVALID, "page_token"),
         ("list_glossary_entries", {"parent": GLOSSARY, "page_size": -1}, INVALID, "page_size"),
-        ("list_glossaries", {"parent": ""}, INVALID, "parent"),
         ("list_glossaries", {"parent": PARENT, "filter": "en"}, INVALID, "filter"),
     ],
 )
@@ -127,14 +121,7 @@ def test_an_overloaded_server_says_when_to_come_back(client: Client, many: list[
     """The server has room for 64 texts, of which it decodes one at a time."""
     calls = [
         client.transport.translate_text.future(
-            {
-                "parent": PARENT,
-                "contents": many[40 * call : 40 * call + 40],
-                "mime_type": "text/plain",
-                "source_language_code": "en",
-                "target_language_code": "de",
-            },
-            timeout=float(os.environ["TIMEOUT_SECONDS"]),
+            ASKED | {"contents": many[40 * call : 40 * call + 40]}, timeout=float(os.environ["TIMEOUT_SECONDS"])
         )
         for call in range(4)
     ]

@@ -75,21 +75,6 @@ def test_mime_types(client: Client, mime_type: str) -> None:
     assert client.translate_text(request=GOOD | {"mime_type": mime_type}).translations[0].translated_text
 
 
-def test_upper_and_lower_case_of_codes_are_the_same(client: Client) -> None:
-    answer = client.translate_text(request=GOOD | {"source_language_code": "EN", "target_language_code": "De"})
-    assert answer.translations[0].translated_text == client.translate_text(request=GOOD).translations[0].translated_text
-
-
-def test_1024_contents(client: Client) -> None:
-    answer = client.translate_text(request=GOOD | {"contents": [""] * 1024})
-    assert [each.translated_text for each in answer.translations] == [""] * 1024
-
-
-def test_labels(client: Client) -> None:
-    labels = {"team": "search", "k" * 63: "v-_1" * 15, "empty": ""} | {f"k{number}": "" for number in range(61)}
-    assert client.translate_text(request=GOOD | {"labels": labels}).translations
-
-
 def test_a_source_language_that_is_left_out_is_detected(client: Client) -> None:
     texts = ["Where is the train station?", "123", ""]
     answer = client.translate_text(request=GOOD | {"contents": texts, "source_language_code": ""})
@@ -100,48 +85,26 @@ def test_a_source_language_that_is_left_out_is_detected(client: Client) -> None:
 
 
 INVALID, MISSING = exceptions.InvalidArgument, exceptions.NotFound
-LETTERS = "lower case letters"
-WRONG: dict[str, tuple[dict[str, Any], type[Exception], str, list[str]]] = {
-    "no contents": ({"contents": []}, INVALID, "contents", ["contents is empty", "1 to 1024"]),
-    "too many": ({"contents": ["a"] * 1025}, INVALID, "contents", ["contents has 1025", "1024", "several calls"]),
-    "no target": ({"target_language_code": ""}, INVALID, "target_language_code", ["is empty", "BCP 47"]),
-    "unknown target": ({"target_language_code": "fr"}, INVALID, "target_language_code", ["'fr'", "it can be de"]),
-    "unknown source": ({"source_language_code": "fr"}, INVALID, "source_language_code", ["'fr'", "en to de"]),
-    "nothing to detect": (
-        {"source_language_code": "", "contents": ["Hello", "Где вокзал?"]},
-        INVALID,
-        "contents[1]",
-        ["contents[1] is in no language", "give source_language_code"],
-    ),
-    "no code": ({"target_language_code": "d!"}, INVALID, "target_language_code", ["'d!'", "BCP 47"]),
-    "no parent": ({"parent": ""}, INVALID, "parent", ["parent is empty", "projects/{project}/locations/{location}"]),
-    "no such parent": ({"parent": "organisations/1"}, INVALID, "parent", ["'organisations/1'"]),
-    "no model's name": ({"model": "tiny"}, INVALID, "model", ["'tiny'", "/models/{model}"]),
-    "unknown model": ({"model": f"{PARENT}/models/huge"}, MISSING, f"{PARENT}/models/huge", ["'huge'", "are tiny"]),
-    "unknown mime type": ({"mime_type": "text/rtf"}, INVALID, "mime_type", ["'text/rtf'", "text/plain", "text/html"]),
-    "upper case label": ({"labels": {"Team": "a"}}, INVALID, "labels", ["'Team'", LETTERS]),
-    "long label": ({"labels": {"k" * 64: "a"}}, INVALID, "labels", [LETTERS, "63"]),
-    "label with spaces": ({"labels": {"team": "a b"}}, INVALID, "labels[team]", ["'a b'", LETTERS]),
-    "long value": ({"labels": {"team": "v" * 64}}, INVALID, "labels[team]", ["63"]),
-    "too many labels": ({"labels": {f"k{i}": "" for i in range(65)}}, INVALID, "labels", ["65", "64"]),
-    "no glossary's name": (
-        {"glossary_config": {"glossary": "terms"}},
-        INVALID,
-        "glossary_config.glossary",
-        ["'terms'", "/glossaries/{glossary}"],
-    ),
-    "unknown glossary": (
-        {"glossary_config": {"glossary": f"{PARENT}/glossaries/terms"}},
-        MISSING,
-        f"{PARENT}/glossaries/terms",
-        ["'terms'", "there are none"],
-    ),
-}
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named(client: Client, name: str) -> None:
-    changes, kind, what, fragments = WRONG[name]
+@pytest.mark.parametrize(
+    ("changes", "kind", "what"),
+    [
+        ({"contents": []}, INVALID, "contents"),
+        ({"contents": ["a"] * 1025}, INVALID, "contents"),
+        ({"target_language_code": ""}, INVALID, "target_language_code"),
+        ({"source_language_code": "fr"}, INVALID, "source_language_code"),
+        ({"source_language_code": "", "contents": ["Hello", "Где вокзал?"]}, INVALID, "contents[1]"),
+        ({"parent": ""}, INVALID, "parent"),
+        ({"model": "tiny"}, INVALID, "model"),
+        ({"model": f"{PARENT}/models/huge"}, MISSING, f"{PARENT}/models/huge"),
+        ({"mime_type": "text/rtf"}, INVALID, "mime_type"),
+        ({"labels": {"team": "a b"}}, INVALID, "labels[team]"),
+        ({"glossary_config": {"glossary": "terms"}}, INVALID, "glossary_config.glossary"),
+        ({"glossary_config": {"glossary": f"{PARENT}/glossaries/terms"}}, MISSING, f"{PARENT}/glossaries/terms"),
+    ],
+)
+def test_what_is_wrong_is_named(client: Client, changes: dict[str, Any], kind: type[Exception], what: str) -> None:
     with pytest.raises(kind) as raised:
         client.translate_text(request=GOOD | changes)
     assert named(raised.value) == what
@@ -149,8 +112,6 @@ def test_what_is_wrong_is_named(client: Client, name: str) -> None:
     assert error.domain == "dragoman"
     assert error.reason in ("INVALID", "TOO_MANY", "NOT_FOUND")
     assert "\n" not in error.message
-    for fragment in fragments:
-        assert fragment in error.message
 
 
 def named(error: Any) -> str:
@@ -216,24 +177,13 @@ def test_a_language_is_detected(client: Client) -> None:
     assert [(each.language_code, each.confidence) for each in answer.languages] == [("und", 0.0)]
 
 
-@pytest.mark.parametrize(
-    ("changes", "kind", "what"),
-    [
-        ({"content": None}, INVALID, "content"),
-        ({"parent": "here"}, INVALID, "parent"),
-        ({"mime_type": "text/rtf"}, INVALID, "mime_type"),
-        ({"labels": {"1": ""}}, INVALID, "labels"),
-        ({"model": "default"}, INVALID, "model"),
-        ({"model": f"{PARENT}/models/tiny"}, MISSING, f"{PARENT}/models/tiny"),
-    ],
-)
-def test_what_is_wrong_with_a_detection_is_named(
-    client: Client, changes: dict[str, Any], kind: type[Exception], what: str
-) -> None:
-    asked = {"parent": PARENT, "content": "Hello"} | changes
-    with pytest.raises(kind) as raised:
-        client.detect_language(request={name: value for name, value in asked.items() if value is not None})
-    assert named(raised.value) == what
+def test_what_is_wrong_with_other_calls_is_named(client: Client) -> None:
+    with pytest.raises(INVALID) as raised:
+        client.detect_language(request={"parent": PARENT})
+    assert named(raised.value) == "content"
+    with pytest.raises(INVALID) as raised:
+        client.get_supported_languages(request={"parent": PARENT, "display_language_code": "d!"})
+    assert named(raised.value) == "display_language_code"
 
 
 def test_the_languages(client: Client) -> None:
@@ -248,23 +198,6 @@ def test_the_languages(client: Client) -> None:
         )
         assert [each.display_name for each in answer.languages] == names
     assert client.get_supported_languages(parent=PARENT, model=f"{PARENT}/models/general/nmt").languages
-
-
-@pytest.mark.parametrize(
-    ("changes", "kind", "what"),
-    [
-        ({"parent": ""}, INVALID, "parent"),
-        ({"display_language_code": "d!"}, INVALID, "display_language_code"),
-        ({"model": "tiny"}, INVALID, "model"),
-        ({"model": f"{PARENT}/models/huge"}, MISSING, f"{PARENT}/models/huge"),
-    ],
-)
-def test_what_is_wrong_with_a_question_for_languages_is_named(
-    client: Client, changes: dict[str, Any], kind: type[Exception], what: str
-) -> None:
-    with pytest.raises(kind) as raised:
-        client.get_supported_languages(request={"parent": PARENT} | changes)
-    assert named(raised.value) == what
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
@@ -294,12 +227,3 @@ def test_html_is_what_a_client_sends_that_says_nothing(client: Client) -> None:
     text = client.translate_text(request=asked).translations[0].translated_text
     assert text.startswith('<p class="a">')
     assert text.endswith("</p><script>x()</script>")
-
-
-def test_html_is_detected_by_its_text(client: Client) -> None:
-    html = '<div class="some long english words in here">यह एक छोटा वाक्य है जो हिंदी में लिखा गया है।</div>'
-    assert client.detect_language(parent=PARENT, content=html).languages[0].language_code == "hi"
-
-
-def test_a_long_text_is_split(client: Client) -> None:
-    assert client.translate_text(request=GOOD | {"contents": ["keys " * 100]}).translations[0].translated_text
