@@ -90,6 +90,8 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
         "renormalizes": int(variant in RENORMALIZES),
         "recorded_layer": -1,
     }
+    if config.state_size:
+        decoder["recurrent"] = 1
     assert FusedEncoder(bundle / ENCODER).node.attributes == shared | encoder
     assert FusedDecoder(bundle / DECODER).node.attributes == shared | decoder
 
