@@ -17,16 +17,20 @@ class Recurrence(nn.Module):
         self.candidate = nn.Linear(config.d_model, config.d_model, bias=False)
         self.gate = nn.Linear(config.d_model, config.d_model)
 
-    def forward(self, x: Tensor, most_tokens: int | None = None) -> Tensor:
-        """Map (B, T, d) to (B, T, d). A graph for any T is traced for `most_tokens`, which T does not exceed.
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, d) to (B, T, d)."""
+        return self.run(self.gate(x), self.candidate(x), x.shape[1])
+
+    def run(self, gates: Tensor, candidates: Tensor, most_tokens: int) -> Tensor:
+        """Return the outputs of up to `most_tokens` tokens from what the layers make of them, each (B, T, d).
 
         All states at once (Hillis and Steele 1986): a span of tokens multiplies the state before it and adds to it, and
         of two neighbouring spans that is known as well, so spans double until they begin with the first token.
         """
-        factors = torch.sigmoid(self.gate(x))
-        states = (1.0 - factors) * self.candidate(x)
+        factors = torch.sigmoid(gates)
+        states = (1.0 - factors) * candidates
         span = 1
-        while span < (x.shape[1] if most_tokens is None else most_tokens):
+        while span < most_tokens:
             states = states + factors * _shifted(states, span)
             factors = factors * _shifted(factors, span)  # zeros before the first token: nothing is before it
             span *= 2

@@ -97,8 +97,10 @@ class _Recurrence(nn.Module):
 
     def forward(self, x: Tensor, shape: torch.Size) -> Tensor:
         """Map (B T, d) to (B T, d)."""
-        output: Tensor = self.recurrence(x.unflatten(0, shape), self.most_tokens).flatten(0, 1)
-        return output
+        gates, candidates = (
+            layer(x).unflatten(0, shape) for layer in (self.recurrence.gate, self.recurrence.candidate)
+        )
+        return self.recurrence.run(gates, candidates, self.most_tokens).flatten(0, 1)
 
 
 class _SelfAttention(nn.Module):
