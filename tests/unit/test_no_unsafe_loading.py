@@ -43,12 +43,8 @@ def test_no_module_of_the_service_does() -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        "import pickle",
-        "from yaml import load",
-        "def f():\n    import marshal as m",
-        "eval(text)",
-        "numpy.load(path, allow_pickle=True)",
-        "numpy.load(path, allow_pickle=mode)",
+        *("import pickle", "from yaml import load", "def f():\n    import marshal as m", "eval(text)"),
+        *("numpy.load(path, allow_pickle=True)", "numpy.load(path, allow_pickle=mode)"),
     ],
 )
 def test_planted_faults_are_found(planted: str) -> None:

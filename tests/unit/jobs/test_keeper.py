@@ -62,31 +62,25 @@ def documents_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "lock")
 
 
-def test_another_process_sees_each_step(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        one, other = keeper_in(tmp_path), keeper_in(tmp_path)
-        kept = await one.add(API, "alice", 1, 1.0)
-        assert (await other.find(API, kept.id, "alice")).num_characters is None
-        await one.done(kept, TRANSLATED)
-        found = await other.find(API, kept.id, "alice")
-        assert (found.num_characters, found.key) == (4, kept.key)
-        assert (await other.take(found)).data == b"Halt\n"
-        with pytest.raises(NotFound):
-            await one.find(API, kept.id, "alice")
-        assert documents_in(tmp_path) == []
-
-    asyncio.run(scenario())
+async def test_another_process_sees_each_step(tmp_path: Path) -> None:
+    one, other = keeper_in(tmp_path), keeper_in(tmp_path)
+    kept = await one.add(API, "alice", 1, 1.0)
+    assert (await other.find(API, kept.id, "alice")).num_characters is None
+    await one.done(kept, TRANSLATED)
+    found = await other.find(API, kept.id, "alice")
+    assert (found.num_characters, found.key) == (4, kept.key)
+    assert (await other.take(found)).data == b"Halt\n"
+    with pytest.raises(NotFound):
+        await one.find(API, kept.id, "alice")
+    assert documents_in(tmp_path) == []
 
 
-def test_the_limits_are_those_of_all_processes(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        keepers = [keeper_in(tmp_path) for _ in range(4)]
-        wanted = [keepers[number % 4].add(API, "", 2**20, 1.0) for number in range(140)]
-        found = await asyncio.gather(*wanted, return_exceptions=True)
-        assert sum(isinstance(each, Overloaded) for each in found) == 140 - 64  # half of 128 MiB
-        assert len(documents_in(tmp_path)) == 64
-
-    asyncio.run(scenario())
+async def test_the_limits_are_those_of_all_processes(tmp_path: Path) -> None:
+    keepers = [keeper_in(tmp_path) for _ in range(4)]
+    wanted = [keepers[number % 4].add(API, "", 2**20, 1.0) for number in range(140)]
+    found = await asyncio.gather(*wanted, return_exceptions=True)
+    assert sum(isinstance(each, Overloaded) for each in found) == 140 - 64  # half of 128 MiB
+    assert len(documents_in(tmp_path)) == 64
 
 
 def test_of_several_takers_one_gets_it(tmp_path: Path) -> None:
@@ -112,7 +106,7 @@ def test_of_several_takers_one_gets_it(tmp_path: Path) -> None:
             assert sum(pool.map(take, [one] * 4)) == 1
 
 
-def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> None:
+async def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ADDS, str(tmp_path)],
         cwd=REPOSITORY,
@@ -121,14 +115,10 @@ def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-
-    async def scenario() -> None:
-        for _ in range(2):
-            found = await keeper_in(tmp_path).find(API, done.stdout.strip())
-            assert isinstance(found.failure, Unavailable)
-            assert str(found.failure).startswith("its translation is lost: the process that made it has ended, or")
-
-    asyncio.run(scenario())
+    for _ in range(2):
+        found = await keeper_in(tmp_path).find(API, done.stdout.strip())
+        assert isinstance(found.failure, Unavailable)
+        assert str(found.failure).startswith("its translation is lost: the process that made it has ended, or")
 
 
 @pytest.mark.parametrize(
@@ -158,38 +148,32 @@ def test_why_one_failed_is_told_by_another_process_but_to_its_caller_only(
         assert (told.retry_after_seconds, told.given["unit"]) == (2.5, "tokens")
 
 
-def test_files_are_for_this_user_only_and_go_when_their_time_is_over(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        keeper = keeper_in(tmp_path, clock)
-        kept = await keeper.add(API, "", 1, 1.0)
-        await keeper.done(kept, TRANSLATED)
-        assert (tmp_path / kept.id).stat().st_mode & 0o777 == 0o600
-        killed, new = tmp_path / "killed.part", tmp_path / "new.part"
-        for part in (killed, new):
-            part.touch()
-        long_ago = time.time() - KEPT_SECONDS - 1.0
-        os.utime(killed, (long_ago, long_ago))
-        clock.now += KEPT_SECONDS
-        with pytest.raises(NotFound):  # any call that comes later clears up
-            await keeper.find(API, "0" * 32)
-        assert documents_in(tmp_path) == ["new.part"]
-
-    asyncio.run(scenario())
+async def test_files_are_for_this_user_only_and_go_when_their_time_is_over(tmp_path: Path) -> None:
+    clock = Clock()
+    keeper = keeper_in(tmp_path, clock)
+    kept = await keeper.add(API, "", 1, 1.0)
+    await keeper.done(kept, TRANSLATED)
+    assert (tmp_path / kept.id).stat().st_mode & 0o777 == 0o600
+    killed, new = tmp_path / "killed.part", tmp_path / "new.part"
+    for part in (killed, new):
+        part.touch()
+    long_ago = time.time() - KEPT_SECONDS - 1.0
+    os.utime(killed, (long_ago, long_ago))
+    clock.now += KEPT_SECONDS
+    with pytest.raises(NotFound):  # any call that comes later clears up
+        await keeper.find(API, "0" * 32)
+    assert documents_in(tmp_path) == ["new.part"]
 
 
-def test_nothing_stays_open(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        keeper = keeper_in(tmp_path)
-        before = psutil.Process().num_fds()
-        done, failed, forgotten = [await keeper.add(API, "", 1, 1.0) for _ in range(3)]
-        await keeper.done(done, TRANSLATED)
-        await keeper.failed(failed, ServiceError("broken"))
-        await keeper.forget(forgotten)
-        await keeper.fetch(done)
-        assert psutil.Process().num_fds() == before
-
-    asyncio.run(scenario())
+async def test_nothing_stays_open(tmp_path: Path) -> None:
+    keeper = keeper_in(tmp_path)
+    before = psutil.Process().num_fds()
+    done, failed, forgotten = [await keeper.add(API, "", 1, 1.0) for _ in range(3)]
+    await keeper.done(done, TRANSLATED)
+    await keeper.failed(failed, ServiceError("broken"))
+    await keeper.forget(forgotten)
+    await keeper.fetch(done)
+    assert psutil.Process().num_fds() == before
 
 
 class Keeper:

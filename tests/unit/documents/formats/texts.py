@@ -82,14 +82,9 @@ HTML = Format(
 )
 
 _CUES = (
-    "1\n@\nTWO WORDS.\n",
-    "2\n@\n<i>WHERE IS THE\nTRAIN</i> STATION?\n",
-    "3\n@\n- HELLO.\n- CLOSE IT.\n",
-    "4\n@\n...\n",
-    "5\n@\nANNA: COME.\n",
-    "6\n@\n♪ LA LA ♪\n",
-    "7\n@\nI NEVER THOUGHT THAT\n\n8\n@\nWE WOULD SEE IT.\n",
-    "9\n@\n[DOOR OPENS]\n",
+    *("1\n@\nTWO WORDS.\n", "2\n@\n<i>WHERE IS THE\nTRAIN</i> STATION?\n", "3\n@\n- HELLO.\n- CLOSE IT.\n"),
+    *("4\n@\n...\n", "5\n@\nANNA: COME.\n", "6\n@\n♪ LA LA ♪\n"),
+    *("7\n@\nI NEVER THOUGHT THAT\n\n8\n@\nWE WOULD SEE IT.\n", "9\n@\n[DOOR OPENS]\n"),
 )
 _INTRO = "intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v Bob>"
 

@@ -13,31 +13,8 @@ from service.text.markup import BlockTranslation, parse
 from service.text.markup.lexer import TokenKind, attributes, tokens
 
 PIECES = (
-    "<",
-    "</",
-    ">",
-    "/",
-    "=",
-    '"',
-    "'",
-    " ",
-    "\n",
-    "a",
-    "B",
-    "b1",
-    "x-y",
-    "-",
-    "--",
-    "<!--",
-    "-->",
-    "--!>",
-    "!",
-    "?",
-    "<!",
-    "<p>",
-    "</p>",
-    "é",
-    "]",
+    *("<", "</", ">", "/", "=", '"', "'", " ", "\n", "a", "B", "b1", "x-y", "-", "--", "<!--", "-->", "--!>", "!", "?"),
+    *("<!", "<p>", "</p>", "é", "]"),
 )
 
 
@@ -79,24 +56,9 @@ def test_tokens_cover_the_input(html: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "<b>",
-        "<b>w ",
-        "<b>Word</b> and <i>text</i> ",
-        "<a",
-        "<a b='",
-        "<!--",
-        "<![x",
-        "<code>x ",
-        "<code>x</code> y ",
-        "<b>x<br>",
-        "<b>x <i>y</b> z</i> ",
-        "w <img> ",
-        "&#1",
-        "<svg>",
-        "<p translate=no>x",
-        "<script>",
-        "<object>x",
-        "w!!!! ",
+        *("<b>", "<b>w ", "<b>Word</b> and <i>text</i> ", "<a", "<a b='", "<!--", "<![x", "<code>x "),
+        *("<code>x</code> y ", "<b>x<br>", "<b>x <i>y</b> z</i> ", "w <img> ", "&#1", "<svg>", "<p translate=no>x"),
+        *("<script>", "<object>x", "w!!!! "),
     ],
 )
 def test_time_grows_with_length_only(unit: str) -> None:
