@@ -54,6 +54,13 @@ print(asyncio.run(DocumentKeeper(lambda: Path(sys.argv[1])).add("api", "", 1, 60
 API = "api"
 
 
+def output_of(program: str, *arguments: object) -> str:
+    """Return what a program prints that runs in a process of its own."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    run = subprocess.run(command, cwd=REPOSITORY, timeout=patient(60), capture_output=True, text=True, check=True)
+    return run.stdout
+
+
 def keeper_in(folder: Path, clock: Callable[[], float] = time.monotonic) -> DocumentKeeper:
     return DocumentKeeper(lambda: folder, clock)
 
@@ -107,16 +114,9 @@ def test_of_several_takers_one_gets_it(tmp_path: Path) -> None:
 
 
 async def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ADDS, str(tmp_path)],
-        cwd=REPOSITORY,
-        timeout=patient(60),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    kept_id = output_of(ADDS, tmp_path).strip()
     for _ in range(2):
-        found = await keeper_in(tmp_path).find(API, done.stdout.strip())
+        found = await keeper_in(tmp_path).find(API, kept_id)
         assert isinstance(found.failure, Unavailable)
         assert str(found.failure).startswith("its translation is lost: the process that made it has ended, or")
 
@@ -287,16 +287,8 @@ def test_new_ones_of_a_caller_make_its_own_oldest_leave(keeper: Keeper) -> None:
 @pytest.mark.parametrize("num_bytes", [100, 100_000])
 def test_a_disk_that_is_full_is_told(tmp_path: Path, num_bytes: int, caplog: pytest.LogCaptureFixture) -> None:
     """The limit of the size of files is in force for the whole process, so it is one of its own."""
-    ran = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path), str(num_bytes)],
-        cwd=REPOSITORY,
-        timeout=patient(60),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
     told = "the server can't keep documents: File too large; its operator has to see to"
-    *failed, lost = ran.stdout.splitlines()
+    *failed, lost = output_of(FULL_DISK, tmp_path, num_bytes).splitlines()
     assert [line[: len(told)] for line in failed] == [told, told]
     assert lost.endswith("or there is no space for it; send it again.")
     assert documents_in(tmp_path) != []
