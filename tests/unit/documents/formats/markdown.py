@@ -25,6 +25,13 @@ from tests.unit.documents.formats.format import Format, crlf, marked, same
 from tests.unit.documents.formats.readers import decoded, told
 
 _CONSTRUCTS = same(
+    "# WHERE *IS* THE STATION? ##",
+    'A **BOLD _WORDS_**, `code` AND [A LINK `x`](http://x.example/y "TITLE"), [ONE][ref]; 1 < 2 & SNAKE_CASE \\*.',
+    "SEE <http://auto.example> OR ~~NOT~~.  \nAFTER A BREAK ![A PICTURE](i.png) HERE\\\nAND <b>HTML</b>.",
+    "> - QUOTED TEXT[^1]\n>\n>   MORE\n\n1. FIRST\n   - SECOND",
+    "| A | B \\| C |\n|---|:--|\n| ONE `x\\|y` | TWO |",
+    "```py\nleft = 'alone'\n```\n\nA\n\n    left alone\n\nTITLE\n======",
+    '<p align="c">A <b>BLOCK</b></p>\n\n<!-- left alone -->',
     "- [ ] A\n- [x] B\n  1) [-] C",
     "> [!warning]\n> A B\n\n> [!note]- A *B*\n> C",
     "A[^one]^[B]\n\n[^one]: A\n[^b-2]: B\n\n    C",
