@@ -232,11 +232,7 @@ def test_operators_are_onnx_s() -> None:
             "input": graph_file._GRAPH_INPUT,
             "output": graph_file._GRAPH_OUTPUT,
         },
-        "NodeProto": {
-            "input": graph_file._INPUT,
-            "output": graph_file._OUTPUT,
-            "attribute": graph_file._ATTRIBUTE,
-        },
+        "NodeProto": {"input": graph_file._INPUT, "output": graph_file._OUTPUT, "attribute": graph_file._ATTRIBUTE},
         "ValueInfoProto": {"name": graph_file._VALUE_NAME},
         "TensorProto": {"name": graph_file._TENSOR_NAME},
     }

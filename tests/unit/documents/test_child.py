@@ -102,10 +102,7 @@ def test_a_text_that_is_too_long_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("name", "data", "problem"),
-    [
-        ("a.exe", b"a", "the ending '.exe' is not known"),
-        ("a.docx", b"a", "it is not a ZIP archive"),
-    ],
+    [("a.exe", b"a", "the ending '.exe' is not known"), ("a.docx", b"a", "it is not a ZIP archive")],
 )
 def test_what_it_cant_read_is_its_only_answer(name: str, data: bytes, problem: str) -> None:
     code, (said,) = run(order(name=name) + frame(data))

@@ -111,12 +111,7 @@ def test_words_may_change_their_order_with_their_formatting(manual: bytes) -> No
     translations = texts(document)
     translations[1] = 'Im <span id="5">Raum</span> die <span id="1">Schl\u00fcssel</span>'
     runs = [(run.text, run.bold, run.italic) for run in opened(document.written(translations)).paragraphs[1].runs]
-    assert runs == [
-        ("Im ", None, None),
-        ("Raum", None, True),
-        (" die ", None, None),
-        ("Schl\u00fcssel", True, None),
-    ]
+    assert runs == [("Im ", None, None), ("Raum", None, True), (" die ", None, None), ("Schl\u00fcssel", True, None)]
 
 
 FIELD = (
@@ -152,11 +147,7 @@ def word(text: str) -> str:
         (word("house") + RAISED.format("superscript", "1") + word(" is"), "house<img", "HOUSE|1| IS"),
         (word("name\tcity"), 'name<br id="1">city', "NAME|\t|CITY"),
         (word("the ") + f"<w:r>{RUBY.format(word('eki'), word('station'))}</w:r>", "the <span", "THE |eki|STATION"),
-        (
-            '<w:r><w:t>a</w:t><w:noBreakHyphen/><w:t xml:space="preserve">b is-x</w:t></w:r>',
-            "a-b is-x",
-            "A|B IS-X",
-        ),
+        ('<w:r><w:t>a</w:t><w:noBreakHyphen/><w:t xml:space="preserve">b is-x</w:t></w:r>', "a-b is-x", "A|B IS-X"),
         (
             '<w:hyperlink r:id="a">{}</w:hyperlink>{}<w:hyperlink r:id="a">{}</w:hyperlink>'.format(
                 *map(word, ("home", " | ", "contact"))

@@ -28,11 +28,7 @@ train</i> station?
 
 def test_each_speaker_of_a_cue_has_a_text_and_keeps_its_number_of_lines() -> None:
     document = open_document("t.srt", SRT.encode())
-    assert texts(document) == [
-        '<span id="0">Where is the train</span> station?',
-        "Hello.",
-        "Close the window.",
-    ]
+    assert texts(document) == ['<span id="0">Where is the train</span> station?', "Hello.", "Close the window."]
     before, after = list(srt.parse(SRT)), list(srt.parse(translated(document).decode()))
     assert [(cue.index, cue.start, cue.end, cue.proprietary) for cue in after] == [
         (cue.index, cue.start, cue.end, cue.proprietary) for cue in before

@@ -224,9 +224,7 @@ async def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> N
     assert not fleet.has_threads_left
 
 
-async def test_of_two_new_bundles_the_first_is_served_before_the_second_is_loaded(
-    stage: Stage,
-) -> None:
+async def test_of_two_new_bundles_the_first_is_served_before_the_second_is_loaded(stage: Stage) -> None:
     fleet = await stage.serving("a", "b")
     for name in "ab":
         stage.put(name, "2")

@@ -190,8 +190,7 @@ def test_a_histogram_that_begins_again_is_kept_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected"),
-    [(Merge.SUM, 6.0), (Merge.MIN, 1.0), (Merge.MAX, 3.0), (Merge.MEAN, 2.0), (Merge.SAME, 3.0)],
+    ("rule", "expected"), [(Merge.SUM, 6.0), (Merge.MIN, 1.0), (Merge.MAX, 3.0), (Merge.MEAN, 2.0), (Merge.SAME, 3.0)]
 )
 def test_gauges_are_merged_by_their_rules(rule: Merge, expected: float) -> None:
     parts = [[Family("g", "gauge", "", [Sample("g", {"model": "a"}, value)])] for value in (1.0, 3.0, 2.0)]

@@ -6,7 +6,6 @@ import random
 import re
 import threading
 import time
-from collections.abc import Sequence as Sequence_
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
-from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import Origin
 from service.domain.errors import (
     DeadlineExceeded,
@@ -51,36 +49,23 @@ from service.translation import computations, planned, planning
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
+from tests.unit.translation.letters import EOS, PAIR, LetterTokenizer
 
-EOS = 2
+PREFIX = PAIR.source_prefix_ids
 LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_characters=4_000_000)
 
 
-class LetterTokenizer:
+class SpacelessTokenizer(LetterTokenizer):
     """One id per letter; spaces have none."""
 
-    unk_id = None
-
     def encode(self, text: str) -> list[int]:
-        return [ord(letter) + 10 for letter in text if not letter.isspace()]
-
-    def decode(self, token_ids: Sequence_[int]) -> str:
-        return "".join(chr(token_id - 10) for token_id in token_ids)
-
-    def encode_target(self, text: str) -> list[int]:
-        return self.encode(text)
-
-    def decode_settled(self, token_ids: Sequence_[int]) -> str:
-        return self.decode(token_ids)
+        return super().encode("".join(text.split()))
 
     def source_spans(self, text: str) -> list[TokenSpan]:
         return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
 
-    def target_spans(self, token_ids: Sequence_[int]) -> list[TokenSpan]:
-        return [(place, place + 1) for place in range(len(token_ids))]
 
-
-class ToldEngine:
+class ScriptedEngine:
     """Keeps its requests until the test decides how they end."""
 
     can_change_scores = True
@@ -113,22 +98,17 @@ def answer(sequence: Sequence, score: float = -0.5) -> SequenceUpdate:
     return SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,))
 
 
-PREFIX = (7,)
-
-
 @pytest.fixture(scope="module")
-def manifest(tiny_bundle: Path) -> Any:
-    pair = LanguagePair("en", "de", source_prefix_ids=PREFIX, target_prefix_ids=(8,))
-    return dataclasses.replace(Manifest.load(tiny_bundle), languages=(pair,))
+def make(tiny_bundle: Path) -> Any:
+    manifest = dataclasses.replace(Manifest.load(tiny_bundle), languages=(PAIR,))
 
-
-@pytest.fixture(scope="module")
-def make(manifest: Manifest) -> Any:
     def translator(cache_bytes: int = 0, metrics: Metrics | None = None, **changes: Any) -> Any:
-        engine, own = ToldEngine(), dataclasses.replace(manifest, **changes)
+        engine, own = ScriptedEngine(), dataclasses.replace(manifest, **changes)
         translator = Translator(metrics or Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
         bundle = FoundBundle(Path(), "1", own, frozenset())
-        translator.serve(Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(own))]))
+        translator.serve(
+            Catalogue([LoadedModel(bundle, SpacelessTokenizer(), cast(Engine, engine), LanguagePairs(own))])
+        )
         return translator, engine
 
     return translator
@@ -153,19 +133,20 @@ async def begin(translator: Any, asked: Any) -> Any:
     return task
 
 
-@given(
-    st.lists(st.text("ab c", max_size=20), min_size=1, max_size=30),
-    st.randoms(use_true_random=False),
-)
+async def finish(translator: Any, engine: Any, task: Any) -> Any:
+    """Answer all that the engine has got; return the result."""
+    translator.deliver([answer(sequence) for sequence in engine.submitted])
+    return await asyncio.wait_for(task, patient(5))
+
+
+@given(st.lists(st.text("ab c", max_size=20), min_size=1, max_size=30), st.randoms(use_true_random=False))
 @settings(derandomize=True, max_examples=100, deadline=None)
 def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str], chance: random.Random) -> None:
     async def scenario() -> Any:
         translator, engine = make()
         task = await begin(translator, request(*texts, split_sentences=SplitSentences.OFF))
         chance.shuffle(engine.submitted)
-        for sequence in engine.submitted:
-            translator.deliver([answer(sequence)])
-        return await asyncio.wait_for(task, patient(5))
+        return await finish(translator, engine, task)
 
     result = asyncio.run(scenario())
     expected = [re.sub(r"\S(.*\S)?", lambda found: "".join(found[0].split())[::-1], text, flags=re.S) for text in texts]
@@ -209,9 +190,7 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
         translator, engine = make()
         try:
             task = await begin(translator, request(*texts, split_sentences=mode, **chosen))
-            for sequence in engine.submitted:
-                translator.deliver([answer(sequence)])
-            result = await asyncio.wait_for(task, patient(5))
+            result = await finish(translator, engine, task)
         except InvalidRequest as error:
             result = str(error)
         submitted = [(each.source_ids, each.forced_ids, each.options, each.wants_progress) for each in engine.submitted]
@@ -227,86 +206,61 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
 async def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
     translator, engine = make()
     options = RequestedOptions(beam_size=3, max_output_tokens=5)
-    task = await begin(translator, request("ab", options=options, deadline_seconds=time.monotonic() + 9))
+    deadline = time.monotonic() + 9
+    asked = request("ab", options=options, deadline_seconds=deadline, priority=Priority.LOW)
+    task = await begin(translator, asked)
     (sequence,) = engine.submitted
     assert sequence.source_ids == (*PREFIX, ord("a") + 10, ord("b") + 10, EOS)
-    assert sequence.target_prefix_ids == (8,)
+    assert (sequence.target_prefix_ids, sequence.priority) == ((8,), Priority.LOW)
     assert (sequence.options.beam_size, sequence.options.max_output_tokens) == (3, 5)
-    assert sequence.deadline_seconds - time.monotonic() == pytest.approx(9, abs=2)
+    assert sequence.deadline_seconds == pytest.approx(deadline, abs=2)
     assert time.monotonic() - sequence.arrived_seconds < 2
-    translator.deliver([answer(sequence)])
-    (translation,) = (await asyncio.wait_for(task, patient(5))).translations
-    assert translation.num_source_tokens == 4
-    assert translation.hypotheses[0].score is None  # not asked for
+    assert (await finish(translator, engine, task)).translations[0].num_source_tokens == 4
 
 
-def test_an_overloaded_engine_refuses_before_anything_is_planned_unless_answers_are_kept(make: Any) -> None:
-    async def refused() -> None:
-        translator, engine = make()
-        engine.is_full = True
-        with pytest.raises(Overloaded):
-            await translator.translate(request("ab"))
-        assert not engine.submitted
-
-    async def kept() -> Any:
-        translator, engine = make(1_000_000)
-        first = await begin(translator, request("ab"))
-        translator.deliver([answer(engine.submitted[0])])
-        engine.is_full = True
-        return await asyncio.wait_for(first, patient(5)), await translator.translate(request("ab"))
-
-    asyncio.run(refused())
-    first, again = asyncio.run(kept())
-    assert first == again
+@pytest.mark.parametrize(("return_scores", "score"), [(True, -0.5), (False, None)])
+async def test_scores_come_when_asked_for(make: Any, return_scores: bool, score: float | None) -> None:
+    translator, engine = make()
+    task = await begin(translator, request("ab", options=RequestedOptions(return_scores=return_scores)))
+    assert (await finish(translator, engine, task)).translations[0].hypotheses[0].score == score
 
 
-def test_scores_come_when_asked_for(make: Any) -> None:
-    async def scenario() -> Any:
-        translator, engine = make()
-        task = await begin(translator, request("ab", options=RequestedOptions(return_scores=True)))
-        translator.deliver([answer(engine.submitted[0], score=-0.25)])
-        return (await asyncio.wait_for(task, patient(5))).translations[0].hypotheses[0].score
+async def test_an_overloaded_engine_refuses_before_anything_is_planned_unless_answers_are_kept(make: Any) -> None:
+    translator, engine = make()
+    engine.is_full = True
+    with pytest.raises(Overloaded):
+        await translator.translate(request("ab"))
+    assert not engine.submitted
+    translator, engine = make(1_000_000)
+    first = await finish(translator, engine, await begin(translator, request("ab")))
+    engine.is_full = True
+    assert await translator.translate(request("ab")) == first
 
-    assert asyncio.run(scenario()) == -0.25
 
-
-def test_each_sample_is_a_sequence_with_a_seed_of_its_own(make: Any) -> None:
-    async def scenario(seed: int | None) -> Any:
+async def test_each_sample_is_a_sequence_with_a_seed_of_its_own(make: Any) -> None:
+    async def seeds(seed: int | None) -> Any:
         translator, engine = make()
         options = RequestedOptions(num_hypotheses=3, temperature=0.7, top_k=5, seed=seed)
         task = await begin(translator, request("ab", "c", options=options))
-        seeds = [sequence.options.seed for sequence in engine.submitted]
-        assert len(seeds) == 6
+        assert len(engine.submitted) == 6
         assert {sequence.options.num_hypotheses for sequence in engine.submitted} == {1}
         assert {sequence.options.top_k for sequence in engine.submitted} == {5}
-        translator.deliver([answer(sequence) for sequence in reversed(engine.submitted)])
-        translations = (await asyncio.wait_for(task, patient(5))).translations
-        assert [len(translation.hypotheses) for translation in translations] == [3, 3]
-        assert [translation.text for translation in translations] == ["ba", "c"]
-        return seeds
+        translations = (await finish(translator, engine, task)).translations
+        assert [(each.text, len(each.hypotheses)) for each in translations] == [("ba", 3), ("c", 3)]
+        return [sequence.options.seed for sequence in engine.submitted]
 
-    first, again, by_chance, by_chance_again = (asyncio.run(scenario(seed)) for seed in (7, 7, None, None))
+    first, again, by_chance, by_chance_again = [await seeds(seed) for seed in (7, 7, None, None)]
     assert first == again
     assert len(set(first)) == 3
     assert not set(by_chance) & set(by_chance_again)
-
-
-async def test_a_sequence_carries_its_calls_priority(make: Any) -> None:
-    translator, engine = make()
-    task = await begin(translator, request("a", priority=Priority.LOW))
-    assert engine.submitted[0].priority is Priority.LOW
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
     async def ask(translator: Any, engine: Any, asked: Any) -> Any:
         """Return how many sequences the engine got, and the translations."""
         engine.submitted.clear()
-        task = await begin(translator, asked)
-        translator.deliver([answer(sequence) for sequence in engine.submitted])
-        return len(engine.submitted), [each.text for each in (await asyncio.wait_for(task, patient(5))).translations]
+        result = await finish(translator, engine, await begin(translator, asked))
+        return len(engine.submitted), [each.text for each in result.translations]
 
     metrics = Metrics()
     translator, engine = make(1_000_000, metrics)
@@ -350,15 +304,6 @@ async def test_what_is_kept_without_attention_is_decoded_again_to_be_aligned(mak
         sequences, alignment = await ask(translator, engine, return_alignments=True)
         assert (sequences, alignment) == (expected, word)
     assert await ask(translator, engine) == ([], [])
-
-
-async def test_without_a_cache_everything_is_decoded(make: Any) -> None:
-    translator, engine = make()
-    for number in (1, 2):
-        task = await begin(translator, request("ab"))
-        translator.deliver([answer(engine.submitted[-1])])
-        await asyncio.wait_for(task, patient(5))
-        assert len(engine.submitted) == number
 
 
 async def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
@@ -439,20 +384,16 @@ async def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_beh
         (request("a", deadline_seconds=0.0), DeadlineExceeded),
     ],
 )
-def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, asked: Any, error: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        task = await begin(translator, asked)
-        if error is None:
-            assert len(engine.submitted) == 2
-            translator.deliver([answer(sequence) for sequence in engine.submitted])
-            await asyncio.wait_for(task, patient(5))
-            return
-        with pytest.raises(error):
-            await asyncio.wait_for(task, patient(5))
-        assert engine.submitted == []
-
-    asyncio.run(scenario())
+async def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, asked: Any, error: Any) -> None:
+    translator, engine = make()
+    task = await begin(translator, asked)
+    if error is None:
+        assert len(engine.submitted) == 2
+        await finish(translator, engine, task)
+        return
+    with pytest.raises(error):
+        await asyncio.wait_for(task, patient(5))
+    assert engine.submitted == []
 
 
 async def test_before_models_are_loaded_nothing_is_served() -> None:
@@ -503,8 +444,7 @@ async def test_large_calls_do_not_hold_the_event_loop(make: Any, asked: Any) -> 
     assert engine.submitted == []
     released.set()
     await asyncio.wait_for(engine.arrived.wait(), patient(5))
-    translator.deliver([answer(sequence) for sequence in engine.submitted])
-    assert len((await asyncio.wait_for(task, patient(5))).translations) == len(asked.texts)
+    assert len((await finish(translator, engine, task)).translations) == len(asked.texts)
 
 
 @pytest.mark.parametrize("asked", [request("a" * 50), request("a" * 50, terms=_terms(10, 10))], ids=["plain", "terms"])
@@ -512,5 +452,4 @@ async def test_small_calls_are_planned_at_once(make: Any, asked: Any) -> None:
     translator, engine = make()
     task = await begin(translator, asked)
     assert len(engine.submitted) == 1
-    translator.deliver([answer(sequence) for sequence in engine.submitted])
-    await asyncio.wait_for(task, patient(5))
+    await finish(translator, engine, task)

@@ -15,16 +15,7 @@ TEXT = Format(
     variants=(crlf, marked, in_utf_16, lambda data: data.replace(b"\n", b"\r")),
 )
 
-_CELLS = same(
-    '1,"HE SAID ""GO"", AND",x',
-    "2,TWO WORDS,keep",
-    "3,12,y",
-    "4,,y",
-    "",
-    '"5","A\nB",y',
-    "7,É,y,z",
-    "8",
-)
+_CELLS = same('1,"HE SAID ""GO"", AND",x', "2,TWO WORDS,keep", "3,12,y", "4,,y", "", '"5","A\nB",y', "7,É,y,z", "8")
 
 CSV = Format(
     lambda body, _: f"id,text,note\n{body}\n".encode(),

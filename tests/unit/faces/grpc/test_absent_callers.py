@@ -18,8 +18,7 @@ def record_of(message: str, error: Exception) -> logging.LogRecord:
 
 
 @pytest.mark.parametrize(
-    ("error", "is_worth"),
-    [(cygrpc.ExecuteBatchError("failed"), False), (ValueError("a bug"), True)],
+    ("error", "is_worth"), [(cygrpc.ExecuteBatchError("failed"), False), (ValueError("a bug"), True)]
 )
 def test_only_what_tells_of_a_caller_who_went_is_left_out(error: Exception, is_worth: bool) -> None:
     gone = "ExecuteBatchError raised in core by servicer method [%s]"

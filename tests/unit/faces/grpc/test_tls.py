@@ -30,8 +30,7 @@ def test_dates_and_kind_are_what_cryptography_reads(
 
 
 @pytest.mark.parametrize(
-    "pem",
-    [b"", b"-----BEGIN CERTIFICATE-----\n", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"],
+    "pem", [b"", b"-----BEGIN CERTIFICATE-----\n", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"]
 )
 def test_what_is_no_certificate_is_a_value_error(pem: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
