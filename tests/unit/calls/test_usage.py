@@ -5,21 +5,14 @@ import time
 import pytest
 
 from service.calls.usage import Usage
-
-
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 6_000_000.0  # the beginning of a minute
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    clock = Clock()
+    clock.now = 6_000_000.0  # the beginning of a minute
+    return clock
 
 
 def test_there_is_room_until_the_quota_is_used(clock: Clock) -> None:

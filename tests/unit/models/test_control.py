@@ -150,7 +150,7 @@ async def test_a_load_goes_on_without_its_caller_and_the_next_waits_for_it(stage
 
 async def test_unloading_waits_for_calls_and_says_so_meanwhile(stage: Stage) -> None:
     control = await explicit(stage, "a")
-    (model,) = control._fleet.models
+    (model,) = stage.fleets[-1].models
     stage.swapped.clear()
     with model.leases:
         unloading = asyncio.create_task(control.unload("a"))
@@ -169,5 +169,5 @@ async def test_closing_gives_up_what_is_being_done(stage: Stage) -> None:
     control.close()
     await asyncio.wait({caller}, timeout=patient(5))
     assert caller.cancelled()
-    assert control._fleet.has_threads_left
+    assert stage.fleets[-1].has_threads_left
     stage.gate.set()

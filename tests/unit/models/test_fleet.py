@@ -44,6 +44,7 @@ class Stage:
         self.swapped = asyncio.Event()
         self.stops_in_time = True
         self.engines: list[weakref.ref[StoppableEngine]] = []
+        self.fleets: list[Fleet] = []
 
     def put(self, name: str, version: str, content: str = "0") -> Path:
         directory = self.root / name / version
@@ -52,7 +53,8 @@ class Stage:
         return directory
 
     def fleet(self, max_versions: int = 1, drain_seconds: float = 5.0) -> Fleet:
-        return Fleet(self.root, max_versions, self.load, self.try_out, self, drain_seconds)
+        self.fleets.append(Fleet(self.root, max_versions, self.load, self.try_out, self, drain_seconds))
+        return self.fleets[-1]
 
     async def serving(self, *names: str) -> Fleet:
         """Return a fleet that serves version 1 of these models; the diary begins after that."""
@@ -374,9 +376,7 @@ async def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a
     await fleet.stop()
     assert stage.diary[-1] == "stopped a/1:0"
     stage.gate.set()  # the thread's outcome is ignored, and is not an error
-    (work,) = fleet._work
-    await asyncio.to_thread(work.result, 10)
-    assert not fleet.has_threads_left
+    await asyncio.to_thread(eventually, lambda: not fleet.has_threads_left)
 
 
 async def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the_end(stage: Stage) -> None:

@@ -126,7 +126,7 @@ async def test_progress_of_a_call_that_is_over_is_dropped() -> None:
     call = pending.open(sequences(1))
     pending.close(call)
     pending.deliver([], [progress(call.sequences[0], 5)])
-    assert not call._news
+    assert call.unread() == []
 
 
 async def test_the_error_of_a_call_whose_caller_has_gone_is_not_logged() -> None:

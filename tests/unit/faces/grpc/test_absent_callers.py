@@ -7,7 +7,6 @@ from typing import Any
 
 import grpc
 import pytest
-from grpc._cython import cygrpc  # type: ignore[attr-defined]  # its errors have no other name
 
 from service.faces.grpc.absent_callers import is_worth_logging
 from service.faces.grpc.calls import behaviour_of
@@ -18,7 +17,7 @@ def record_of(message: str, error: Exception) -> logging.LogRecord:
 
 
 @pytest.mark.parametrize(
-    ("error", "is_worth"), [(cygrpc.ExecuteBatchError("failed"), False), (ValueError("a bug"), True)]
+    ("error", "is_worth"), [(grpc.aio.InternalError("failed"), False), (ValueError("a bug"), True)]
 )
 def test_only_what_tells_of_a_caller_who_went_is_left_out(error: Exception, is_worth: bool) -> None:
     gone = "ExecuteBatchError raised in core by servicer method [%s]"
@@ -26,7 +25,7 @@ def test_only_what_tells_of_a_caller_who_went_is_left_out(error: Exception, is_w
 
 
 def test_other_loggers_keep_their_lines(caplog: pytest.LogCaptureFixture) -> None:
-    error = cygrpc.ExecuteBatchError("failed")
+    error = grpc.aio.InternalError("failed")
     gone = "ExecuteBatchError raised in core by servicer method [%s]"
     logging.getLogger("service.x").error(gone, "/x/y", exc_info=error)
     assert len(caplog.records) == 1
@@ -36,7 +35,7 @@ class Broken:
     """The context of a call whose connection broke, which gRPC has not reported yet."""
 
     async def write(self, message: bytes) -> None:
-        raise cygrpc.ExecuteBatchError("failed")
+        raise grpc.aio.InternalError("failed")
 
 
 def test_a_library_s_handler_is_cancelled_too() -> None:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http import HTTPStatus
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ from service.faces.http import connection as http_connection
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.exchange import Exchange
 from service.faces.http.listener import HttpListener
-from service.faces.http.open_connections import MAX_CONNECTIONS, State
+from service.faces.http.open_connections import MAX_CONNECTIONS
 from service.faces.http.refusals import BodyTooSlow
 from service.process.ports import PortError
 from tests.patience import patient
@@ -86,10 +85,17 @@ def test_a_body_that_is_too_slow_is_told_so_also_while_nobody_waits_for_more(mon
     """As when a byte of it arrives in the same turn of the event loop."""
     monkeypatch.setattr(http_connection, "READ_SECONDS", 0.1)
 
+    failed, fail = threading.Event(), http_connection.Connection.fail
+
+    def noticed(self: http_connection.Connection, failure: Any) -> None:
+        fail(self, failure)
+        failed.set()
+
+    monkeypatch.setattr(http_connection.Connection, "fail", noticed)
+
     async def app(exchange: Exchange) -> None:
         read = await exchange.read()
-        wire: Any = exchange._wire
-        await asyncio.to_thread(eventually, lambda: wire.state is not State.BODY)
+        await asyncio.to_thread(failed.wait, TIMEOUT_SECONDS)
         with pytest.raises(BodyTooSlow):
             await exchange.read()
         await exchange.send(408, {"Connection": "close"}, read)
