@@ -37,15 +37,6 @@ class Line:
         return task
 
 
-async def test_callers_take_turns() -> None:
-    line, ends = Line(), asyncio.Event()
-    tasks = [await line.want("a", ends), *[await line.want(each) for each in "aaabbc"]]
-    assert line.got == ["a"]
-    ends.set()
-    await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
-    assert line.got == list("aabcaba")
-
-
 async def test_one_caller_leaves_turns_to_others() -> None:
     line, ends = Line(most_at_once=3, most_of_one=2), asyncio.Event()
     tasks = [await line.want("a", ends) for _ in range(4)]

@@ -4,7 +4,6 @@
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -159,9 +158,3 @@ assert len(answers) == len(loads) == 1, (answers, loads)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=patient(60), check=False)
     assert run.returncode == 0, run.stderr.decode()
-
-
-def test_threads_do_not_disturb_each_other(among_these: LanguageDetector) -> None:
-    texts = list(SENTENCES.values()) * 4
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(among_these.detect, texts)) == [among_these.detect(text) for text in texts]
