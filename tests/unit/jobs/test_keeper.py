@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +16,7 @@ from service.jobs.keeper import DocumentKeeper
 from service.jobs.kept import KEPT_SECONDS, KeptDocument
 from service.jobs.translation import TranslatedDocument
 from tests.clock import Clock
-from tests.patience import patient
-from tests.servers import REPOSITORY
+from tests.programs import output_of
 
 # Adds a document, and fails to keep its translation, and why it failed.
 FULL_DISK = """
@@ -52,13 +49,6 @@ print(asyncio.run(DocumentKeeper(lambda: Path(sys.argv[1])).add("api", "", 1, 60
 
 API = "api"
 HALT = TranslatedDocument("ä.de.txt", "text/plain", b"Halt\n", ("a note",), 4)
-
-
-def output_of(program: str, *arguments: object) -> str:
-    """Return what a program prints that runs in a process of its own."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    run = subprocess.run(command, cwd=REPOSITORY, timeout=patient(60), capture_output=True, text=True, check=True)
-    return run.stdout
 
 
 def keeper_in(folder: Path, clock: Callable[[], float] = time.monotonic) -> DocumentKeeper:

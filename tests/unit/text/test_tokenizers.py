@@ -1,8 +1,6 @@
 """Tokenizers of every kind."""
 
 import json
-import subprocess
-import sys
 import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from service.bundle.manifest_parts import TokenizerSpec
 from service.text.tokenizers import Tokenizer, clean_up_spaces, load_tokenizer, settled
 from service.text.unknown import UnknownCharacters
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
-from tests.patience import patient
+from tests.programs import output_of
 from tests.tokenizer_folders import GERMAN, train_sentencepiece, write_bpe, write_m2m100, write_marian, write_word_level
 
 TEXT = "Where is the train station?"
@@ -364,10 +362,7 @@ for spec in (
 heavy = {{"torch", "transformers", "huggingface_hub", "onnx", "onnxruntime", "sacremoses", "requests", "httpx"}}
 print(sorted(heavy & {{name.partition(".")[0] for name in sys.modules}}), "tokenizers" in sys.modules)
 """
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=patient(60), check=True
-    )
-    assert result.stdout.strip() == "[] True"
+    assert output_of(program) == "[] True\n"
 
 
 def test_spaces_before_punctuation_and_contractions_go() -> None:
