@@ -15,16 +15,6 @@ def clock() -> Clock:
     return clock
 
 
-def test_there_is_room_until_the_quota_is_used(clock: Clock) -> None:
-    usage = Usage(clock)
-    assert usage.seconds_until_below("a", 10) == 0.0
-    usage.add("a", 9)
-    assert usage.seconds_until_below("a", 10) == 0.0
-    usage.add("a", 1)
-    assert usage.seconds_until_below("a", 10) > 0.0
-    assert usage.seconds_until_below("b", 10) == 0.0
-
-
 @pytest.mark.parametrize("used", [10, 11, 25, 1000])
 @pytest.mark.parametrize("second", [0.0, 20.0, 59.0])
 def test_room_comes_when_it_was_promised(clock: Clock, used: int, second: float) -> None:

@@ -9,8 +9,6 @@ import pytest
 from docx.enum.text import WD_BREAK
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls, qn
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from service.documents import DocumentError, open_document
 from service.documents.archive import MAX_ENTRIES
@@ -256,26 +254,6 @@ def test_a_field_that_goes_on_in_the_next_paragraph_ends_texts() -> None:
     kinds = [each.get(qn("w:fldCharType")) for each in written.element.iter(qn("w:fldChar"))]
     assert kinds == ["begin", "separate", "end"]
     assert [each.text for each in written.paragraphs] == ["ONE", "TWO"]
-
-
-@settings(max_examples=30, deadline=None)  # of some 50 ms
-@given(
-    st.lists(
-        st.tuples(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=8), st.sampled_from("bin")),
-        max_size=5,
-    )
-)
-def test_any_runs_come_back_with_their_formatting(runs: list[tuple[str, str]]) -> None:
-    document = docx.Document()
-    paragraph = document.add_paragraph()
-    for text, kind in runs:
-        run = paragraph.add_run(text.replace("\ufffe", "").replace("\uffff", ""))
-        run.bold, run.italic = kind == "b" or None, kind == "i" or None
-    source = saved(document)
-    read = open_document("a.docx", source)
-    assert parts(unchanged(read)) == parts(source)
-    written = opened(translated(read)).paragraphs[0]
-    assert written.text == "".join(run.text for run in paragraph.runs).upper()
 
 
 def test_a_file_that_is_no_archive_or_no_word_document_is_refused(manual: bytes) -> None:

@@ -70,16 +70,6 @@ async def test_a_model_comes_and_goes_by_call_and_others_stay(stage: Stage) -> N
     assert await states(control) == {"b/1": "unavailable"}
 
 
-async def test_an_older_version_comes_back_when_the_newer_one_is_gone(stage: Stage) -> None:
-    control = await explicit(stage)
-    stage.put("a", "2")
-    await control.load("a")
-    shutil.rmtree(stage.root / "a" / "2")
-    stage.since()
-    await control.load("a")
-    assert stage.since() == ["loaded a/1:0", "serves a/1:0", "stopped a/2:0", "retired a/2:0"]
-
-
 async def test_a_model_that_moved_is_served_once(stage: Stage) -> None:
     control = await explicit(stage, "a", "b")
     (stage.root / "a").rename(stage.root / "moved")

@@ -82,18 +82,6 @@ def test_so_many_of_the_highest_versions_are_taken(tmp_path: Path, manifest: Man
     ]  # fmt: skip
 
 
-def test_all_faults_are_named_at_once(tmp_path: Path, manifest: Manifest) -> None:
-    put(tmp_path / "one" / "1", manifest)
-    put(tmp_path / "two" / "1", manifest)
-    (tmp_path / "three" / "1").mkdir(parents=True)
-    with pytest.raises(
-        BundleError, match=r"share the name .*three.* holds no manifest|holds no manifest.*share the"
-    ) as e:
-        find_bundles(tmp_path)
-    assert str(e.value).count("share the name") == 1
-    assert "\n" not in str(e.value)
-
-
 def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest) -> None:
     put(tmp_path / "fine" / "1", manifest, "fine")
     put(tmp_path / "half" / "1", manifest, "half")

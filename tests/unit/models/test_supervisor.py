@@ -240,12 +240,3 @@ def test_time_in_a_run_that_hangs_is_no_work() -> None:
         recovery.failed(stuck_seconds=60.0)
         recovery.restarted()
         clock.now += 60.5
-
-
-def test_many_days_of_a_failure_now_and_then() -> None:
-    clock = Clock()
-    recovery = Recovery(clock)
-    for _ in range(1000):
-        assert round(fail_at_once(recovery, clock), 6) == 0.1
-        clock.now += 3600
-    assert not recovery.has_given_up
