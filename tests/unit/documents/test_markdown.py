@@ -21,7 +21,6 @@ from tests.unit.documents.pseudo import translated, unchanged
         ("[a b][] [c] [d][x]", "[A B][a b] [C][c] [D][x]"),
         ("![a b] ![c][] ![d][x]", "![A B][a b] ![C][c] ![D][x]"),
         ("[a *b*](x) [e]", "[A *B*](x) \\[E]"),
-        ("import {a\n\nb", "import {a\n\nB"),  # without an end
     ],
 )
 def test_labels_are_still_found(source: str, written: str) -> None:

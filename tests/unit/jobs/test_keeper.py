@@ -76,9 +76,7 @@ async def add(
     return await keeper.add(API, owner, num_bytes, most_seconds)
 
 
-async def test_a_translation_comes_back_as_it_was_from_any_process_until_it_is_taken(
-    keeper: DocumentKeeper, clock: Clock, tmp_path: Path
-) -> None:
+async def test_a_translation_comes_back_until_it_is_taken(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
     keepers = keeper, keeper_in(tmp_path, clock)
     kept = await add(keeper, "alice")
     for each in keepers:
@@ -127,9 +125,7 @@ async def test_of_several_takers_one_gets_it(tmp_path: Path) -> None:
         ServiceError("internal error"),
     ],
 )
-async def test_why_one_failed_is_told_by_another_process_but_to_its_caller_only(
-    tmp_path: Path, failure: ServiceError
-) -> None:
+async def test_another_process_tells_a_failure_to_its_caller_only(tmp_path: Path, failure: ServiceError) -> None:
     keeper = keeper_in(tmp_path)
     kept = await add(keeper)
     await keeper.failed(kept, failure)
@@ -158,9 +154,7 @@ async def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> 
         assert str(found.failure).startswith("its translation is lost: the process that made it has ended, or")
 
 
-async def test_files_are_for_this_user_only_and_go_when_their_time_is_over(
-    keeper: DocumentKeeper, clock: Clock, tmp_path: Path
-) -> None:
+async def test_files_are_for_this_user_and_go_in_time(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
     kept = await add(keeper)
     await keeper.done(kept, HALT)
     assert (tmp_path / kept.id).stat().st_mode & 0o777 == 0o600
@@ -216,9 +210,7 @@ async def test_they_are_kept_for_a_while(keeper: DocumentKeeper, clock: Clock) -
             await keeper.find(API, each.id)
 
 
-async def test_new_ones_of_a_caller_make_its_own_oldest_leave(
-    keeper: DocumentKeeper, clock: Clock, tmp_path: Path
-) -> None:
+async def test_a_callers_new_ones_replace_its_oldest(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
     kept = [await add(keeper, num_bytes=2**20, caller="alice") for _ in range(64)]
     with pytest.raises(Overloaded, match="64 documents of yours, of 64 MiB, are being translated; allowed is 128 of"):
         await add(keeper, num_bytes=2**20, caller="alice")

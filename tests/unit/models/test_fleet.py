@@ -133,9 +133,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path / "models")
 
 
-def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_given_back_when_nothing_holds_the_replaced(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[int] = []  # engines in memory, each time that memory is returned
     monkeypatch.setattr(
         fleet_module, "give_back", lambda **_: alive.append(sum(ref() is not None for ref in stage.engines))
@@ -237,7 +235,7 @@ async def test_of_two_new_bundles_the_first_is_served_before_the_second_is_loade
     ]
 
 
-async def test_a_bundle_that_fails_is_told_once_and_tried_again_when_its_files_change(
+async def test_a_bundle_that_fails_is_tried_again_when_it_changes(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     fleet = await stage.serving("a")
@@ -333,7 +331,7 @@ async def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: St
 
 
 @pytest.mark.parametrize("drain_seconds", [0.0, 0.02])
-async def test_calls_that_outlast_the_grace_are_given_up(
+async def test_calls_that_last_too_long_end(
     stage: Stage, caplog: pytest.LogCaptureFixture, drain_seconds: float
 ) -> None:
     fleet = stage.fleet(drain_seconds=drain_seconds)

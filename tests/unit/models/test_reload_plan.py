@@ -82,9 +82,7 @@ def read(disk: dict[str, dict[int, int | None]], max_versions: int) -> list[Mode
     st.sets(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.integers(0, 3)), max_size=24),
 )
 @settings(derandomize=True, max_examples=300, deadline=None)
-def test_whatever_happens_nothing_good_goes_before_its_successor_stands(
-    disks: Any, max_versions: int, bad: set[tuple[str, int, int]]
-) -> None:
+def test_nothing_good_goes_before_its_successor(disks: Any, max_versions: int, bad: set[tuple[str, int, int]]) -> None:
     served: list[FoundBundle] = []
     refused: dict[Path, Stamp] = {}
 

@@ -98,9 +98,7 @@ def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest)
     assert models["left"].faults == models["right"].faults
 
 
-def test_bundles_are_equal_by_place_and_manifest_and_stamps_tell_of_touched_files(
-    tiny_bundle: Path, tmp_path: Path, manifest: Manifest
-) -> None:
+def test_bundles_are_equal_by_place_and_manifest(tiny_bundle: Path, tmp_path: Path, manifest: Manifest) -> None:
     directory = shutil.copytree(tiny_bundle, tmp_path / "tiny" / "1")
     (before,) = find_bundles(tmp_path)
     (same,) = find_bundles(tmp_path)
@@ -115,9 +113,7 @@ def test_bundles_are_equal_by_place_and_manifest_and_stamps_tell_of_touched_file
     assert replaced != before
 
 
-def test_a_bundle_belongs_to_its_folder_and_one_by_itself_to_its_own(
-    tmp_path: Path, manifest: Manifest, tiny_bundle: Path
-) -> None:
+def test_a_bundle_belongs_to_its_folder_or_itself(tmp_path: Path, manifest: Manifest, tiny_bundle: Path) -> None:
     put(tmp_path / "tiny" / "1", manifest)
     (model,) = read_models(tmp_path, 1)
     assert model.path == tmp_path / "tiny" == model.bundles[0].model_directory
@@ -126,7 +122,7 @@ def test_a_bundle_belongs_to_its_folder_and_one_by_itself_to_its_own(
 
 
 @pytest.mark.parametrize("gone", ["b", "b/1"])
-def test_a_folder_that_goes_during_a_look_is_no_fault(
+def test_a_folder_may_go_meanwhile(
     tmp_path: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
     """Bundles are installed by renaming folders, which can happen at any moment of a scan."""

@@ -100,9 +100,7 @@ def test_known_text_comes_back(any_tokenizer: Tokenizer, kind: tuple[TokenizerSp
     assert not {kind[0].eos_id, kind[0].pad_id, kind[0].unk_id} & set(ids)
 
 
-def test_a_translation_begins_with_what_can_be_written(
-    any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]
-) -> None:
+def test_a_prefix_is_what_can_be_written(any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]) -> None:
     ids = any_tokenizer.encode_target(TEXT)
     assert any_tokenizer.decode(ids).replace(" ?", "?") == TEXT
     spec = kind[0]
@@ -112,9 +110,7 @@ def test_a_translation_begins_with_what_can_be_written(
     assert any_tokenizer.encode_target("") == []
 
 
-def test_special_ids_and_those_beyond_the_vocabulary_have_no_text(
-    any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]
-) -> None:
+def test_special_and_unknown_ids_have_no_text(any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]) -> None:
     ids = any_tokenizer.encode(TEXT)
     text = any_tokenizer.decode(ids)
     special = [kind[0].eos_id, kind[0].decoder_start_id] * (kind[0].kind != "sentencepiece")

@@ -357,9 +357,7 @@ def test_candidates_of_a_rank_belong_together(plan: Callable[..., PlannedText]) 
 
 @given(DOCUMENTS, st.randoms(use_true_random=False), st.booleans())
 @settings(derandomize=True, max_examples=150, deadline=None)
-def test_deltas_put_together_are_the_translation(
-    plan: Callable[..., PlannedText], text: str, chance: Any, formatting: bool
-) -> None:
+def test_deltas_are_the_translation(plan: Callable[..., PlannedText], text: str, chance: Any, formatting: bool) -> None:
     """Segments grow and settle in any order."""
     planned = plan(asked(text, preserve_formatting=formatting))
     given_ = candidates(planned, str.upper, formatting)

@@ -180,7 +180,7 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
     ),
 )
 @settings(max_examples=80, deadline=None)
-def test_simple_sentences_of_a_call_get_the_general_ways_answer(
+def test_simple_sentences_get_the_same_answer(
     make: Any, texts: list[str], mode: SplitSentences, chosen: dict[str, Any]
 ) -> None:
     if "target_prefixes" in chosen:

@@ -249,9 +249,7 @@ def test_an_answer_has_to_be_taken_in_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("most_seconds", "is_whole"), [(600.0, True), (0.4, False)], ids=["whole", "for-too-long"])
-def test_a_large_answer_has_more_time_if_it_is_read(
-    monkeypatch: pytest.MonkeyPatch, most_seconds: float, *, is_whole: bool
-) -> None:
+def test_a_large_answer_has_more_time(monkeypatch: pytest.MonkeyPatch, most_seconds: float, *, is_whole: bool) -> None:
     size, read_seconds = 8_000_000, patient(0.2)
     monkeypatch.setattr(http_connection, "READ_SECONDS", read_seconds)
     monkeypatch.setattr(http_connection, "MOST_SECONDS", patient(most_seconds))
@@ -267,7 +265,7 @@ def test_a_large_answer_has_more_time_if_it_is_read(
     assert received.endswith(random.Random(size).randbytes(size)) is is_whole
 
 
-def test_without_descriptors_it_waits_and_recovers(
+def test_without_descriptors_it_waits(
     monkeypatch: pytest.MonkeyPatch, address: Address, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempts: list[float] = []
