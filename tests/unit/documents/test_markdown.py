@@ -6,7 +6,7 @@ from html import escape
 import pytest
 from cmarkgfm import markdown_to_html_with_extensions
 from cmarkgfm.cmark import Options
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.documents import MimeType, open_document
@@ -98,6 +98,7 @@ def test_the_same_texts_give_the_same_file(source: str) -> None:
 
 
 @settings(deadline=None)
+@example(["["])
 @given(st.lists(st.text("abc *_`[]()!-1.<>&\\", min_size=1, max_size=20), min_size=1, max_size=3))
 def test_any_text_written_as_a_translation_is_read_as_that_text(words: list[str]) -> None:
     translation = " ".join(" ".join(words).split())

@@ -126,7 +126,7 @@ def test_googles_details_say_where_and_what_and_when() -> None:
     assert v3(wrong)["details"][0] == {"@type": f"{GOOGLE}.BadRequest", "fieldViolations": [violation]}
     assert document(failure_of_v2(wrong, Call()))["error"]["errors"][0]["location"] == "contents[3]"
     missing = v3(NotFound("no", "model", "m" * 1000))["details"][0]
-    assert missing == {"@type": f"{GOOGLE}.ResourceInfo", "resourceType": "model", "resourceName": "m" * 256}
+    assert missing == {"@type": f"{GOOGLE}.ResourceInfo", "resourceType": "model", "resourceName": "m" * 255}
     assert v3(Overloaded("full", 1.5))["details"][0] == {"@type": f"{GOOGLE}.RetryInfo", "retryDelay": "1.500s"}
     assert v3(Overloaded("full", 0.0))["details"][0]["retryDelay"] == "0.001s"
 
