@@ -206,12 +206,8 @@ def test_an_answer_while_draining_ends_its_connection(serve: Serve) -> None:
                 ("POST", "/v1/translate/stream", ASKED),
                 ("GET", "/nowhere", None),  # without a body, which could come after the answer
             ):
-                kept.request(
-                    method,
-                    path,
-                    None if document is None else json.dumps(document),
-                    {"content-type": "application/json"},
-                )
+                body = None if document is None else json.dumps(document)
+                kept.request(method, path, body, {"content-type": "application/json"})
                 response = kept.getresponse()
                 response.read()
                 assert response.getheader("connection") == ("close" if is_draining else None), path

@@ -1,13 +1,11 @@
 """Nothing that the server reads can run code: no pickles and no evaluated text, in our sources or in what they load."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.patience import patient
+from tests.programs import output_of
 from tests.servers import REPOSITORY
 
 MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml", "torch"}
@@ -43,12 +41,8 @@ def test_no_module_of_the_service_does() -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        "import pickle",
-        "from yaml import load",
-        "def f():\n    import marshal as m",
-        "eval(text)",
-        "numpy.load(path, allow_pickle=True)",
-        "numpy.load(path, allow_pickle=mode)",
+        *("import pickle", "from yaml import load", "def f():\n    import marshal as m", "eval(text)"),
+        *("numpy.load(path, allow_pickle=True)", "numpy.load(path, allow_pickle=mode)"),
     ],
 )
 def test_planted_faults_are_found(planted: str) -> None:
@@ -86,14 +80,6 @@ print(*found)
 
 
 def test_nothing_is_unpickled_while_a_server_starts_and_detects(tiny_models: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", _SERVES, str(tiny_models)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=patient(60),
-    )
-    assert run.returncode == 0, run.stderr
-    served, planted = run.stdout.splitlines()
+    served, planted = output_of(_SERVES, tiny_models).splitlines()
     assert served == ""
     assert "pickle.find_class" in planted

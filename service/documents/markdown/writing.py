@@ -165,7 +165,10 @@ class _Writer:
                 output += (self._line[done:place], "\\")
                 done = place
         line = "".join((*output, self._line[done:]))
-        return "\\" + line if self._is_text and blocks.opens(line, is_mdx=is_mdx) else line
+        if not self._is_text or not blocks.opens(line, is_mdx=is_mdx):
+            return line
+        # An escaped bracket alone on its line starts display mathematics for some readers.
+        return f"&#{ord(line[1])};{line[2:]}" if line.startswith("\\") else "\\" + line
 
     def _add_text(self, text: str, following: Piece) -> None:
         text = _LINE_ENDS.sub(" ", text)

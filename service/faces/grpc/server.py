@@ -21,7 +21,7 @@ from service.process.scheduling import patient_threads
 
 _ALGORITHMS = 1 << grpc.Compression.NoCompression.value  # as bits
 _INFLATES = False
-_GRPC_LOGGER = "grpc._cython.cygrpc"
+GRPC_LOGGER = "grpc._cython.cygrpc"
 
 HANDSHAKE_SECONDS = 20.0  # for TLS and the first frames
 # A vanished caller is noticed after the sum of these two.
@@ -48,7 +48,7 @@ def build_grpc_server(
     shares_port: bool = False,
 ) -> grpc.aio.Server:
     """Return a server that is neither bound to a port nor started; `shares_port`: with other processes."""
-    logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
+    logging.getLogger(GRPC_LOGGER).addFilter(is_worth_logging)
     with patient_threads():
         server = grpc.aio.server(
             interceptors=[CallInterceptor(apis, pipeline, Intake(memory), open_calls)],

@@ -1,7 +1,5 @@
 """Fields are found as protobuf itself writes them, and whatever is damaged is either fields or not readable."""
 
-import itertools
-
 import onnx
 import pytest
 from hypothesis import given
@@ -61,17 +59,6 @@ def test_what_protobuf_writes_is_read(entries: list[tuple[str, str]], dims: list
     assert last_part(data, 12) is None
     found = [(text(last_part(entry, 1)), text(last_part(entry, 2))) for entry in parts(data)[13]]
     assert found == entries
-
-
-@given(st.lists(st.tuples(st.booleans(), st.lists(NUMBERS, max_size=3)), max_size=4))
-def test_numbers_may_be_packed_and_not_in_one_message(groups: list[tuple[bool, list[int]]]) -> None:
-    data = b"".join(
-        part(1, b"".join(map(varint, numbers)))
-        if is_packed
-        else b"".join(field(1, VARINT, varint(number)) + field(2, VARINT, varint(7)) for number in numbers)
-        for is_packed, numbers in groups
-    )
-    assert integers(data, 1) == list(itertools.chain.from_iterable(numbers for _, numbers in groups))
 
 
 def test_the_last_of_several_counts() -> None:

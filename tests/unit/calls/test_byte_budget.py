@@ -57,15 +57,6 @@ def test_the_largest_message_fits_when_nothing_else_is_held(max_bytes: int) -> N
     assert budget.num_bytes == 0
 
 
-def test_what_finds_no_room_changes_nothing() -> None:
-    budget = ByteBudget(8 * MIB, MIB)
-    hold = budget.hold()
-    hold.grow(5)
-    with pytest.raises(MemoryFull):
-        hold.grow(100 * MIB)
-    assert budget.num_bytes == 5
-
-
 def test_the_calls_of_one_key_hold_at_most_half() -> None:
     budget = ByteBudget(64 * MIB, MIB)
     holds = [budget.hold() for _ in range(40)]

@@ -47,44 +47,32 @@ async def answered(open_calls: OpenCalls, method: str = OWN, *, failing: bool = 
     return context
 
 
-def test_without_calls_there_is_nothing_to_wait_for() -> None:
-    async def scenario() -> None:
-        await asyncio.wait_for(OpenCalls().none_for(SOON_SECONDS), LIMIT_SECONDS)
-
-    asyncio.run(scenario())
+async def test_without_calls_there_is_nothing_to_wait_for() -> None:
+    await asyncio.wait_for(OpenCalls().none_for(SOON_SECONDS), LIMIT_SECONDS)
 
 
 @pytest.mark.parametrize("failing", [False, True])
-def test_a_call_is_open_until_its_answer_is_sent(failing: bool) -> None:
-    async def scenario() -> None:
-        open_calls = OpenCalls()
-        first, second = [await answered(open_calls, failing=failing) for _ in range(2)]
-        waiting = asyncio.create_task(open_calls.none_for(0))
-        for context in (first, second):
-            assert not (await asyncio.wait({waiting}, timeout=SOON_SECONDS))[0]
-            context.sent(context)
-        await asyncio.wait_for(waiting, LIMIT_SECONDS)
-
-    asyncio.run(scenario())
+async def test_a_call_is_open_until_its_answer_is_sent(failing: bool) -> None:
+    open_calls = OpenCalls()
+    first, second = [await answered(open_calls, failing=failing) for _ in range(2)]
+    waiting = asyncio.create_task(open_calls.none_for(0))
+    for context in (first, second):
+        assert not (await asyncio.wait({waiting}, timeout=SOON_SECONDS))[0]
+        context.sent(context)
+    await asyncio.wait_for(waiting, LIMIT_SECONDS)
 
 
-def test_a_call_that_comes_while_the_time_runs_is_waited_for() -> None:
-    async def scenario() -> None:
-        open_calls = OpenCalls()
-        waiting = asyncio.create_task(open_calls.none_for(SOON_SECONDS))
-        await asyncio.sleep(0)  # lets the time limit start
-        late = await answered(open_calls)
-        assert not (await asyncio.wait({waiting}, timeout=5 * SOON_SECONDS))[0]
-        late.sent(late)
-        await asyncio.wait_for(waiting, LIMIT_SECONDS)
-
-    asyncio.run(scenario())
+async def test_a_call_that_comes_while_the_time_runs_is_waited_for() -> None:
+    open_calls = OpenCalls()
+    waiting = asyncio.create_task(open_calls.none_for(SOON_SECONDS))
+    await asyncio.sleep(0)  # lets the time limit start
+    late = await answered(open_calls)
+    assert not (await asyncio.wait({waiting}, timeout=5 * SOON_SECONDS))[0]
+    late.sent(late)
+    await asyncio.wait_for(waiting, LIMIT_SECONDS)
 
 
-def test_ignored_services_have_no_open_calls() -> None:
-    async def scenario() -> None:
-        open_calls = OpenCalls(ignored=("grpc.reflection.v1alpha.ServerReflection",))
-        await answered(open_calls, REFLECTION)
-        await asyncio.wait_for(open_calls.none_for(0), LIMIT_SECONDS)
-
-    asyncio.run(scenario())
+async def test_ignored_services_have_no_open_calls() -> None:
+    open_calls = OpenCalls(ignored=("grpc.reflection.v1alpha.ServerReflection",))
+    await answered(open_calls, REFLECTION)
+    await asyncio.wait_for(open_calls.none_for(0), LIMIT_SECONDS)

@@ -5,31 +5,14 @@ import time
 import pytest
 
 from service.calls.usage import Usage
-
-
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 6_000_000.0  # the beginning of a minute
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
-
-
-def test_there_is_room_until_the_quota_is_used(clock: Clock) -> None:
-    usage = Usage(clock)
-    assert usage.seconds_until_below("a", 10) == 0.0
-    usage.add("a", 9)
-    assert usage.seconds_until_below("a", 10) == 0.0
-    usage.add("a", 1)
-    assert usage.seconds_until_below("a", 10) > 0.0
-    assert usage.seconds_until_below("b", 10) == 0.0
+    clock = Clock()
+    clock.now = 6_000_000.0  # the beginning of a minute
+    return clock
 
 
 @pytest.mark.parametrize("used", [10, 11, 25, 1000])

@@ -14,9 +14,7 @@ from service.cli.output_file import open_output
 
 @given(st.lists(st.binary(max_size=4).map(lambda raw: raw.replace(b"\n", b"")), max_size=20), st.integers(0, 60))
 @settings(derandomize=True, max_examples=100, deadline=None)
-def test_a_file_cut_anywhere_is_completed(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[bytes], cut: int
-) -> None:
+def test_a_cut_file_is_completed(tmp_path_factory: pytest.TempPathFactory, rows: list[bytes], cut: int) -> None:
     whole = b"".join(row + b"\n" for row in rows)
     path = tmp_path_factory.mktemp("cut") / "out"
     path.write_bytes(whole[:cut])

@@ -111,17 +111,6 @@ def test_a_slow_writer_sees_each_line_at_once() -> None:
     assert next(chunks, None) is None
 
 
-def test_large_lines_make_small_chunks() -> None:
-    sizes = []
-
-    def sized(chunk: list[Line]) -> Any:
-        sizes.append(len(chunk))
-        return upper(chunk)
-
-    run(lines_of(["x" * 150_000] * 8), sized)
-    assert max(sizes) <= 2
-
-
 def test_what_was_read_before_an_error_comes_out_first() -> None:
     def broken() -> Iterator[Any]:
         yield from lines_of(["a", "b"])

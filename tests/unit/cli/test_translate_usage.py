@@ -41,7 +41,7 @@ from service.cli.main import main
         (("--server", "a:1,b:2", "Hello"), "'--server': several servers must be given as IP addresses"),
     ],
 )
-def test_a_usage_error_says_what_to_do(
+def test_usage_errors_say_what_to_do(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(SystemExit) as raised:

@@ -29,10 +29,7 @@ def request(texts: Any = ("Hello",), **fields: Any) -> pb.TranslateRequest:
         ({"texts": [["a"]]}, "texts[0] is ['a']; give a string."),
         ({"texts": "a" * 100}, f"texts is '{'a' * 56}...; give a list, such as ['{'a' * 56}...]."),
         ({"target_prefixes": "Wo"}, "target_prefixes is 'Wo'; give a list, such as ['Wo']."),
-        (
-            {"terms": Term("file")},
-            "terms is Term(source='file', target=None, case_sensitive=False); give a list, su",
-        ),
+        ({"terms": Term("file")}, "terms is Term(source='file', target=None, case_sensitive=False); give a list, su"),
         ({"terms": ["file"]}, "terms[0] is 'file'; give Term(...)."),
         ({"options": {"beam_size": 4}}, "options is {'beam_size': 4}; give Options(...)."),
         ({"options": 4}, "options is 4; give Options(...)."),

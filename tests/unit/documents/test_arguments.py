@@ -55,7 +55,7 @@ def test_arguments_of_each_kind_are_found(flag: str, text: str, found: str) -> N
         ("scheme-format", "~a ~s", (1, 0), None),
     ],
 )
-def test_another_order_is_numbered_where_the_format_has_numbers(
+def test_another_order_is_numbered_where_it_can(
     flag: str, source: str, found: tuple[int, ...], written: str | None
 ) -> None:
     ordered = in_order(format_of((flag,)), source.split(" "), found)

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
 from service.documents.child import LENGTH
 from tests.patience import patient
 from tests.servers import REPOSITORY
@@ -84,34 +82,9 @@ def test_a_document_is_read_in_chunks() -> None:
     ]
 
 
-def test_a_document_is_written_with_the_translations_of_its_chunks() -> None:
-    sent = (
-        order(name="a.tsv", options={"columns": ["text"]}, is_written=True)
-        + frame(TSV)
-        + frame(b'{"texts": ["\\u00fc", "2"], "doubts": []}')
-    )
-    code, (written,) = run(sent + frame(b'{"texts": ["3"], "doubts": []}'))
-    assert (code, written.decode()) == (0, "text\nü\n2\n3\n")
-    assert run(sent) == (0, [])
-
-
 def test_a_text_that_is_too_long_is_told() -> None:
     code, (said,) = run(order() + frame(b"a\n" + b"x" * 51))
     assert (code, json.loads(said)) == (0, {"problem": "line 2", "num_characters": 51})
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "problem"),
-    [
-        ("a.exe", b"a", "the ending '.exe' is not known"),
-        ("a.docx", b"a", "it is not a ZIP archive"),
-    ],
-)
-def test_what_it_cant_read_is_its_only_answer(name: str, data: bytes, problem: str) -> None:
-    code, (said,) = run(order(name=name) + frame(data))
-    assert code == 0
-    assert problem in json.loads(said)["problem"]
-    assert json.loads(said)["num_characters"] == 0
 
 
 def test_nobody_has_to_wait_for_it() -> None:

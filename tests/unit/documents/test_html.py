@@ -21,12 +21,7 @@ def shape(page: str) -> list[str]:
 
 def test_texts_between_blocks_change_and_elements_stay() -> None:
     document = open_document("a.html", PAGE.encode())
-    assert texts(document) == [
-        "A page",
-        "Find <b>the keys</b><br>and <code>go()</code> &amp; go",
-        "one",
-        "two",
-    ]
+    assert texts(document) == ["A page", "Find <b>the keys</b><br>and <code>go()</code> &amp; go", "one", "two"]
     assert [text.place for text in document.texts] == ["line 2", "line 3", "line 4", "line 4"]
     written = translated(document).decode()
     assert '<p class="big">FIND <b>THE KEYS</b><br>AND <code>GO()</code> &amp; GO</p>' in written

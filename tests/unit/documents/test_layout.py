@@ -37,14 +37,8 @@ def told(pieces: list[Piece]) -> list[str]:
         (
             ["{g, select, a {x {n, plural, other {y", CODE, "}}} other {}}"],
             [
-                "break:{g, select, a {",
-                "x ",
-                "break:{n, plural, other {",
-                "y",
-                "mark:<x/>",
-                "break:}}",
-                "break:} other {",
-                "break:}}",
+                *("break:{g, select, a {", "x ", "break:{n, plural, other {", "y", "mark:<x/>", "break:}}"),
+                *("break:} other {", "break:}}"),
             ],
         ),
         (["{n, plural, one {", CODE, "} "], ["{n, plural, one {", "mark:<x/>", "} "]),

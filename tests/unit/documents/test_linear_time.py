@@ -67,8 +67,28 @@ def xliff(units: str) -> str:
     return f'<xliff version="1.2"><file><body>{units}</body></file></xliff>'
 
 
+Shape = tuple[str, Callable[[int], str | bytes]]
+# What took quadratic time once, so clearly that it shows in small documents.
+QUADRATIC: Mapping[str, Shape] = {
+    "vtt, an open tag": ("a.vtt", lambda n: f"WEBVTT\n\n{VTT_TIMES}\nw <" + "a" * n),
+    "markdown, spaces": ("a.md", lambda n: "a" + " " * n + "b"),
+    "markdown, front matter": ("a.md", lambda n: "---\r\n" + "a: b\r\n" * (n // 10) + "w"),
+    "markdown, values of front matter": ("a.md", lambda n: "---\n" + "a: >\n  b\n" * (n // 10) + "---\n"),
+    "markdown, lines": ("a.md", "a\n".__mul__),
+    "markdown, pairs in pairs": ("a.md", lambda n: "*a " * (n // 4) + "`b`" + "*" * (n // 4)),
+    "markdown, blocks that do not end": ("a.md", lambda n: "\\[\n" * (n // 4)),
+    "xliff, spaces in a tag": ("a.xlf", lambda n: xliff(UNIT.replace("</s", f"</source><target{' ' * n}/><s"))),
+    "xliff, spaces in a value": ("a.xlf", lambda n: xliff(UNIT.replace("</trans", f'<target a="b{" " * n}"/></trans'))),
+    "word, fields that do not end": ("a.docx", lambda n: word(f"<w:p>{mark('begin') * n}{RUN}</w:p>")),
+    "word, links in links": ("a.docx", lambda n: word(f"<w:p>{LINK * (n // 4)}{mark('end') * (n // 4)}{RUN}</w:p>")),
+    "yaml, comments": ("a.yml", lambda n: "k: a\n" + "  # b\n" * n),
+    "yaml, empty lines": ("a.yml", lambda n: "k: a\n" * 9 + "\n" * n + "l: b"),
+    "odt, notes": ("a.odt", lambda n: open_document_file(f"<text:p>{ODT_NOTE * (n // 4)}</text:p>")),
+    "epub, a tag without an end": ("a.epub", lambda n: book("<a " * n)),
+}
 # Of each format what is often or long in it, by the number; half of them took quadratic time once, or more.
-SHAPES: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
+SHAPES: Mapping[str, Shape] = {
+    **QUADRATIC,
     "text, lines": ("a.txt", "a word\n".__mul__),
     "csv, rows": ("a.csv", lambda n: "id,text\n" + "1,two words\n" * n),
     "csv, columns": ("a.csv", lambda n: ",".join(["text", *map(str, range(n))]) + "\n" + "w," * n + "w\n"),
@@ -80,17 +100,10 @@ SHAPES: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     "srt, lines of a cue": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "- a word\n" * n),
     "srt, tags of a word": ("a.srt", lambda n: f"1\n{SRT_TIMES}\n" + "<i>w</i>" * n),
     "vtt, cues": ("a.vtt", lambda n: "WEBVTT\n\n" + f"{VTT_TIMES}\na word\n\n" * n),
-    "vtt, an open tag": ("a.vtt", lambda n: f"WEBVTT\n\n{VTT_TIMES}\nw <" + "a" * n),
     "html, paragraphs": ("a.html", "<p>a word</p>".__mul__),
     "html, depth": ("a.html", lambda n: "<div><b>" * n + "word"),
     "markdown, paragraphs": ("a.md", "a word\n\n".__mul__),
     "markdown, line breaks": ("a.md", "a word  \n".__mul__),
-    "markdown, spaces": ("a.md", lambda n: "a" + " " * n + "b"),
-    "markdown, front matter": ("a.md", lambda n: "---\r\n" + "a: b\r\n" * (n // 10) + "w"),
-    "markdown, values of front matter": ("a.md", lambda n: "---\n" + "a: >\n  b\n" * (n // 10) + "---\n"),
-    "markdown, lines": ("a.md", "a\n".__mul__),
-    "markdown, pairs in pairs": ("a.md", lambda n: "*a " * (n // 4) + "`b`" + "*" * (n // 4)),
-    "markdown, blocks that do not end": ("a.md", lambda n: "\\[\n" * (n // 4)),
     "markdown, blocks of many names": ("a.md", lambda n: "".join(f"\\begin{{a{i}}}\n" for i in range(n // 4))),
     "markdown, templates": ("a.md", lambda n: "{% a %}" * (n // 4) + "b"),
     "markdown, braces": ("a.md", lambda n: "{/* a */}\n\n" + "<A b={" * (n // 4)),
@@ -102,23 +115,14 @@ SHAPES: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     "markdown, definitions": ("a.md", lambda n: "".join(f"[a{i}]: b 'c'\n" for i in range(n // 8))),
     "markdown, cells": ("a.md", lambda n: "|a" * (n // 10) + "|\n" + "|-" * (n // 10) + "|\n" + "|w" * (n // 10)),
     "xliff, units on one line": ("a.xlf", lambda n: "\n" + xliff(UNIT * n)),
-    "xliff, spaces in a tag": ("a.xlf", lambda n: xliff(UNIT.replace("</s", f"</source><target{' ' * n}/><s"))),
-    "xliff, spaces in a value": ("a.xlf", lambda n: xliff(UNIT.replace("</trans", f'<target a="b{" " * n}"/></trans'))),
     "word, paragraphs": ("a.docx", lambda n: word(f"<w:p>{RUN}</w:p>" * n)),
     "word, runs": ("a.docx", lambda n: word(f"<w:p>{RUN * n}</w:p>")),
-    "word, fields that do not end": ("a.docx", lambda n: word(f"<w:p>{mark('begin') * n}{RUN}</w:p>")),
-    "word, links in links": (
-        "a.docx",
-        lambda n: word(f"<w:p>{LINK * (n // 4)}{mark('end') * (n // 4)}{RUN}</w:p>"),
-    ),
     "json, values": ("a.json", lambda n: "[" + '"a word",' * n + "1]"),
     "json, depth": ("a.json", lambda n: "[" + ('{"a":' * 150 + '"word"' + "}" * 150 + ",") * (n // 100) + "1]"),
     "yaml, keys": ("a.yml", "k: a word\n".__mul__),
     "yaml, lines of a value": ("a.yml", lambda n: "k: a\n" + "  word\n" * n),
     "yaml, lines of a block": ("a.yml", lambda n: "k: >\n" + "  word\n\n" * n),
-    "yaml, comments": ("a.yml", lambda n: "k: a\n" + "  # b\n" * n),
     "yaml, a list in brackets": ("a.yml", lambda n: f"k: [{'a word, ' * n}]"),
-    "yaml, empty lines": ("a.yml", lambda n: "k: a\n" * 9 + "\n" * n + "l: b"),
     "properties, lines": ("a.properties", "k=a word\n".__mul__),
     "properties, lines of a value": ("a.properties", lambda n: "k=" + "a word\\\n " * n),
     "strings, entries": ("a.strings", '"k" = "a word";\n'.__mul__),
@@ -128,10 +132,8 @@ SHAPES: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     "presentation, paragraphs": ("a.pptx", lambda n: presentation("<a:p><a:r><a:t>word</a:t></a:r></a:p>" * n)),
     "presentation, runs": ("a.pptx", lambda n: presentation(f"<a:p>{'<a:r><a:t>word</a:t></a:r>' * n}</a:p>")),
     "odt, paragraphs": ("a.odt", lambda n: open_document_file("<text:p>word</text:p>" * n)),
-    "odt, notes": ("a.odt", lambda n: open_document_file(f"<text:p>{ODT_NOTE * (n // 4)}</text:p>")),
     "epub, paragraphs": ("a.epub", lambda n: book("<p>a word</p>" * n)),
     "epub, empty tags": ("a.epub", lambda n: book("<p>" + 'a<a id="page1"/>' * n + "</p>")),
-    "epub, a tag without an end": ("a.epub", lambda n: book("<a " * n)),
     "word, boxes": ("a.docx", lambda n: word(TEXT_BOX * (n // 4))),
 }
 
@@ -144,25 +146,6 @@ def seconds_for(shape: str, number: int) -> float:
     with contextlib.suppress(DocumentError):
         translated(open_document(name, data, OPTIONS))
     return time.process_time() - began
-
-
-QUADRATIC = (  # so clearly that it shows in small ones
-    "vtt, an open tag",
-    "markdown, spaces",
-    "markdown, front matter",
-    "markdown, values of front matter",
-    "markdown, lines",
-    "markdown, pairs in pairs",
-    "markdown, blocks that do not end",
-    "xliff, spaces in a tag",
-    "xliff, spaces in a value",
-    "word, fields that do not end",
-    "word, links in links",
-    "odt, notes",
-    "yaml, comments",
-    "yaml, empty lines",
-    "epub, a tag without an end",
-)
 
 
 @pytest.mark.parametrize("shape", QUADRATIC)

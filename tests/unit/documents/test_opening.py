@@ -1,12 +1,10 @@
 """Which formats there are, and what every one of them does."""
 
-import subprocess
-import sys
-
 import pytest
 
 from service.documents import ENDINGS, DocumentError, DocumentOptions, UnknownFormat, open_document
 from service.documents.opening import MAX_BYTES
+from tests.programs import output_of
 from tests.unit.documents.pseudo import texts, translated, unchanged
 
 ARCHIVES = {".docm", ".docx", ".dotm", ".dotx", ".epub", ".odp", ".ods", ".odt", ".pptx"}
@@ -97,6 +95,4 @@ def test_an_empty_file_stays_empty() -> None:
 )
 @pytest.mark.parametrize("size", [1_000_000, pytest.param(5_000_000, marks=pytest.mark.full)])
 def test_megabytes_take_bounded_memory(name: str, source: str, size: int) -> None:
-    arguments = [sys.executable, "-c", MEASURED, name, source, str(size)]
-    run = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=100)
-    assert int(run.stdout) * 1000 < 100 * size  # a hundred times the file
+    assert int(output_of(MEASURED, name, source, size)) * 1000 < 100 * size  # a hundred times the file

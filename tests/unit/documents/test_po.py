@@ -160,7 +160,7 @@ def test_arguments_in_another_order_take_the_right_values(flag: str, text: str, 
         (r"\nUsage: %s\n  a  b\n", None, None, r"\nUSAGE: %s\n  A  B\n"),
     ],
 )
-def test_what_a_program_needs_comes_back(
+def test_what_programs_need_comes_back(
     text: str, told: str | None, translation: str | None, written: str | None
 ) -> None:
     document = open_document("t.po", f'msgid "{text}"\nmsgstr ""\n'.encode())

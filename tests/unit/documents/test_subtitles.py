@@ -10,39 +10,6 @@ from hypothesis import strategies as st
 from service.documents import DocumentError, open_document
 from tests.unit.documents.pseudo import texts, translated, unchanged
 
-SRT = """1
-00:00:01,000 --> 00:00:02,500
-<i>Where is the
-train</i> station?
-
-2
-00:00:03,000 --> 00:00:04,000 X1:1
-- Hello.
-- {\\an8}Close the window.
-
-3
-00:00:05,000 --> 00:00:06,000
-...
-"""
-
-
-def test_each_speaker_of_a_cue_has_a_text_and_keeps_its_number_of_lines() -> None:
-    document = open_document("t.srt", SRT.encode())
-    assert texts(document) == [
-        '<span id="0">Where is the train</span> station?',
-        "Hello.",
-        "Close the window.",
-    ]
-    before, after = list(srt.parse(SRT)), list(srt.parse(translated(document).decode()))
-    assert [(cue.index, cue.start, cue.end, cue.proprietary) for cue in after] == [
-        (cue.index, cue.start, cue.end, cue.proprietary) for cue in before
-    ]
-    assert [cue.content for cue in after] == [
-        "<i>WHERE IS THE\nTRAIN</i> STATION?",
-        "- HELLO.\n- {\\an8}CLOSE THE WINDOW.",
-        "...",
-    ]
-
 
 def test_a_long_translation_is_broken_where_its_longest_line_is_shortest() -> None:
     document = open_document("t.srt", b"1\n00:00:01,000 --> 00:00:02,500\r\nOne\r\ntwo")

@@ -28,7 +28,7 @@ VALUES = st.recursive(
     st.booleans(),
 )
 @settings(max_examples=40, deadline=None)
-def test_what_pyyaml_writes_is_the_same_for_it_with_other_words(
+def test_what_pyyaml_writes_stays(
     value: object, style: str, is_flow: bool, indent: int, width: int, is_plain: bool
 ) -> None:
     source = yaml.safe_dump(

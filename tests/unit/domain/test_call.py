@@ -5,7 +5,7 @@ from contextvars import copy_context
 
 import pytest
 
-from service.domain.call import NO_ID, Call, Origin, Phase, begin_call, current_call, origin_of_call, server_timing
+from service.domain.call import Call, Origin, Phase, begin_call, current_call, origin_of_call, server_timing
 from service.domain.translation import FinishReason, Hypothesis, Translation
 
 
@@ -61,19 +61,6 @@ def test_tasks_of_a_call_share_its_record_and_other_calls_don_t() -> None:
         return list(await asyncio.gather(call(2), call(3)))
 
     assert [record.seconds(Phase.QUEUE) for record in asyncio.run(both())] == [2.0, 3.0]
-
-
-def test_each_task_has_its_own() -> None:
-    async def call(request_id: str) -> str:
-        begin_call(Call(request_id=request_id))
-        await asyncio.sleep(0)
-        return current_call().request_id
-
-    async def calls() -> list[str]:
-        return await asyncio.gather(*(call(f"call-{number}") for number in range(20)))
-
-    assert asyncio.run(calls()) == [f"call-{number}" for number in range(20)]
-    assert current_call().request_id == NO_ID
 
 
 @pytest.mark.parametrize("phase", Phase)

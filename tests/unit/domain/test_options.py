@@ -24,25 +24,35 @@ def resolve(**asked: Any) -> DecodingOptions:
     return RequestedOptions(**asked).resolve(DEFAULTS)
 
 
-def test_who_asks_for_nothing_gets_the_models_defaults() -> None:
-    assert resolve() == DEFAULTS
+@pytest.mark.parametrize(
+    ("asked", "changed"),
+    [
+        ({}, {}),
+        ({"temperature": 0.0}, {}),
+        ({"num_hypotheses": 6}, {"beam_size": 6, "num_hypotheses": 6}),
+        ({"beam_size": 1}, {"beam_size": 1, "num_hypotheses": 1}),
+        ({"temperature": 0.5, "seed": 9}, {"beam_size": 1, "num_hypotheses": 1, "temperature": 0.5, "seed": 9}),
+        ({"temperature": 0.5, "num_hypotheses": 8}, {"beam_size": 1, "num_hypotheses": 8, "temperature": 0.5}),
+        ({"max_length_ratio": 2.5, "max_repeats": 3}, {"max_length_ratio": 2.5, "max_repeats": 3}),
+    ],
+)
+def test_what_a_request_gets_of_what_it_asks_for(asked: dict[str, Any], changed: dict[str, Any]) -> None:
+    assert resolve(**asked) == replace(DEFAULTS, **changed)
+    assert resolve(**asked).is_sampled == ("seed" in asked or bool(asked.get("temperature")))
 
 
-def test_more_hypotheses_widen_the_beam_and_a_narrow_beam_gives_fewer() -> None:
-    assert resolve(num_hypotheses=6) == replace(DEFAULTS, beam_size=6, num_hypotheses=6)
-    assert resolve(beam_size=1) == replace(DEFAULTS, beam_size=1, num_hypotheses=1)
+def test_guards_are_on_as_served_unless_a_request_turns_them_off() -> None:
+    assert (SERVED["max_length_ratio"], SERVED["max_repeats"]) == (3.0, 10)
+    assert SERVED.keys() <= OPTIONS.keys()
+    guarded = replace(DEFAULTS, max_length_ratio=2.5, max_repeats=3)
+    assert RequestedOptions(max_length_ratio=0.0, max_repeats=0).resolve(guarded) == DEFAULTS
 
 
-def test_a_temperature_means_sampling_without_a_beam() -> None:
-    sampled = resolve(temperature=0.5, seed=9)
-    assert sampled == replace(DEFAULTS, beam_size=1, num_hypotheses=1, temperature=0.5, seed=9)
-    assert sampled.is_sampled
-    assert resolve(temperature=0.5, num_hypotheses=8).num_hypotheses == 8
-    assert resolve(temperature=0.5, num_hypotheses=8).beam_size == 1
-
-
-def test_a_temperature_of_zero_is_search() -> None:
-    assert resolve(temperature=0.0) == DEFAULTS
+def test_only_options_of_the_table_can_be_asked_for_and_none_is_not_set() -> None:
+    with pytest.raises(TypeError, match="beam_sise"):
+        RequestedOptions(beam_sise=4)
+    assert RequestedOptions(beam_size=None, return_scores=False) == RequestedOptions(return_scores=False)
+    assert hash(RequestedOptions(top_k=1)) is not None
 
 
 @pytest.mark.parametrize(
@@ -74,29 +84,6 @@ def test_what_makes_no_sense_is_refused_by_name(asked: dict[str, Any], field: st
     with pytest.raises(InvalidRequest, match=rf"options\.{field} is ") as raised:
         resolve(**asked)
     assert raised.value.field == f"options.{field}"
-
-
-def test_guards_are_off_unless_somebody_asks() -> None:
-    assert (DEFAULTS.max_length_ratio, DEFAULTS.max_repeats) == (0.0, 0)
-    assert resolve(max_length_ratio=2.5, max_repeats=3) == replace(DEFAULTS, max_length_ratio=2.5, max_repeats=3)
-    guarded = replace(DEFAULTS, max_length_ratio=2.5, max_repeats=3)
-    assert RequestedOptions(max_length_ratio=0.0, max_repeats=0).resolve(guarded) == DEFAULTS
-
-
-def test_a_request_that_sets_no_guards_gets_them_all_the_same() -> None:
-    assert SERVED["max_length_ratio"] == 3.0
-    assert SERVED["max_repeats"] == 10
-    assert SERVED.keys() <= OPTIONS.keys()
-
-
-def test_no_other_option_can_be_asked_for() -> None:
-    with pytest.raises(TypeError, match="beam_sise"):
-        RequestedOptions(beam_sise=4)
-
-
-def test_what_is_not_set_is_not_chosen() -> None:
-    assert RequestedOptions(beam_size=None, return_scores=False) == RequestedOptions(return_scores=False)
-    assert hash(RequestedOptions(top_k=1)) is not None
 
 
 BOUNDED = [option for option in OPTIONS.values() if option.high is not None]

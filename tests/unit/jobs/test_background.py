@@ -48,55 +48,46 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-def test_a_stop_waits_for_it() -> None:
-    async def scenario() -> None:
-        background, may_end = Background(), asyncio.Event()
+async def test_a_stop_waits_for_it() -> None:
+    background, may_end = Background(), asyncio.Event()
 
-        async def wait() -> None:
-            await may_end.wait()
+    async def wait() -> None:
+        await may_end.wait()
 
-        task = background.start(wait)
-        waiting = asyncio.create_task(background.open_calls.none_for(0.0))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        may_end.set()
-        await asyncio.wait_for(waiting, patient(30))
-        assert task.done()
-        assert background.count("OK")
-
-    asyncio.run(scenario())
+    task = background.start(wait)
+    waiting = asyncio.create_task(background.open_calls.none_for(0.0))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    may_end.set()
+    await asyncio.wait_for(waiting, patient(30))
+    assert task.done()
+    assert background.count("OK")
 
 
-def test_a_close_ends_it_even_before_it_began() -> None:
-    async def scenario() -> None:
-        background = Background()
-        first = background.start(forever)
-        await asyncio.sleep(0)
-        second = background.start(forever)
-        await background.work.close()
-        assert first.cancelled()
-        assert second.cancelled()
-        assert [type(each) for each in background.failures] == [Unavailable]
-        await asyncio.wait_for(background.open_calls.none_for(0.0), patient(30))
-
-    asyncio.run(scenario())
+async def test_a_close_ends_it_even_before_it_began() -> None:
+    background = Background()
+    first = background.start(forever)
+    await asyncio.sleep(0)
+    second = background.start(forever)
+    await background.work.close()
+    assert first.cancelled()
+    assert second.cancelled()
+    assert [type(each) for each in background.failures] == [Unavailable]
+    await asyncio.wait_for(background.open_calls.none_for(0.0), patient(30))
 
 
-def test_it_is_a_call_of_the_same_caller() -> None:
-    async def scenario() -> None:
-        call = Call("method", "id", origin=("alice", 1))
-        begin_call(call)
-        found = []
+async def test_it_is_a_call_of_the_same_caller() -> None:
+    call = Call("method", "id", origin=("alice", 1))
+    begin_call(call)
+    found = []
 
-        async def work() -> None:
-            found.append(current_call())
+    async def work() -> None:
+        found.append(current_call())
 
-        await Background().start(work)
-        assert found[0] is not call
-        assert (found[0].method, found[0].request_id, found[0].origin[0]) == ("work", "id", "alice")
-        assert current_call() is call
-
-    asyncio.run(scenario())
+    await Background().start(work)
+    assert found[0] is not call
+    assert (found[0].method, found[0].request_id, found[0].origin[0]) == ("work", "id", "alice")
+    assert current_call() is call
 
 
 @pytest.mark.parametrize(
@@ -123,51 +114,44 @@ def test_a_failure_is_told_counted_and_logged(error: Exception, code: str, caplo
     assert str(failure) == told[code]
 
 
-def test_a_failure_that_can_not_be_told_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        background = Background()
+async def test_a_failure_that_can_not_be_told_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    background = Background()
 
-        async def work() -> None:
-            raise Overloaded("full", 1.0)
+    async def work() -> None:
+        raise Overloaded("full", 1.0)
 
-        async def failed(_: ServiceError) -> None:
-            raise OSError("no space left")
+    async def failed(_: ServiceError) -> None:
+        raise OSError("no space left")
 
-        await background.work.start("work", (), work, failed)
-
-    asyncio.run(scenario())
+    await background.work.start("work", (), work, failed)
     assert "could not be kept for its caller" in caplog.text
     assert "no space left" in caplog.text
 
 
-def test_so_many_at_a_time_as_calls_are_allowed_and_beside_these(tmp_path: Path) -> None:
+async def test_so_many_at_a_time_as_calls_are_allowed_and_beside_these(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
     path.write_text(key_lines(KEY, "alice", None, Quotas(concurrent_calls=1)))
     path.chmod(0o600)
+    background = Background(path)
+    gate = background.gate
+    assert gate is not None
+    caller = gate.caller(KEY)
+    begin_call(Call("method", "id", caller=caller))
+    with gate.call(caller):  # the upload
+        first = background.start(forever)
+        await asyncio.sleep(0)
+    with gate.call(caller):
+        await asyncio.wait_for(background.start(forever), patient(30))
+    assert [str(each) for each in background.failures] == [
+        "key alice has 1 documents in progress, and at most 1 are allowed at the same time; wait for one to end."
+    ]
+    assert isinstance(background.failures[0], QuotaExceeded)
+    first.cancel()
+    await asyncio.wait({first}, timeout=patient(30))
+    done = []
 
-    async def scenario() -> None:
-        background = Background(path)
-        gate = background.gate
-        assert gate is not None
-        caller = gate.caller(KEY)
-        begin_call(Call("method", "id", caller=caller))
-        with gate.call(caller):  # the upload
-            first = background.start(forever)
-            await asyncio.sleep(0)
-        with gate.call(caller):
-            await asyncio.wait_for(background.start(forever), patient(30))
-        assert [str(each) for each in background.failures] == [
-            "key alice has 1 documents in progress, and at most 1 are allowed at the same time; wait for one to end."
-        ]
-        assert isinstance(background.failures[0], QuotaExceeded)
-        first.cancel()
-        await asyncio.wait({first}, timeout=patient(30))
-        done = []
+    async def work() -> None:
+        done.append(1)
 
-        async def work() -> None:
-            done.append(1)
-
-        await background.start(work)
-        assert done
-
-    asyncio.run(scenario())
+    await background.start(work)
+    assert done

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +16,8 @@ from service.jobs.keeper import DocumentKeeper
 from service.jobs.kept import KEPT_SECONDS, KeptDocument
 from service.jobs.translation import TranslatedDocument
 from tests.clock import Clock
-from tests.patience import patient
-from tests.servers import REPOSITORY
+from tests.programs import output_of
 
-TRANSLATED = TranslatedDocument("a.de.txt", "text/plain", b"Halt\n", (), 4)
 # Adds a document, and fails to keep its translation, and why it failed.
 FULL_DISK = """
 import asyncio, resource, sys
@@ -52,6 +48,7 @@ print(asyncio.run(DocumentKeeper(lambda: Path(sys.argv[1])).add("api", "", 1, 60
 
 
 API = "api"
+HALT = TranslatedDocument("ä.de.txt", "text/plain", b"Halt\n", ("a note",), 4)
 
 
 def keeper_in(folder: Path, clock: Callable[[], float] = time.monotonic) -> DocumentKeeper:
@@ -62,34 +59,45 @@ def documents_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "lock")
 
 
-def test_another_process_sees_each_step(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        one, other = keeper_in(tmp_path), keeper_in(tmp_path)
-        kept = await one.add(API, "alice", 1, 1.0)
-        assert (await other.find(API, kept.id, "alice")).num_characters is None
-        await one.done(kept, TRANSLATED)
-        found = await other.find(API, kept.id, "alice")
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def keeper(tmp_path: Path, clock: Clock) -> DocumentKeeper:
+    return keeper_in(tmp_path, clock)
+
+
+async def add(
+    keeper: DocumentKeeper, owner: str = "", num_bytes: int = 1, caller: str = "", most_seconds: float = 1.0
+) -> KeptDocument:
+    begin_call(Call(origin=(caller, object())))
+    return await keeper.add(API, owner, num_bytes, most_seconds)
+
+
+async def test_a_translation_comes_back_until_it_is_taken(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
+    keepers = keeper, keeper_in(tmp_path, clock)
+    kept = await add(keeper, "alice")
+    for each in keepers:
+        found = await each.find(API, kept.id, "alice")
+        assert (found.num_characters, found.failure) == (None, None)
+    await keeper.done(kept, HALT)
+    for each in keepers:
+        found = await each.find(API, kept.id, "alice")
         assert (found.num_characters, found.key) == (4, kept.key)
-        assert (await other.take(found)).data == b"Halt\n"
+        fetched = await each.fetch(found)
+        assert (fetched.name, fetched.content_type, fetched.data) == ("ä.de.txt", "text/plain", b"Halt\n")
+        assert (list(fetched.notes), fetched.num_characters) == (["a note"], 4)
+        assert (await each.find(API, kept.id, "alice")).was_fetched
+    assert (await keepers[1].take(found)).data == b"Halt\n"
+    for again in (keeper.take, keeper.fetch):
         with pytest.raises(NotFound):
-            await one.find(API, kept.id, "alice")
-        assert documents_in(tmp_path) == []
-
-    asyncio.run(scenario())
+            await again(kept)
+    assert documents_in(tmp_path) == []
 
 
-def test_the_limits_are_those_of_all_processes(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        keepers = [keeper_in(tmp_path) for _ in range(4)]
-        wanted = [keepers[number % 4].add(API, "", 2**20, 1.0) for number in range(140)]
-        found = await asyncio.gather(*wanted, return_exceptions=True)
-        assert sum(isinstance(each, Overloaded) for each in found) == 140 - 64  # half of 128 MiB
-        assert len(documents_in(tmp_path)) == 64
-
-    asyncio.run(scenario())
-
-
-def test_of_several_takers_one_gets_it(tmp_path: Path) -> None:
+async def test_of_several_takers_one_gets_it(tmp_path: Path) -> None:
     def take(kept_id: str) -> bool:
         async def taken() -> bool:
             keeper = keeper_in(tmp_path)
@@ -100,35 +108,12 @@ def test_of_several_takers_one_gets_it(tmp_path: Path) -> None:
 
         return asyncio.run(taken())
 
-    async def kept_id() -> str:
-        keeper = keeper_in(tmp_path)
-        kept = await keeper.add(API, "", 1, 1.0)
-        await keeper.done(kept, TRANSLATED)
-        return kept.id
-
     for _ in range(10):
-        one = asyncio.run(kept_id())
+        keeper = keeper_in(tmp_path)
+        kept = await add(keeper)
+        await keeper.done(kept, HALT)
         with ThreadPoolExecutor(4) as pool:
-            assert sum(pool.map(take, [one] * 4)) == 1
-
-
-def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ADDS, str(tmp_path)],
-        cwd=REPOSITORY,
-        timeout=patient(60),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    async def scenario() -> None:
-        for _ in range(2):
-            found = await keeper_in(tmp_path).find(API, done.stdout.strip())
-            assert isinstance(found.failure, Unavailable)
-            assert str(found.failure).startswith("its translation is lost: the process that made it has ended, or")
-
-    asyncio.run(scenario())
+            assert sum(pool.map(take, [kept.id] * 4)) == 1
 
 
 @pytest.mark.parametrize(
@@ -140,179 +125,111 @@ def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> None:
         ServiceError("internal error"),
     ],
 )
-def test_why_one_failed_is_told_by_another_process_but_to_its_caller_only(
-    tmp_path: Path, failure: ServiceError
-) -> None:
-    async def found() -> ServiceError | None:
-        keeper = keeper_in(tmp_path)
-        kept = await keeper.add(API, "", 1, 1.0)
-        await keeper.failed(kept, failure)
-        return (await keeper_in(tmp_path).find(API, kept.id)).failure
-
-    told = asyncio.run(found())
-    assert type(told) is type(failure)
-    assert str(told).removesuffix(".") == str(failure).removesuffix(".")
-    assert told.path == failure.path
-    assert "caller's text" not in told.redacted
-    if isinstance(told, QuotaExceeded):
-        assert (told.retry_after_seconds, told.given["unit"]) == (2.5, "tokens")
+async def test_another_process_tells_a_failure_to_its_caller_only(tmp_path: Path, failure: ServiceError) -> None:
+    keeper = keeper_in(tmp_path)
+    kept = await add(keeper)
+    await keeper.failed(kept, failure)
+    found = (await keeper_in(tmp_path).find(API, kept.id)).failure
+    assert type(found) is type(failure)
+    assert str(found).removesuffix(".") == str(failure).removesuffix(".")
+    assert found.path == failure.path
+    assert "caller's text" not in found.redacted
+    if isinstance(found, QuotaExceeded):
+        assert (found.retry_after_seconds, found.given["unit"]) == (2.5, "tokens")
 
 
-def test_files_are_for_this_user_only_and_go_when_their_time_is_over(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        keeper = keeper_in(tmp_path, clock)
-        kept = await keeper.add(API, "", 1, 1.0)
-        await keeper.done(kept, TRANSLATED)
-        assert (tmp_path / kept.id).stat().st_mode & 0o777 == 0o600
-        killed, new = tmp_path / "killed.part", tmp_path / "new.part"
-        for part in (killed, new):
-            part.touch()
-        long_ago = time.time() - KEPT_SECONDS - 1.0
-        os.utime(killed, (long_ago, long_ago))
-        clock.now += KEPT_SECONDS
-        with pytest.raises(NotFound):  # any call that comes later clears up
-            await keeper.find(API, "0" * 32)
-        assert documents_in(tmp_path) == ["new.part"]
-
-    asyncio.run(scenario())
+async def test_the_limits_are_those_of_all_processes(tmp_path: Path) -> None:
+    keepers = [keeper_in(tmp_path) for _ in range(4)]
+    wanted = [keepers[number % 4].add(API, "", 2**20, 1.0) for number in range(140)]
+    found = await asyncio.gather(*wanted, return_exceptions=True)
+    assert sum(isinstance(each, Overloaded) for each in found) == 140 - 64  # half of 128 MiB
+    assert len(documents_in(tmp_path)) == 64
 
 
-def test_nothing_stays_open(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        keeper = keeper_in(tmp_path)
-        before = psutil.Process().num_fds()
-        done, failed, forgotten = [await keeper.add(API, "", 1, 1.0) for _ in range(3)]
-        await keeper.done(done, TRANSLATED)
-        await keeper.failed(failed, ServiceError("broken"))
-        await keeper.forget(forgotten)
-        await keeper.fetch(done)
-        assert psutil.Process().num_fds() == before
-
-    asyncio.run(scenario())
-
-
-class Keeper:
-    """A keeper, called without an event loop."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.clock = folder, Clock()
-        self._keeper = keeper_in(folder, self.clock)
-
-    def add(self, owner: str = "", num_bytes: int = 1, caller: str = "", most_seconds: float = 1.0) -> KeptDocument:
-        async def added() -> KeptDocument:
-            begin_call(Call(origin=(caller, object())))
-            return await self._keeper.add(API, owner, num_bytes, most_seconds)
-
-        return asyncio.run(added())
-
-    def done(self, kept: KeptDocument, num_bytes: int = 3) -> None:
-        document = TranslatedDocument("ä.de.txt", "text/plain", b"\n" * num_bytes, ("a note",), 7)
-        asyncio.run(self._keeper.done(kept, document))
-
-    def failed(self, kept: KeptDocument) -> None:
-        asyncio.run(self._keeper.failed(kept, ServiceError("broken.")))
-
-    def find(self, kept_id: str, owner: str = "", api: str = API) -> KeptDocument:
-        return asyncio.run(self._keeper.find(api, kept_id, owner))
-
-    def fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        return asyncio.run(self._keeper.fetch(kept))
-
-    def take(self, kept: KeptDocument) -> TranslatedDocument:
-        return asyncio.run(self._keeper.take(kept))
-
-    def forget(self, kept: KeptDocument) -> None:
-        asyncio.run(self._keeper.forget(kept))
-
-    def has(self, kept: KeptDocument) -> bool:
-        return kept.id in documents_in(self.folder)
-
-
-@pytest.fixture
-def keeper(tmp_path: Path) -> Keeper:
-    return Keeper(tmp_path)
-
-
-def test_a_translation_comes_back_as_it_was(keeper: Keeper) -> None:
-    kept = keeper.add()
-    assert (keeper.find(kept.id).num_characters, keeper.find(kept.id).failure) == (None, None)
-    keeper.done(kept)
-    assert keeper.find(kept.id).num_characters == 7
-    assert keeper.find(kept.id).key == kept.key
+async def test_a_document_whose_process_has_ended_has_failed(tmp_path: Path) -> None:
+    kept_id = output_of(ADDS, tmp_path).strip()
     for _ in range(2):
-        fetched = keeper.fetch(kept)
-        assert (fetched.name, fetched.content_type, fetched.data) == ("ä.de.txt", "text/plain", b"\n\n\n")
-        assert (list(fetched.notes), fetched.num_characters) == (["a note"], 7)
-        assert keeper.find(kept.id).was_fetched
+        found = await keeper_in(tmp_path).find(API, kept_id)
+        assert isinstance(found.failure, Unavailable)
+        assert str(found.failure).startswith("its translation is lost: the process that made it has ended, or")
 
 
-def test_one_that_is_taken_is_taken_once(keeper: Keeper) -> None:
-    kept = keeper.add()
-    keeper.done(kept)
-    assert keeper.take(kept).data == b"\n\n\n"
-    assert not keeper.has(kept)
-    for again in (keeper.take, keeper.fetch):
-        with pytest.raises(NotFound):
-            again(kept)
+async def test_files_are_for_this_user_and_go_in_time(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
+    kept = await add(keeper)
+    await keeper.done(kept, HALT)
+    assert (tmp_path / kept.id).stat().st_mode & 0o777 == 0o600
+    killed, new = tmp_path / "killed.part", tmp_path / "new.part"
+    for part in (killed, new):
+        part.touch()
+    long_ago = time.time() - KEPT_SECONDS - 1.0
+    os.utime(killed, (long_ago, long_ago))
+    clock.now += KEPT_SECONDS
+    with pytest.raises(NotFound):  # any call that comes later clears up
+        await keeper.find(API, "0" * 32)
+    assert documents_in(tmp_path) == ["new.part"]
 
 
-def test_only_the_owner_finds_a_document_by_its_api(keeper: Keeper) -> None:
-    kept = keeper.add("alice")
-    assert keeper.find(kept.id, "alice").id == kept.id
-    for found in ((kept.id, "bob"), (kept.id, ""), ("x", "alice"), ("../" + kept.id, "alice"), (kept.id, "alice", "b")):
+async def test_nothing_stays_open(keeper: DocumentKeeper) -> None:
+    before = psutil.Process().num_fds()
+    done, failed, forgotten = [await add(keeper) for _ in range(3)]
+    await keeper.done(done, HALT)
+    await keeper.failed(failed, ServiceError("broken"))
+    await keeper.forget(forgotten)
+    await keeper.fetch(done)
+    assert psutil.Process().num_fds() == before
+
+
+async def test_only_the_owner_finds_a_document_by_its_api(keeper: DocumentKeeper) -> None:
+    kept = await add(keeper, "alice")
+    assert (await keeper.find(API, kept.id, "alice")).id == kept.id
+    for api, kept_id, owner in (
+        *((API, kept.id, "bob"), (API, kept.id, ""), (API, "x", "alice")),
+        *((API, "../" + kept.id, "alice"), ("b", kept.id, "alice")),
+    ):
         with pytest.raises(NotFound, match="there is no such document; translations are kept for 10 minutes"):
-            keeper.find(*found)
+            await keeper.find(api, kept_id, owner)
 
 
-def test_ids_and_keys_can_not_be_guessed(keeper: Keeper) -> None:
-    kept = [keeper.add() for _ in range(100)]
+async def test_ids_and_keys_can_not_be_guessed(keeper: DocumentKeeper) -> None:
+    kept = [await add(keeper) for _ in range(100)]
     assert len({each.id for each in kept} | {each.key for each in kept}) == 200
     assert all(len(each.id) == 32 and len(each.key) == 64 for each in kept)
 
 
-def test_they_are_kept_for_a_while(keeper: Keeper) -> None:
-    kept, failed = keeper.add(most_seconds=600.0), keeper.add(most_seconds=600.0)
-    keeper.clock.now += 600.0
-    keeper.done(kept)
-    keeper.failed(failed)
-    keeper.clock.now += KEPT_SECONDS - 1.0
-    assert keeper.find(kept.id).num_characters == 7
-    assert str(keeper.find(failed.id).failure) == "broken."
-    keeper.clock.now += 1.0
+async def test_they_are_kept_for_a_while(keeper: DocumentKeeper, clock: Clock) -> None:
+    kept, failed = [await add(keeper, most_seconds=600.0) for _ in range(2)]
+    clock.now += 600.0
+    await keeper.done(kept, HALT)
+    await keeper.failed(failed, ServiceError("broken."))
+    clock.now += KEPT_SECONDS - 1.0
+    assert (await keeper.find(API, kept.id)).num_characters == 4
+    assert str((await keeper.find(API, failed.id)).failure) == "broken."
+    clock.now += 1.0
     for each in (kept, failed):
         with pytest.raises(NotFound):
-            keeper.find(each.id)
+            await keeper.find(API, each.id)
 
 
-def test_new_ones_of_a_caller_make_its_own_oldest_leave(keeper: Keeper) -> None:
-    kept = [keeper.add(num_bytes=2**20, caller="alice") for _ in range(64)]
+async def test_a_callers_new_ones_replace_its_oldest(keeper: DocumentKeeper, clock: Clock, tmp_path: Path) -> None:
+    kept = [await add(keeper, num_bytes=2**20, caller="alice") for _ in range(64)]
     with pytest.raises(Overloaded, match="64 documents of yours, of 64 MiB, are being translated; allowed is 128 of"):
-        keeper.add(num_bytes=2**20, caller="alice")
-    other = keeper.add(num_bytes=2**20, caller="bob")
+        await add(keeper, num_bytes=2**20, caller="alice")
+    other = await add(keeper, num_bytes=2**20, caller="bob")
     for each in (kept[3], kept[1]):
-        keeper.done(each, 2**20)
-        keeper.clock.now += 1.0
-    keeper.forget(kept[0])
-    keeper.forget(kept[0])
-    keeper.add(num_bytes=2**20, caller="alice")
-    assert [each for each in kept if not keeper.has(each)] == [kept[0], kept[3]]
-    assert keeper.has(other)
+        await keeper.done(each, TranslatedDocument("a", "b", bytes(2**20), (), 1))
+        clock.now += 1.0
+    for _ in range(2):
+        await keeper.forget(kept[0])
+    new = await add(keeper, num_bytes=2**20, caller="alice")
+    left = {each.id for each in (*kept, other, new)} - {kept[0].id, kept[3].id}
+    assert set(documents_in(tmp_path)) == left
 
 
 @pytest.mark.parametrize("num_bytes", [100, 100_000])
 def test_a_disk_that_is_full_is_told(tmp_path: Path, num_bytes: int, caplog: pytest.LogCaptureFixture) -> None:
     """The limit of the size of files is in force for the whole process, so it is one of its own."""
-    ran = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path), str(num_bytes)],
-        cwd=REPOSITORY,
-        timeout=patient(60),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
     told = "the server can't keep documents: File too large; its operator has to see to"
-    *failed, lost = ran.stdout.splitlines()
+    *failed, lost = output_of(FULL_DISK, tmp_path, num_bytes).splitlines()
     assert [line[: len(told)] for line in failed] == [told, told]
     assert lost.endswith("or there is no space for it; send it again.")
     assert documents_in(tmp_path) != []

@@ -118,19 +118,15 @@ def children() -> set[int]:
     return {each.pid for each in psutil.Process().children()}
 
 
-def test_no_process_outlives_its_call() -> None:
+async def test_no_process_outlives_its_call() -> None:
     before = children()
-
-    async def scenario() -> None:
-        readers = DocumentReaders(MAX_CHARACTERS, HANGS)
-        task = asyncio.create_task(read(readers))
-        await asyncio.to_thread(eventually, lambda: bool(children() - before))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert children() <= before
-
-    run(scenario())
+    readers = DocumentReaders(MAX_CHARACTERS, HANGS)
+    task = asyncio.create_task(read(readers))
+    await asyncio.to_thread(eventually, lambda: bool(children() - before))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert children() <= before
 
 
 def test_a_text_that_no_call_takes_is_named() -> None:
@@ -140,36 +136,30 @@ def test_a_text_that_no_call_takes_is_named() -> None:
     assert str(raised.value) == ("file (line 2) has 10001 characters without a break; allowed are 10000. Split it.")
 
 
-def test_what_is_known_of_a_document_as_a_whole() -> None:
-    async def scenario() -> None:
-        csv = Upload("a.csv", b"a,b\n1,one\n2,two three\n", DocumentOptions(columns=("b",)))
-        document = await DocumentReaders(MAX_CHARACTERS).read(csv, soon())
-        assert (document.num_texts, document.num_characters, document.sample) == (2, 12, "one\ntwo three")
-        empty = await DocumentReaders(MAX_CHARACTERS).read(Upload("a.txt", b"\n", DocumentOptions()), soon())
-        assert (empty.num_texts, empty.chunks, empty.sample) == (0, [], "")
-
-    run(scenario())
+async def test_what_is_known_of_a_document_as_a_whole() -> None:
+    csv = Upload("a.csv", b"a,b\n1,one\n2,two three\n", DocumentOptions(columns=("b",)))
+    document = await DocumentReaders(MAX_CHARACTERS).read(csv, soon())
+    assert (document.num_texts, document.num_characters, document.sample) == (2, 12, "one\ntwo three")
+    empty = await DocumentReaders(MAX_CHARACTERS).read(Upload("a.txt", b"\n", DocumentOptions()), soon())
+    assert (empty.num_texts, empty.chunks, empty.sample) == (0, [], "")
 
 
-def test_a_caller_has_one_process_and_leaves_one_to_others() -> None:
-    async def scenario() -> None:
-        readers = planted(MAY_HANG)
+async def test_a_caller_has_one_process_and_leaves_one_to_others() -> None:
+    readers = planted(MAY_HANG)
 
-        async def of(caller: str, work: Coroutine[Any, Any, Any]) -> Any:
-            begin_call(Call(origin=(caller, object())))
-            return await work
+    async def of(caller: str, work: Coroutine[Any, Any, Any]) -> Any:
+        begin_call(Call(origin=(caller, object())))
+        return await work
 
-        before = children()
-        hangs = Upload("a.txt", b"hang", DocumentOptions())
-        tasks = [asyncio.create_task(of("mallory", read(readers, hangs))) for _ in range(3)]
-        await asyncio.to_thread(eventually, lambda: bool(children() - before))
-        assert (await of("bob", read(readers)))[1] == b"x\nx\n"
-        with pytest.raises(DeadlineExceeded, match="waited for other documents"):
-            await of("mallory", read(readers, deadline=time.monotonic() + 0.05))
-        assert len(children() - before) == 1
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        assert (await of("mallory", read(readers)))[1] == b"x\nx\n"
-
-    run(scenario())
+    before = children()
+    hangs = Upload("a.txt", b"hang", DocumentOptions())
+    tasks = [asyncio.create_task(of("mallory", read(readers, hangs))) for _ in range(3)]
+    await asyncio.to_thread(eventually, lambda: bool(children() - before))
+    assert (await of("bob", read(readers)))[1] == b"x\nx\n"
+    with pytest.raises(DeadlineExceeded, match="waited for other documents"):
+        await of("mallory", read(readers, deadline=time.monotonic() + 0.05))
+    assert len(children() - before) == 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert (await of("mallory", read(readers)))[1] == b"x\nx\n"

@@ -37,82 +37,58 @@ class Line:
         return task
 
 
-def test_callers_take_turns() -> None:
-    async def scenario() -> None:
-        line, ends = Line(), asyncio.Event()
-        tasks = [await line.want("a", ends), *[await line.want(each) for each in "aaabbc"]]
-        assert line.got == ["a"]
-        ends.set()
-        await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
-        assert line.got == list("aabcaba")
-
-    asyncio.run(scenario())
-
-
-def test_one_caller_leaves_turns_to_others() -> None:
-    async def scenario() -> None:
-        line, ends = Line(most_at_once=3, most_of_one=2), asyncio.Event()
-        tasks = [await line.want("a", ends) for _ in range(4)]
-        assert line.got == ["a", "a"]
-        tasks += [await line.want(each, ends) for each in "bb"]
-        assert line.got == ["a", "a", "b"]
-        ends.set()
-        await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
-        assert sorted(line.got) == list("aaaabb")
-
-    asyncio.run(scenario())
+async def test_one_caller_leaves_turns_to_others() -> None:
+    line, ends = Line(most_at_once=3, most_of_one=2), asyncio.Event()
+    tasks = [await line.want("a", ends) for _ in range(4)]
+    assert line.got == ["a", "a"]
+    tasks += [await line.want(each, ends) for each in "bb"]
+    assert line.got == ["a", "a", "b"]
+    ends.set()
+    await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
+    assert sorted(line.got) == list("aaaabb")
 
 
-def test_a_share_of_those_that_wait() -> None:
-    async def scenario() -> None:
-        line, ends = Line(most_waiting=4), asyncio.Event()
-        tasks = [await line.want(each, ends) for each in "aaab"]
-        with pytest.raises(Overloaded) as raised:
-            await (await line.want("a"))
-        assert str(raised.value) == "1 documents of yours are being translated, and 2 wait; try again later."
-        assert raised.value.retry_after_seconds > 0
-        tasks.append(await line.want("c", ends))
-        with pytest.raises(Overloaded, match="0 documents of yours are being translated, and 0 wait"):
-            await (await line.want("d"))
-        ends.set()
-        await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
-
-    asyncio.run(scenario())
+async def test_a_share_of_those_that_wait() -> None:
+    line, ends = Line(most_waiting=4), asyncio.Event()
+    tasks = [await line.want(each, ends) for each in "aaab"]
+    with pytest.raises(Overloaded) as raised:
+        await (await line.want("a"))
+    assert str(raised.value) == "1 documents of yours are being translated, and 2 wait; try again later."
+    assert raised.value.retry_after_seconds > 0
+    tasks.append(await line.want("c", ends))
+    with pytest.raises(Overloaded, match="0 documents of yours are being translated, and 0 wait"):
+        await (await line.want("d"))
+    ends.set()
+    await asyncio.wait_for(asyncio.gather(*tasks), patient(30))
 
 
-def test_whoever_leaves_the_line_leaves_nothing_behind() -> None:
-    async def scenario() -> None:
-        line, ends = Line(), asyncio.Event()
-        first = await line.want("a", ends)
-        for cancels_before in (True, False):
-            waiting = await line.want("b")
-            last = await line.want("c")
-            if cancels_before:
-                waiting.cancel()
-            first.cancel()
-            await asyncio.sleep(0)
-            waiting.cancel()  # when it has just been given its turn
-            await asyncio.wait({first, waiting, last}, timeout=patient(30))
-            assert last.done()
-            first = await line.want("a", ends)
-            assert line.got[-2:] == ["c", "a"]
+async def test_whoever_leaves_the_line_leaves_nothing_behind() -> None:
+    line, ends = Line(), asyncio.Event()
+    first = await line.want("a", ends)
+    for cancels_before in (True, False):
+        waiting = await line.want("b")
+        last = await line.want("c")
+        if cancels_before:
+            waiting.cancel()
         first.cancel()
-        await asyncio.wait({first})
+        await asyncio.sleep(0)
+        waiting.cancel()  # when it has just been given its turn
+        await asyncio.wait({first, waiting, last}, timeout=patient(30))
+        assert last.done()
+        first = await line.want("a", ends)
+        assert line.got[-2:] == ["c", "a"]
+    first.cancel()
+    await asyncio.wait({first})
 
-    asyncio.run(scenario())
 
-
-def test_the_deadline_ends_the_wait() -> None:
-    async def scenario() -> None:
-        turns = DocumentTurns(1, 1, 10)
-        async with turns.turn("a", soon()):
-            with pytest.raises(DeadlineExceeded, match="the deadline passed while it waited for other documents"):
-                async with AsyncExitStack() as stack:
-                    await stack.enter_async_context(turns.turn("b", time.monotonic() + 0.01))
-        async with turns.turn("b", soon()):
-            pass
-
-    asyncio.run(scenario())
+async def test_the_deadline_ends_the_wait() -> None:
+    turns = DocumentTurns(1, 1, 10)
+    async with turns.turn("a", soon()):
+        with pytest.raises(DeadlineExceeded, match="the deadline passed while it waited for other documents"):
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(turns.turn("b", time.monotonic() + 0.01))
+    async with turns.turn("b", soon()):
+        pass
 
 
 @pytest.mark.parametrize(("others", "share"), [(0, 8), (8, 4), (12, 2), (15, 1), (16, 0)])
@@ -120,10 +96,7 @@ def test_a_share_is_half_of_what_others_leave(others: int, share: int) -> None:
     assert share_of(16, others) == share
 
 
-def test_a_caller_is_a_key_or_a_host() -> None:
-    async def scenario() -> None:
-        assert current_caller() == ""
-        begin_call(Call(origin=("192.0.2.1", "192.0.2.1:80", object())))
-        assert current_caller() == "192.0.2.1"
-
-    asyncio.run(scenario())
+async def test_a_caller_is_a_key_or_a_host() -> None:
+    assert current_caller() == ""
+    begin_call(Call(origin=("192.0.2.1", "192.0.2.1:80", object())))
+    assert current_caller() == "192.0.2.1"

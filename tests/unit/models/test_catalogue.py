@@ -133,18 +133,6 @@ def test_long_lists_and_names_are_cut(model: Any) -> None:
     assert len(str(raised.value)) < 500
 
 
-def test_codes_are_read_in_any_spelling(model: Any) -> None:
-    catalogue = Catalogue([model("nllb", among=("eng_Latn", "zho_Hans", "zho_Hant", "srp_Cyrl"))])
-    for source, target, found in [
-        ("en", "zh-TW", ("eng_Latn", "zho_Hant")),
-        ("EN_us", "zh", ("eng_Latn", "zho_Hans")),
-        ("zh-Hant", "sr", ("zho_Hant", "srp_Cyrl")),
-        ("zh-CN", "zh-TW", ("zho_Hans", "zho_Hant")),
-    ]:
-        _, pair = catalogue.resolve("", "", source, target)
-        assert (pair.source_language_code, pair.target_language_code) == found
-
-
 def test_the_model_with_the_nearest_codes_answers(model: Any) -> None:
     catalogue = Catalogue([model("a", "en>pt"), model("b", "en>pt-PT"), model("c", "en>pt_br", "fr>pt-BR")])
     for target, name in [("pt", "a"), ("pt-PT", "b"), ("pt-AO", "b"), ("pt-BR", "c"), ("por", "a")]:

@@ -44,6 +44,7 @@ class Stage:
         self.swapped = asyncio.Event()
         self.stops_in_time = True
         self.engines: list[weakref.ref[StoppableEngine]] = []
+        self.fleets: list[Fleet] = []
 
     def put(self, name: str, version: str, content: str = "0") -> Path:
         directory = self.root / name / version
@@ -52,7 +53,8 @@ class Stage:
         return directory
 
     def fleet(self, max_versions: int = 1, drain_seconds: float = 5.0) -> Fleet:
-        return Fleet(self.root, max_versions, self.load, self.try_out, self, drain_seconds)
+        self.fleets.append(Fleet(self.root, max_versions, self.load, self.try_out, self, drain_seconds))
+        return self.fleets[-1]
 
     async def serving(self, *names: str) -> Fleet:
         """Return a fleet that serves version 1 of these models; the diary begins after that."""
@@ -131,9 +133,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path / "models")
 
 
-def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_given_back_when_nothing_holds_the_replaced(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[int] = []  # engines in memory, each time that memory is returned
     monkeypatch.setattr(
         fleet_module, "give_back", lambda **_: alive.append(sum(ref() is not None for ref in stage.engines))
@@ -207,233 +207,194 @@ def test_who_joins_others_tries_each_and_falls_back_to_older_versions(stage: Sta
         asyncio.run(stage.fleet().join(["b"]))
 
 
-def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:
-    async def scenario() -> None:
-        fleet = await stage.serving("a")
-        assert await fleet.reload() is UNCHANGED
-        assert stage.since() == []
-        stage.put("a", "2")
-        assert await fleet.reload() is CHANGED
-        assert stage.since() == ["loaded a/2:0", "serves a/2:0", "stopped a/1:0", "retired a/1:0"]
-        shutil.rmtree(stage.root / "a" / "2")  # back to the old one
-        assert await fleet.reload() is CHANGED
-        assert stage.since() == ["loaded a/1:0", "serves a/1:0", "stopped a/2:0", "retired a/2:0"]
-        stage.put("a", "1", "1")  # in place
-        assert await fleet.reload() is CHANGED
-        assert stage.since() == ["loaded a/1:1", "serves a/1:1", "stopped a/1:0", "retired a/1:0"]
-        assert await fleet.reload() is UNCHANGED
-        assert not fleet.has_threads_left
-
-    asyncio.run(scenario())
+async def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:
+    fleet = await stage.serving("a")
+    assert await fleet.reload() is UNCHANGED
+    assert stage.since() == []
+    stage.put("a", "2")
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == ["loaded a/2:0", "serves a/2:0", "stopped a/1:0", "retired a/1:0"]
+    shutil.rmtree(stage.root / "a" / "2")  # back to the old one
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == ["loaded a/1:0", "serves a/1:0", "stopped a/2:0", "retired a/2:0"]
+    stage.put("a", "1", "1")  # in place
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == ["loaded a/1:1", "serves a/1:1", "stopped a/1:0", "retired a/1:0"]
+    assert await fleet.reload() is UNCHANGED
+    assert not fleet.has_threads_left
 
 
-def test_of_two_new_bundles_the_first_is_served_and_the_old_one_gone_before_the_second_is_loaded(stage: Stage) -> None:
-    async def scenario() -> None:
-        fleet = await stage.serving("a", "b")
-        for name in "ab":
-            stage.put(name, "2")
-        assert await fleet.reload() is CHANGED
-        assert stage.since() == [
-            *("loaded a/2:0", "serves a/2:0 b/1:0", "stopped a/1:0", "retired a/1:0"),
-            *("loaded b/2:0", "serves a/2:0 b/2:0", "stopped b/1:0", "retired b/1:0"),
-        ]
-
-    asyncio.run(scenario())
+async def test_of_two_new_bundles_the_first_is_served_before_the_second_is_loaded(stage: Stage) -> None:
+    fleet = await stage.serving("a", "b")
+    for name in "ab":
+        stage.put(name, "2")
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == [
+        *("loaded a/2:0", "serves a/2:0 b/1:0", "stopped a/1:0", "retired a/1:0"),
+        *("loaded b/2:0", "serves a/2:0 b/2:0", "stopped b/1:0", "retired b/1:0"),
+    ]
 
 
-def test_a_bundle_that_fails_is_told_once_and_tried_again_when_its_files_change(
+async def test_a_bundle_that_fails_is_tried_again_when_it_changes(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        fleet = await stage.serving("a")
-        stage.refuses.add("bad")
-        directory = stage.put("a", "2", "bad")
-        assert await fleet.reload() is FAILED
-        assert stage.since() == ["refused a"]
-        (record,) = caplog.records
-        assert record.levelno == logging.WARNING
-        assert record.getMessage() == f"not loaded, what was served before is still served: {directory} is not to be"
-        assert [await fleet.reload() for _ in range(3)] == [UNCHANGED] * 3
-        (directory / "weights").write_text("better", encoding="utf-8")  # under the same manifest
-        assert await fleet.reload() is FAILED
-        assert stage.since() == ["refused a"]
-        stage.refuses.clear()
-        assert await fleet.reload() is UNCHANGED
-        (directory / "weights").write_text("better still", encoding="utf-8")
-        assert await fleet.reload() is CHANGED
-        assert stage.since() == ["loaded a/2:bad", "serves a/2:bad", "stopped a/1:0", "retired a/1:0"]
-
-    asyncio.run(scenario())
+    fleet = await stage.serving("a")
+    stage.refuses.add("bad")
+    directory = stage.put("a", "2", "bad")
+    assert await fleet.reload() is FAILED
+    assert stage.since() == ["refused a"]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage() == f"not loaded, what was served before is still served: {directory} is not to be"
+    assert [await fleet.reload() for _ in range(3)] == [UNCHANGED] * 3
+    (directory / "weights").write_text("better", encoding="utf-8")  # under the same manifest
+    assert await fleet.reload() is FAILED
+    assert stage.since() == ["refused a"]
+    stage.refuses.clear()
+    assert await fleet.reload() is UNCHANGED
+    (directory / "weights").write_text("better still", encoding="utf-8")
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == ["loaded a/2:bad", "serves a/2:bad", "stopped a/1:0", "retired a/1:0"]
 
 
-def test_only_a_fleet_that_serves_tries_a_bundle_before_it_is_loaded(stage: Stage) -> None:
+async def test_only_a_fleet_that_serves_tries_a_bundle_before_it_is_loaded(stage: Stage) -> None:
     stage.fails_trials = {"crash"}
-
-    async def scenario() -> None:
-        fleet = await stage.serving("a")
-        assert stage.tried == []
-        stage.put("a", "2", "crash")
-        assert [await fleet.reload() for _ in range(3)] == [FAILED, UNCHANGED, UNCHANGED]
-        assert (stage.tried, stage.since()) == (["a/2:crash"], ["refused a"])
-        (folder,) = await fleet.read()
-        (reason,) = await fleet.load_folder(folder)  # by call: whatever failed before is tried again
-        assert reason.endswith("ended by SIGSEGV.")
-        assert (stage.tried, stage.since()) == (["a/2:crash"] * 2, ["refused a"])
-        stage.put("a", "2", "1")
-        assert await fleet.reload() is CHANGED
-        assert stage.tried[2:] == ["a/2:1"]
-
-    asyncio.run(scenario())
+    fleet = await stage.serving("a")
+    assert stage.tried == []
+    stage.put("a", "2", "crash")
+    assert [await fleet.reload() for _ in range(3)] == [FAILED, UNCHANGED, UNCHANGED]
+    assert (stage.tried, stage.since()) == (["a/2:crash"], ["refused a"])
+    (folder,) = await fleet.read()
+    (reason,) = await fleet.load_folder(folder)  # by call: whatever failed before is tried again
+    assert reason.endswith("ended by SIGSEGV.")
+    assert (stage.tried, stage.since()) == (["a/2:crash"] * 2, ["refused a"])
+    stage.put("a", "2", "1")
+    assert await fleet.reload() is CHANGED
+    assert stage.tried[2:] == ["a/2:1"]
 
 
-def test_a_fault_of_one_model_is_told_once_and_stops_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        fleet = await stage.serving("a", "b")
-        (stage.root / "a" / "2").mkdir()
-        stage.put("b", "2")
-        assert await fleet.reload() is FAILED
-        assert stage.since() == ["refused a", "loaded b/2:0", "serves a/1:0 b/2:0", "stopped b/1:0", "retired b/1:0"]
-        assert "a/2 holds no manifest" in caplog.records[-1].getMessage()
+async def test_a_fault_of_one_model_stops_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    fleet = await stage.serving("a", "b")
+    (stage.root / "a" / "2").mkdir()
+    stage.put("b", "2")
+    assert await fleet.reload() is FAILED
+    assert stage.since() == ["refused a", "loaded b/2:0", "serves a/1:0 b/2:0", "stopped b/1:0", "retired b/1:0"]
+    assert "a/2 holds no manifest" in caplog.records[-1].getMessage()
+    assert await fleet.reload() is UNCHANGED
+    stage.put("a", "2")
+    assert await fleet.reload() is CHANGED
+    (stage.root / "a" / "3").mkdir()
+    (stage.root / "new").mkdir()
+    (stage.root / "new" / "1").mkdir()
+    stage.since()
+    assert await fleet.reload() is FAILED
+    assert sorted(stage.since()) == ["refused a", "refused new"]
+
+
+async def test_a_second_folder_of_the_same_name_changes_nothing(stage: Stage) -> None:
+    fleet = await stage.serving("b")
+    shutil.copytree(stage.root / "b", stage.root / "a")
+    assert await fleet.reload() is FAILED
+    assert stage.since() == ["refused b"]
+    shutil.rmtree(stage.root / "b")  # moved, then
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == ["loaded b/1:0", "serves b/1:0", "stopped b/1:0", "retired b/1:0"]
+
+
+async def test_a_missing_or_empty_repository_keeps_everything(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    fleet = await stage.serving("a")
+    for way, message in ((stage.root, "not a directory"), (stage.root / "a", "neither")):
+        way.rename(stage.root.parent / "aside")
+        assert [await fleet.reload() for _ in range(2)] == [FAILED, UNCHANGED]
+        assert message in caplog.records[-1].getMessage()
+        (stage.root.parent / "aside").rename(way)
         assert await fleet.reload() is UNCHANGED
-        stage.put("a", "2")
-        assert await fleet.reload() is CHANGED
-        (stage.root / "a" / "3").mkdir()
-        (stage.root / "new").mkdir()
-        (stage.root / "new" / "1").mkdir()
-        stage.since()
-        assert await fleet.reload() is FAILED
-        assert sorted(stage.since()) == ["refused a", "refused new"]
-
-    asyncio.run(scenario())
+    assert stage.since() == []
+    assert len(caplog.records) == 2
 
 
-def test_a_second_folder_of_the_same_name_changes_nothing(stage: Stage) -> None:
-    async def scenario() -> None:
-        fleet = await stage.serving("b")
-        shutil.copytree(stage.root / "b", stage.root / "a")
-        assert await fleet.reload() is FAILED
-        assert stage.since() == ["refused b"]
-        shutil.rmtree(stage.root / "b")  # moved, then
-        assert await fleet.reload() is CHANGED
-        assert stage.since() == ["loaded b/1:0", "serves b/1:0", "stopped b/1:0", "retired b/1:0"]
-
-    asyncio.run(scenario())
-
-
-def test_a_repository_that_is_gone_or_empty_keeps_everything(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        fleet = await stage.serving("a")
-        for way, message in ((stage.root, "not a directory"), (stage.root / "a", "neither")):
-            way.rename(stage.root.parent / "aside")
-            assert [await fleet.reload() for _ in range(2)] == [FAILED, UNCHANGED]
-            assert message in caplog.records[-1].getMessage()
-            (stage.root.parent / "aside").rename(way)
-            assert await fleet.reload() is UNCHANGED
-        assert stage.since() == []
-        assert len(caplog.records) == 2
-
-    asyncio.run(scenario())
-
-
-def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: Stage) -> None:
-    async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("a", "1")
-        await fleet.load()
-        (old,) = fleet.models
-        stage.swapped.clear()
-        with old.leases:
-            with old.leases:
-                stage.put("a", "2")
-                reload = asyncio.create_task(fleet.reload())
-                await stage.swapped.wait()
-            assert not (await asyncio.wait({reload}, timeout=0.05))[0]
-            assert "stopped a/1:0" not in stage.diary
-        assert await asyncio.wait_for(reload, patient(5)) is CHANGED
-        assert stage.diary[-2:] == ["stopped a/1:0", "retired a/1:0"]
-
-    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
-
-
-@pytest.mark.parametrize("drain_seconds", [0.0, 0.02])
-def test_calls_that_outlast_the_grace_are_given_up(
-    stage: Stage, caplog: pytest.LogCaptureFixture, drain_seconds: float
-) -> None:
-    async def scenario() -> None:
-        fleet = stage.fleet(drain_seconds=drain_seconds)
-        stage.put("a", "1")
-        await fleet.load()
-        with fleet.models[0].leases:
-            stage.put("a", "2")
-            await fleet.reload()
-            assert stage.diary[-1] == "retired a/1:0"
-        assert "did not finish within" in caplog.text
-        caplog.clear()
-        stage.put("a", "3")
-        await fleet.reload()  # not in use
-        assert "did not finish within" not in caplog.text
-
-    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
-
-
-def test_an_engine_that_does_not_stop_leaves_a_thread(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("a", "1")
-        await fleet.load()
-        stage.stops_in_time = False
-        stage.put("a", "2")
-        assert await fleet.reload() is CHANGED
-        assert fleet.has_threads_left
-        assert "did not stop" in caplog.text
-
-    asyncio.run(scenario())
-
-
-def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_thread(stage: Stage) -> None:
-    async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("a", "1")
-        await fleet.load()
-        stage.gate = threading.Event()
-        stage.put("a", "2")
-        reload = asyncio.create_task(fleet.reload())
-        assert await asyncio.to_thread(stage.loading.wait, 10)
-        reload.cancel()
-        await asyncio.wait({reload}, timeout=patient(5))
-        assert reload.cancelled()
-        assert fleet.has_threads_left
-        await fleet.stop()
-        assert stage.diary[-1] == "stopped a/1:0"
-        stage.gate.set()  # the thread's outcome is ignored, and is not an error
-        (work,) = fleet._work
-        await asyncio.to_thread(work.result, 10)
-        assert not fleet.has_threads_left
-
-    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
-
-
-def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the_end(stage: Stage) -> None:
-    async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("a", "1")
-        await fleet.load()
-        (old,) = fleet.models
-        stage.swapped.clear()
+async def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: Stage) -> None:
+    fleet = stage.fleet()
+    stage.put("a", "1")
+    await fleet.load()
+    (old,) = fleet.models
+    stage.swapped.clear()
+    with old.leases:
         with old.leases:
             stage.put("a", "2")
             reload = asyncio.create_task(fleet.reload())
             await stage.swapped.wait()
-            reload.cancel()
-            await asyncio.wait({reload}, timeout=patient(5))
-            stage.since()
-            await fleet.stop()
-        assert sorted(stage.since()) == ["stopped a/1:0", "stopped a/2:0"]
-
-    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
+        assert not (await asyncio.wait({reload}, timeout=0.05))[0]
+        assert "stopped a/1:0" not in stage.diary
+    assert await asyncio.wait_for(reload, patient(5)) is CHANGED
+    assert stage.diary[-2:] == ["stopped a/1:0", "retired a/1:0"]
 
 
-def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
+@pytest.mark.parametrize("drain_seconds", [0.0, 0.02])
+async def test_calls_that_last_too_long_end(
+    stage: Stage, caplog: pytest.LogCaptureFixture, drain_seconds: float
+) -> None:
+    fleet = stage.fleet(drain_seconds=drain_seconds)
+    stage.put("a", "1")
+    await fleet.load()
+    with fleet.models[0].leases:
+        stage.put("a", "2")
+        await fleet.reload()
+        assert stage.diary[-1] == "retired a/1:0"
+    assert "did not finish within" in caplog.text
+    caplog.clear()
+    stage.put("a", "3")
+    await fleet.reload()  # not in use
+    assert "did not finish within" not in caplog.text
+
+
+async def test_an_engine_that_does_not_stop_leaves_a_thread(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    fleet = stage.fleet()
+    stage.put("a", "1")
+    await fleet.load()
+    stage.stops_in_time = False
+    stage.put("a", "2")
+    assert await fleet.reload() is CHANGED
+    assert fleet.has_threads_left
+    assert "did not stop" in caplog.text
+
+
+async def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_thread(stage: Stage) -> None:
+    fleet = stage.fleet()
+    stage.put("a", "1")
+    await fleet.load()
+    stage.gate = threading.Event()
+    stage.put("a", "2")
+    reload = asyncio.create_task(fleet.reload())
+    assert await asyncio.to_thread(stage.loading.wait, 10)
+    reload.cancel()
+    await asyncio.wait({reload}, timeout=patient(5))
+    assert reload.cancelled()
+    assert fleet.has_threads_left
+    await fleet.stop()
+    assert stage.diary[-1] == "stopped a/1:0"
+    stage.gate.set()  # the thread's outcome is ignored, and is not an error
+    await asyncio.to_thread(eventually, lambda: not fleet.has_threads_left)
+
+
+async def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the_end(stage: Stage) -> None:
+    fleet = stage.fleet()
+    stage.put("a", "1")
+    await fleet.load()
+    (old,) = fleet.models
+    stage.swapped.clear()
+    with old.leases:
+        stage.put("a", "2")
+        reload = asyncio.create_task(fleet.reload())
+        await stage.swapped.wait()
+        reload.cancel()
+        await asyncio.wait({reload}, timeout=patient(5))
+        stage.since()
+        await fleet.stop()
+    assert sorted(stage.since()) == ["stopped a/1:0", "stopped a/2:0"]
+
+
+async def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
     stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet_module, "_STILL_LOADING_SECONDS", 0.01)
@@ -442,33 +403,27 @@ def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
     def told() -> list[str]:
         return [message for message in caplog.messages if message.startswith(f"still loading {folder} after ")]
 
-    async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.gate = threading.Event()
-        start = asyncio.create_task(fleet.load())
-        await asyncio.to_thread(eventually, lambda: len(told()) >= 2)
-        stage.gate.set()
-        await start
-
-    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
+    fleet = stage.fleet()
+    stage.gate = threading.Event()
+    start = asyncio.create_task(fleet.load())
+    await asyncio.to_thread(eventually, lambda: len(told()) >= 2)
+    stage.gate.set()
+    await start
     assert told()
 
 
-def test_a_bundle_by_itself_is_followed_too(stage: Stage) -> None:
-    async def scenario() -> None:
-        directory = stage.put("a", "1")
-        fleet = Fleet(directory, 1, stage.load, stage.try_out, stage, 5.0)
-        await fleet.load()
-        assert await fleet.reload() is UNCHANGED
-        stage.since()
-        stage.put("a", "1", "1")
-        assert await fleet.reload() is CHANGED
-        assert stage.since() == ["loaded a/:1", "serves a/:1", "stopped a/:0", "retired a/:0"]
-        stage.refuses.add("2")
-        stage.put("a", "1", "2")
-        assert await fleet.reload() is FAILED
-        (directory / "manifest.json").write_text("{", encoding="utf-8")
-        assert await fleet.reload() is FAILED
-        assert [called(model.bundle) for model in fleet.models] == ["a/:1"]
-
-    asyncio.run(scenario())
+async def test_a_bundle_by_itself_is_followed_too(stage: Stage) -> None:
+    directory = stage.put("a", "1")
+    fleet = Fleet(directory, 1, stage.load, stage.try_out, stage, 5.0)
+    await fleet.load()
+    assert await fleet.reload() is UNCHANGED
+    stage.since()
+    stage.put("a", "1", "1")
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == ["loaded a/:1", "serves a/:1", "stopped a/:0", "retired a/:0"]
+    stage.refuses.add("2")
+    stage.put("a", "1", "2")
+    assert await fleet.reload() is FAILED
+    (directory / "manifest.json").write_text("{", encoding="utf-8")
+    assert await fleet.reload() is FAILED
+    assert [called(model.bundle) for model in fleet.models] == ["a/:1"]

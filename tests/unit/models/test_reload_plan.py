@@ -27,15 +27,6 @@ def folder(name: str, *bundles: FoundBundle, faults: tuple[str, ...] = ()) -> Mo
     return ModelDirectory(Path("root", name), bundles, faults)
 
 
-def test_a_new_version_is_loaded_first_and_the_old_one_goes_then() -> None:
-    old, new = bundle("a", 1), bundle("a", 2)
-    disk = [folder("a", new)]
-    plan = plan_reload([old], disk, {})
-    assert (plan.load, plan.retire) == ([new], [])
-    plan = plan_reload([old, new], disk, {})
-    assert (plan.load, plan.retire) == ([], [old])
-
-
 def test_a_bundle_that_failed_keeps_the_old_one_and_is_left_alone_until_its_files_change() -> None:
     old, new = bundle("a", 1), bundle("a", 2)
     for served in ([old], []):
@@ -43,12 +34,6 @@ def test_a_bundle_that_failed_keeps_the_old_one_and_is_left_alone_until_its_file
         assert (plan.load, plan.retire) == ([], [])
     plan = plan_reload([old], [folder("a", new)], {new.directory: stamp_of(9)})
     assert (plan.load, plan.retire) == ([new], [])
-
-
-def test_a_bundle_that_was_replaced_in_place_counts_as_new() -> None:
-    old, new = bundle("a", 1, content=0), bundle("a", 1, content=1)
-    assert plan_reload([old], [folder("a", new)], {}).load == [new]
-    assert plan_reload([old, new], [folder("a", new)], {}).retire == [old]
 
 
 def test_in_place_and_beside_a_failure_only_the_replaced_one_goes() -> None:
@@ -97,9 +82,7 @@ def read(disk: dict[str, dict[int, int | None]], max_versions: int) -> list[Mode
     st.sets(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.integers(0, 3)), max_size=24),
 )
 @settings(derandomize=True, max_examples=300, deadline=None)
-def test_whatever_happens_nothing_good_goes_before_its_successor_stands(
-    disks: Any, max_versions: int, bad: set[tuple[str, int, int]]
-) -> None:
+def test_nothing_good_goes_before_its_successor(disks: Any, max_versions: int, bad: set[tuple[str, int, int]]) -> None:
     served: list[FoundBundle] = []
     refused: dict[Path, Stamp] = {}
 

@@ -82,18 +82,6 @@ def test_so_many_of_the_highest_versions_are_taken(tmp_path: Path, manifest: Man
     ]  # fmt: skip
 
 
-def test_all_faults_are_named_at_once(tmp_path: Path, manifest: Manifest) -> None:
-    put(tmp_path / "one" / "1", manifest)
-    put(tmp_path / "two" / "1", manifest)
-    (tmp_path / "three" / "1").mkdir(parents=True)
-    with pytest.raises(
-        BundleError, match=r"share the name .*three.* holds no manifest|holds no manifest.*share the"
-    ) as e:
-        find_bundles(tmp_path)
-    assert str(e.value).count("share the name") == 1
-    assert "\n" not in str(e.value)
-
-
 def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest) -> None:
     put(tmp_path / "fine" / "1", manifest, "fine")
     put(tmp_path / "half" / "1", manifest, "half")
@@ -110,9 +98,7 @@ def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest)
     assert models["left"].faults == models["right"].faults
 
 
-def test_bundles_are_equal_by_place_and_manifest_and_stamps_tell_of_touched_files(
-    tiny_bundle: Path, tmp_path: Path, manifest: Manifest
-) -> None:
+def test_bundles_are_equal_by_place_and_manifest(tiny_bundle: Path, tmp_path: Path, manifest: Manifest) -> None:
     directory = shutil.copytree(tiny_bundle, tmp_path / "tiny" / "1")
     (before,) = find_bundles(tmp_path)
     (same,) = find_bundles(tmp_path)
@@ -127,9 +113,7 @@ def test_bundles_are_equal_by_place_and_manifest_and_stamps_tell_of_touched_file
     assert replaced != before
 
 
-def test_a_bundle_belongs_to_its_folder_and_one_by_itself_to_its_own(
-    tmp_path: Path, manifest: Manifest, tiny_bundle: Path
-) -> None:
+def test_a_bundle_belongs_to_its_folder_or_itself(tmp_path: Path, manifest: Manifest, tiny_bundle: Path) -> None:
     put(tmp_path / "tiny" / "1", manifest)
     (model,) = read_models(tmp_path, 1)
     assert model.path == tmp_path / "tiny" == model.bundles[0].model_directory
@@ -138,7 +122,7 @@ def test_a_bundle_belongs_to_its_folder_and_one_by_itself_to_its_own(
 
 
 @pytest.mark.parametrize("gone", ["b", "b/1"])
-def test_a_folder_that_goes_during_a_look_is_no_fault(
+def test_a_folder_may_go_meanwhile(
     tmp_path: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
     """Bundles are installed by renaming folders, which can happen at any moment of a scan."""

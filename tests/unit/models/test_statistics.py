@@ -20,7 +20,10 @@ def update(arrived: float, admitted: float, finished: float) -> SequenceUpdate:
 
 
 def turn(rows: int, seconds: float) -> TurnStats:
-    empty: dict[str, Any] = dict.fromkeys(TurnStats._fields, 0) | {"queue_seconds": (), "first_token_seconds": ()}
+    empty: dict[str, Any] = dict.fromkeys(TurnStats.__annotations__, 0) | {
+        "queue_seconds": (),
+        "first_token_seconds": (),
+    }
     return TurnStats(**(empty | {"batch_size": rows, "run_seconds": seconds}))
 
 

@@ -112,106 +112,85 @@ def test_a_turn_that_takes_too_long_is_ended(scene: Scene) -> None:
     assert scene.told == [True]
 
 
-def test_what_failed_is_restarted_once_its_threads_have_ended_and_the_delay_is_over(scene: Scene) -> None:
-    async def play() -> None:
-        scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
-        await scene.after(0.0)
-        assert scene.told == [True]
-        await scene.after(1.0)
-        assert scene.fleet.num_restarts == 0  # two engines must not share runners
-        scene.engine.has_threads = False
-        await scene.after(0.0)
-        assert scene.fleet.num_restarts == 1
-        assert scene.told == [True, False]
-        scene.engine.failure = RuntimeError("again")
-        for seconds, num_restarts in ((0.0, 1), (0.19, 1), (0.02, 2)):
-            await scene.after(seconds)
-            assert scene.fleet.num_restarts == num_restarts
-        assert scene.told == [True, False] * 2
-
-    run(play())
+async def test_what_failed_is_restarted_once_its_threads_have_ended_and_the_delay_is_over(scene: Scene) -> None:
+    scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
+    await scene.after(0.0)
+    assert scene.told == [True]
+    await scene.after(1.0)
+    assert scene.fleet.num_restarts == 0  # two engines must not share runners
+    scene.engine.has_threads = False
+    await scene.after(0.0)
+    assert scene.fleet.num_restarts == 1
+    assert scene.told == [True, False]
+    scene.engine.failure = RuntimeError("again")
+    for seconds, num_restarts in ((0.0, 1), (0.19, 1), (0.02, 2)):
+        await scene.after(seconds)
+        assert scene.fleet.num_restarts == num_restarts
+    assert scene.told == [True, False] * 2
 
 
-def test_threads_that_do_not_end_are_beyond_help(scene: Scene) -> None:
-    async def play() -> None:
-        scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
-        await scene.after(0.0)
-        await scene.after(4.9)
-        assert scene.told == [True]
-        await scene.after(0.2)
-        await scene.after(9.0)
-        assert scene.told == [True, "a thread of the engine of models/tiny/1 hangs in native code."]
-        assert scene.fleet.num_restarts == 0
-
-    run(play())
+async def test_threads_that_do_not_end_are_beyond_help(scene: Scene) -> None:
+    scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
+    await scene.after(0.0)
+    await scene.after(4.9)
+    assert scene.told == [True]
+    await scene.after(0.2)
+    await scene.after(9.0)
+    assert scene.told == [True, "a thread of the engine of models/tiny/1 hangs in native code."]
+    assert scene.fleet.num_restarts == 0
 
 
-def test_so_is_a_restart_that_hangs(scene: Scene) -> None:
-    async def play() -> None:
-        scene.fleet.hangs = True
-        scene.engine.failure = RuntimeError("a bug")
-        for seconds in (0.0, 0.2, STUCK_TURN_SECONDS + 4.9):
-            await scene.after(seconds)
-        assert (scene.told, scene.fleet.num_restarts) == ([True], 1)
-        await scene.after(0.2)
-        assert scene.told == [True, "the engine of models/tiny/1 hangs during its restart."]
-
-    run(play())
+async def test_so_is_a_restart_that_hangs(scene: Scene) -> None:
+    scene.fleet.hangs = True
+    scene.engine.failure = RuntimeError("a bug")
+    for seconds in (0.0, 0.2, STUCK_TURN_SECONDS + 4.9):
+        await scene.after(seconds)
+    assert (scene.told, scene.fleet.num_restarts) == ([True], 1)
+    await scene.after(0.2)
+    assert scene.told == [True, "the engine of models/tiny/1 hangs during its restart."]
 
 
-def test_so_are_many_failures_in_a_row(scene: Scene) -> None:
-    async def play() -> None:
-        scene.fleet.is_mended = False
-        scene.engine.failure = RuntimeError("a bug")
-        for _ in range(2 * MAX_RESTARTS):
-            await scene.after(31.0)
-        assert scene.fleet.num_restarts == MAX_RESTARTS
-        assert scene.told[0] is True
-        (reason,) = scene.told[1:]
-        assert "could not be restarted (ValueError: the golden sentences came out otherwise), 11 times in a row" in str(
-            reason
-        )
-
-    run(play())
+async def test_so_are_many_failures_in_a_row(scene: Scene) -> None:
+    scene.fleet.is_mended = False
+    scene.engine.failure = RuntimeError("a bug")
+    for _ in range(2 * MAX_RESTARTS):
+        await scene.after(31.0)
+    assert scene.fleet.num_restarts == MAX_RESTARTS
+    assert scene.told[0] is True
+    (reason,) = scene.told[1:]
+    assert "could not be restarted (ValueError: the golden sentences came out otherwise), 11 times in a row" in str(
+        reason
+    )
 
 
-def test_who_is_served_no_more_is_forgotten(scene: Scene) -> None:
-    async def play() -> None:
-        scene.engine.failure = RuntimeError("a bug")
-        await scene.after(0.0)
-        scene.fleet.models = []
-        await scene.after(9.0)
-        assert scene.told == [True, False]
-        assert scene.fleet.num_restarts == 0
-
-    run(play())
+async def test_who_is_served_no_more_is_forgotten(scene: Scene) -> None:
+    scene.engine.failure = RuntimeError("a bug")
+    await scene.after(0.0)
+    scene.fleet.models = []
+    await scene.after(9.0)
+    assert scene.told == [True, False]
+    assert scene.fleet.num_restarts == 0
 
 
-def test_it_watches_by_itself_until_an_engine_is_lost(scene: Scene) -> None:
-    async def play() -> None:
-        watching = asyncio.create_task(scene.supervisor.watch())
-        await asyncio.sleep(0)
-        scene.fleet.is_mended = False
-        scene.engine.failure = RuntimeError("a bug")
-        scene.supervisor.wake()
-        while not watching.done():
-            scene.clock.now += 10.0
-            await asyncio.wait({watching}, timeout=0.001)
-        await watching
-        assert isinstance(scene.told[-1], str)
-
-    run(play())
+async def test_it_watches_by_itself_until_an_engine_is_lost(scene: Scene) -> None:
+    watching = asyncio.create_task(scene.supervisor.watch())
+    await asyncio.sleep(0)
+    scene.fleet.is_mended = False
+    scene.engine.failure = RuntimeError("a bug")
+    scene.supervisor.wake()
+    while not watching.done():
+        scene.clock.now += 10.0
+        await asyncio.wait({watching}, timeout=0.001)
+    await watching
+    assert isinstance(scene.told[-1], str)
 
 
-def test_engines_of_other_models_are_looked_after_each_for_itself(scene: Scene) -> None:
-    async def play() -> None:
-        other = FakeModel()
-        scene.fleet.models.append(other)
-        scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
-        other.engine.failure = RuntimeError("another")
-        await scene.after(0.0)
-        await scene.after(0.2)
-        assert scene.told == [True]  # one is still down
-        assert [model.engine.failure is None for model in scene.fleet.models] == [False, True]
-
-    run(play())
+async def test_engines_of_other_models_are_looked_after_each_for_itself(scene: Scene) -> None:
+    other = FakeModel()
+    scene.fleet.models.append(other)
+    scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
+    other.engine.failure = RuntimeError("another")
+    await scene.after(0.0)
+    await scene.after(0.2)
+    assert scene.told == [True]  # one is still down
+    assert [model.engine.failure is None for model in scene.fleet.models] == [False, True]

@@ -76,7 +76,7 @@ def test_what_was_tried_is_what_will_be_loaded(found: FoundBundle) -> None:
         ),
     ],
 )
-def test_what_ended_the_process_is_said(
+def test_the_error_says_what_ended_it(
     found: FoundBundle, monkeypatch: pytest.MonkeyPatch, text: str, says: str
 ) -> None:
     seconds = 0.5 if "0.5" in says else patient(60)

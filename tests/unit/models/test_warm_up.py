@@ -97,9 +97,7 @@ def test_slots_that_were_left_open_are_chosen(tiny_bundle: Path) -> None:
     assert runners[1].spec == runner.spec
 
 
-def test_a_device_without_memory_for_the_fewest_slots_is_named(
-    tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_without_memory_for_few_slots_is_named(tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: OnnxRunner, max_slots: int) -> None:
         raise DeviceUnavailable(f"no room for {max_slots}")
 

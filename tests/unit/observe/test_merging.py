@@ -130,11 +130,11 @@ def is_count(key: tuple[str, tuple[tuple[str, str], ...]]) -> bool:
     return key[0].startswith(("dragoman_calls", "dragoman_seconds"))
 
 
-def counter(value: float, created: float | None = None, **labels: str) -> Family:
+def counter(value: float, created: float | None = None, name: str = "calls", **labels: str) -> Family:
     samples = [Sample("calls_total", labels, value)]
     if created is not None:
         samples.append(Sample("calls_created", labels, created))
-    return Family("calls", "counter", "Calls.", samples)
+    return Family(name, "counter", "Calls.", samples)
 
 
 def total(kept: KeptCounts, now: list[Family]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -162,7 +162,7 @@ def test_a_series_that_begins_again_in_the_same_process_is_kept_too() -> None:
 
 def test_what_no_worker_reports_any_more_is_forgotten() -> None:
     kept = KeptCounts()
-    kept.read([counter(3.0, model="a"), counter(2.0, key="ci")._replace(name="keys"), counter(1.0)._replace(name="x")])
+    kept.read([counter(3.0, model="a"), counter(2.0, name="keys", key="ci"), counter(1.0, name="x")])
     kept.read([])
     kept.forget(reported_by([counter(0.0, model="a")]))
     assert {key for key, value in values(kept.kept(answers=True)).items()} == {
@@ -190,8 +190,7 @@ def test_a_histogram_that_begins_again_is_kept_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected"),
-    [(Merge.SUM, 6.0), (Merge.MIN, 1.0), (Merge.MAX, 3.0), (Merge.MEAN, 2.0), (Merge.SAME, 3.0)],
+    ("rule", "expected"), [(Merge.SUM, 6.0), (Merge.MIN, 1.0), (Merge.MAX, 3.0), (Merge.MEAN, 2.0), (Merge.SAME, 3.0)]
 )
 def test_gauges_are_merged_by_their_rules(rule: Merge, expected: float) -> None:
     parts = [[Family("g", "gauge", "", [Sample("g", {"model": "a"}, value)])] for value in (1.0, 3.0, 2.0)]

@@ -98,9 +98,7 @@ def test_without_a_rollup_resident_pages_count(monkeypatch: pytest.MonkeyPatch, 
         ),
     ],
 )
-def test_the_lowest_limit_of_the_control_groups(
-    groups: str, files: dict[str, str], limit: float, tmp_path: Path
-) -> None:
+def test_the_lowest_limit_of_control_groups(groups: str, files: dict[str, str], limit: float, tmp_path: Path) -> None:
     (listed := tmp_path / "cgroup").write_text(groups)
     for name, content in files.items():
         file = tmp_path / "mounted" / name

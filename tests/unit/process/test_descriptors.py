@@ -8,9 +8,7 @@ from service.process.descriptors import affordable_connections
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1024, 768), (300, 150), (1, 1), (2**20, 10_000)])
-def test_the_limit_on_open_files_reduces_connections(
-    limit: int, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_open_files_reduce_connections(limit: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
     assert affordable_connections(10_000) == expected
 

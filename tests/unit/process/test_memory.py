@@ -1,12 +1,10 @@
 """Freed memory is returned to the system, whichever thread's arena it came from."""
 
 import platform
-import subprocess
-import sys
 
 import pytest
 
-from tests.patience import patient
+from tests.programs import output_of
 
 SCRIPT = """
 import threading
@@ -35,10 +33,7 @@ print(retained, resident_mib() - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep nothing for arenas, or say not")
 def test_it_goes_back() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=patient(60), check=True
-    )
-    retained, left = map(float, run.stdout.split())
+    retained, left = map(float, output_of(SCRIPT).split())
     assert retained > 30  # otherwise there was nothing to return
     assert left < 10
 
@@ -64,10 +59,7 @@ print(gc.get_freeze_count() > 1000, len(gc.get_objects()) < gc.get_freeze_count(
 give_back()
 print(seen() is None)
 """
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=patient(60), check=True
-    )
-    assert run.stdout.split() == ["True"] * 4
+    assert output_of(script).split() == ["True"] * 4
 
 
 def test_the_first_call_leaves_alone_what_was_frozen_before_a_fork() -> None:
@@ -87,10 +79,7 @@ print(seen() is not None)
 give_back()
 print(seen() is None)
 """
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=patient(60), check=True
-    )
-    assert run.stdout.split() == ["True"] * 2
+    assert output_of(script).split() == ["True"] * 2
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such bound")
@@ -112,7 +101,4 @@ behind = [bytearray(b"x" * 60_000) for _ in range(200)]
 del large
 print(resident_mib() - before < 20)
 """
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=patient(60), check=True
-    )
-    assert run.stdout.strip() == str(is_returned)
+    assert output_of(script).strip() == str(is_returned)

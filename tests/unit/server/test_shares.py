@@ -28,9 +28,7 @@ def test_what_takes_memory_is_divided_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("cpus", "count"), [(1, 1), (2, 1), (7, 1), (8, 2), (64, 16)])
-def test_automatically_there_is_one_worker_for_every_four_cpus(
-    cpus: int, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_automatically_four_cpus_have_one_worker(cpus: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "available_cpus", lambda: cpus)
     assert num_workers(ServerConfig(workers=0)) == count
     assert num_workers(ServerConfig(workers="auto")) == count  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.translation import AlignedSpan
 from service.text.alignment import align_words
 from service.text.token_spans import TokenSpan, consecutive
 from service.text.words import is_word, words
@@ -87,8 +86,3 @@ def test_links_are_between_words_of_both_texts(data: st.DataObject) -> None:
         assert ours in source_words
         assert theirs in target_words
         assert is_word(source[slice(*ours)]) == is_word(target[slice(*theirs)])
-
-
-def test_the_type_is_the_domains() -> None:
-    (link,) = align_words(np.ones((1, 1), np.float32), *pieces("ja"), *pieces(" yes"))
-    assert link == AlignedSpan(0, 2, 1, 4)

@@ -2,16 +2,12 @@
 
 # Many scripts have letters that look like Latin ones.
 
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.text.detection import UNDETERMINED, LanguageDetector
-from tests.patience import patient
+from tests.programs import output_of
 
 SENTENCES = {
     "ar": "أين تقع محطة القطار من فضلك؟ أريد أن أسافر إلى المدينة غدا.",
@@ -157,11 +153,4 @@ with ThreadPoolExecutor(8) as pool:
     answers = set(pool.map(detector.detect, ["Where is the train station?"] * 32))
 assert len(answers) == len(loads) == 1, (answers, loads)
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=patient(60), check=False)
-    assert run.returncode == 0, run.stderr.decode()
-
-
-def test_threads_do_not_disturb_each_other(among_these: LanguageDetector) -> None:
-    texts = list(SENTENCES.values()) * 4
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(among_these.detect, texts)) == [among_these.detect(text) for text in texts]
+    output_of(program)

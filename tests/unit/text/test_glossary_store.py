@@ -172,7 +172,7 @@ def test_a_server_that_takes_no_changes_has_those_of_its_operator(folder: Glossa
         store.create("a", [EN_DE], "")
 
 
-def test_a_folder_that_is_not_writable_is_told(
+def test_a_read_only_folder_is_told(
     store: GlossaryStore, folder: GlossaryFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(**_: object) -> None:
@@ -184,9 +184,7 @@ def test_a_folder_that_is_not_writable_is_told(
     assert names(folder) == []
 
 
-def test_a_glossary_is_created_whole_or_not_at_all(
-    store: GlossaryStore, folder: GlossaryFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_creation_is_atomic(store: GlossaryStore, folder: GlossaryFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glossary_files, "MAX_BYTES", 200)
     large = Dictionary("de", "en", tuple(Term(f"term {number}", "x") for number in range(50)))
     with pytest.raises(TooMany, match="Delete some"):

@@ -101,9 +101,7 @@ def test_placeholders_come_back_once_each(translated: str, expected: str, flags:
         ("<img src=x> <b>a</b>", f"{B} a {C} {A}", "<b>a</b> <img src=x>", ()),
     ],
 )
-def test_white_space_and_order_are_those_of_the_source(
-    source: str, translated: str, expected: str, flags: tuple[Flag, ...]
-) -> None:
+def test_white_space_and_order_are_kept(source: str, translated: str, expected: str, flags: tuple[Flag, ...]) -> None:
     restored = protected(source).restore(translated)
     assert (restored.text, restored.flags) == (expected, flags)
 
@@ -174,9 +172,7 @@ def text_of(text: str, part: AlignedSpan) -> str:
         ("", "%s {app}", PLACEHOLDER),
     ],
 )
-def test_models_without_symbols_get_placeholders_restored(
-    translated: str, expected: str, flags: tuple[Flag, ...]
-) -> None:
+def test_without_symbols_placeholders_are_restored(translated: str, expected: str, flags: tuple[Flag, ...]) -> None:
     text = "Open %s in {app} now."
     restored = replace_aligned(text, find_protected(text), translated)
     assert (restored.text, restored.flags) == (expected, flags)
@@ -295,9 +291,7 @@ def test_symbols_come_back_whatever_the_model_says(source: tuple[str, list[Prote
 
 @settings(max_examples=200, deadline=None)
 @given(_sources(), st.data())
-def test_without_symbols_they_come_back_whatever_the_model_says(
-    source: tuple[str, list[Protected]], data: st.DataObject
-) -> None:
+def test_without_symbols_they_always_come_back(source: tuple[str, list[Protected]], data: st.DataObject) -> None:
     text, spans = source
     said = _WORDS | st.sampled_from([" ", *(span.target for span in spans), *(span.target.upper() for span in spans)])
     translated = "".join(data.draw(st.lists(said, max_size=15)))

@@ -1,8 +1,5 @@
 """`vocab.json`."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from service.text.vocabulary import marian_language, parse_vocabulary
@@ -37,13 +34,6 @@ def test_what_is_no_vocabulary_is_refused(data: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem) as refusal:
         parse_vocabulary(data)
     assert "\n" not in str(refusal.value)
-
-
-def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
-    data = json.dumps({f"▁{number}": number for number in range(50)}).encode()
-    for length in range(len(data)):
-        with pytest.raises(ValueError, match=r"\w"):
-            parse_vocabulary(data[:length])
 
 
 def test_language_tokens_of_marian_are_told_from_pieces() -> None:

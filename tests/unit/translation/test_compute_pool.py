@@ -5,8 +5,7 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -47,14 +46,6 @@ class Long:
         self._stopped.set()
 
 
-def run(work: Callable[[], Any]) -> Any:
-    async def bounded() -> Any:
-        async with asyncio.timeout(BOUND_SECONDS):
-            return await work()
-
-    return asyncio.run(bounded())
-
-
 async def begun(work: Long) -> None:
     assert await asyncio.to_thread(work.began.wait, BOUND_SECONDS)
 
@@ -63,155 +54,126 @@ async def ended(work: Long) -> None:
     assert await asyncio.to_thread(work.ended.wait, BOUND_SECONDS)
 
 
-def test_results_and_errors_come_back(pool: ComputePool) -> None:
+async def test_results_and_errors_come_back(pool: ComputePool) -> None:
     def fail() -> None:
         raise KeyError("x")
 
-    async def both() -> None:
-        assert await pool.run(lambda: 7, 10) == 7
-        with pytest.raises(KeyError):
-            await pool.run(fail, 10)
-        assert await pool.run(lambda: 8, 10) == 8
-
-    run(both)
+    assert await pool.run(lambda: 7, 10) == 7
+    with pytest.raises(KeyError):
+        await pool.run(fail, 10)
+    assert await pool.run(lambda: 8, 10) == 8
 
 
-def test_work_that_nobody_waits_for_ends_at_its_next_checkpoint(pool: ComputePool) -> None:
-    async def cancelled() -> None:
-        work = Long()
-        task = asyncio.ensure_future(pool.run(work, LARGE))
-        await begun(work)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await ended(work)
-
-    run(cancelled)
+async def test_work_that_nobody_waits_for_ends_at_its_next_checkpoint(pool: ComputePool) -> None:
+    work = Long()
+    task = asyncio.ensure_future(pool.run(work, LARGE))
+    await begun(work)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await ended(work)
 
 
-def test_work_ends_with_its_deadline(pool: ComputePool) -> None:
-    async def late() -> None:
-        work = Long()
-        with pytest.raises(DeadlineExceeded):
-            await pool.run(work, LARGE, time.monotonic() + 0.05)
-        await ended(work)
-        never = Long()
-        with pytest.raises(DeadlineExceeded):
-            await pool.run(never, LARGE, time.monotonic() - 1.0)
-        assert await pool.run(lambda: 1, 1) == 1
-        assert not never.began.is_set()
-
-    run(late)
+async def test_work_ends_with_its_deadline(pool: ComputePool) -> None:
+    work = Long()
+    with pytest.raises(DeadlineExceeded):
+        await pool.run(work, LARGE, time.monotonic() + 0.05)
+    await ended(work)
+    never = Long()
+    with pytest.raises(DeadlineExceeded):
+        await pool.run(never, LARGE, time.monotonic() - 1.0)
+    assert await pool.run(lambda: 1, 1) == 1
+    assert not never.began.is_set()
 
 
 @pytest.mark.parametrize("caller", ["the same", "another"])
-def test_short_work_does_not_wait_for_long_work(pool: ComputePool, caller: str) -> None:
-    async def beside() -> None:
-        longs = [Long() for _ in range(40)]
-        tasks = [asyncio.ensure_future(pool.run(work, LARGE, caller="the same")) for work in longs]
-        await begun(longs[0])
-        for _ in range(20):
-            assert await pool.run(lambda: "short", 100, caller=caller) == "short"
-        assert not any(task.done() for task in tasks)
-        for work in longs:
-            work.stop()
-        assert await asyncio.gather(*tasks) == ["long"] * 40
-
-    run(beside)
+async def test_short_work_does_not_wait_for_long_work(pool: ComputePool, caller: str) -> None:
+    longs = [Long() for _ in range(40)]
+    tasks = [asyncio.ensure_future(pool.run(work, LARGE, caller="the same")) for work in longs]
+    await begun(longs[0])
+    for _ in range(20):
+        assert await pool.run(lambda: "short", 100, caller=caller) == "short"
+    assert not any(task.done() for task in tasks)
+    for work in longs:
+        work.stop()
+    assert await asyncio.gather(*tasks) == ["long"] * 40
 
 
-def test_a_caller_with_much_long_work_does_not_keep_anothers_waiting(pool: ComputePool) -> None:
-    async def beside() -> None:
-        longs = [Long() for _ in range(40)]
-        tasks = [asyncio.ensure_future(pool.run(work, LARGE, caller="greedy")) for work in longs]
-        await begun(longs[0])
-        other = Long()
-        other.stop()
-        assert await pool.run(other, LARGE, caller="modest") == "long"
-        assert not any(task.done() for task in tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    run(beside)
+async def test_a_caller_with_much_long_work_does_not_keep_anothers_waiting(pool: ComputePool) -> None:
+    longs = [Long() for _ in range(40)]
+    tasks = [asyncio.ensure_future(pool.run(work, LARGE, caller="greedy")) for work in longs]
+    await begun(longs[0])
+    other = Long()
+    other.stop()
+    assert await pool.run(other, LARGE, caller="modest") == "long"
+    assert not any(task.done() for task in tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_turns_are_shared_by_what_has_run(pool: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_turns_are_shared_by_what_has_run(pool: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of four runs about as long as the others."""
     monkeypatch.setattr(compute_pool, "_SLICE_SECONDS", 0.001)
     seconds = [0.0] * 4
+    done = threading.Event()
 
-    async def shared() -> None:
-        done = threading.Event()
+    def spin(number: int) -> None:
+        last = time.thread_time()
+        while not done.is_set():
+            checkpoint()
+            now = time.thread_time()
+            seconds[number] += now - last
+            last = now
+            if sum(seconds) > 0.4:
+                done.set()
 
-        def spin(number: int) -> None:
-            last = time.thread_time()
-            while not done.is_set():
-                checkpoint()
-                now = time.thread_time()
-                seconds[number] += now - last
-                last = now
-                if sum(seconds) > 0.4:
-                    done.set()
-
-        tasks = [asyncio.ensure_future(pool.run(lambda number=number: spin(number), LARGE)) for number in range(4)]  # type: ignore[misc]
-        await asyncio.gather(*tasks)
-
-    run(shared)
+    tasks = [asyncio.ensure_future(pool.run(lambda number=number: spin(number), LARGE)) for number in range(4)]  # type: ignore[misc]
+    await asyncio.gather(*tasks)
     assert min(seconds) > 0.2 * max(seconds)
 
 
-def test_a_closed_pool_ends_all_work_and_takes_none(pool: ComputePool) -> None:
-    async def closed() -> None:
-        longs = [Long() for _ in range(20)]
-        tasks = [asyncio.ensure_future(pool.run(work, LARGE)) for work in longs]
-        await begun(longs[0])
-        pool.close()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(outcome, Unavailable) for outcome in outcomes), outcomes
-        for work in longs:
-            assert work.ended.is_set() or not work.began.is_set()
-        with pytest.raises(Unavailable):
-            await pool.run(lambda: 1, 1)
-
-    run(closed)
+async def test_a_closed_pool_ends_all_work_and_takes_none(pool: ComputePool) -> None:
+    longs = [Long() for _ in range(20)]
+    tasks = [asyncio.ensure_future(pool.run(work, LARGE)) for work in longs]
+    await begun(longs[0])
+    pool.close()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(outcome, Unavailable) for outcome in outcomes), outcomes
+    for work in longs:
+        assert work.ended.is_set() or not work.began.is_set()
+    with pytest.raises(Unavailable):
+        await pool.run(lambda: 1, 1)
 
 
-def test_too_much_that_waits_is_refused(pool: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_much_that_waits_is_refused(pool: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compute_pool, "_MAX_QUEUED_OF_ONE_CALLER", 3)
-
-    async def full() -> None:
-        longs = [Long() for _ in range(7)]
-        tasks = []
-        for work in longs[:4]:
-            tasks.append(asyncio.ensure_future(pool.run(work, LARGE, caller="greedy")))
-            await begun(work)
-        tasks += [asyncio.ensure_future(pool.run(work, LARGE, caller="greedy")) for work in longs[4:]]
-        await asyncio.sleep(0)
-        with pytest.raises(Overloaded):
-            await pool.run(lambda: 1, LARGE, caller="greedy")
-        assert await pool.run(lambda: 1, LARGE, caller="modest") == 1
-        for work in longs:
-            work.stop()
-        await asyncio.gather(*tasks)
-
-    run(full)
+    longs = [Long() for _ in range(7)]
+    tasks = []
+    for work in longs[:4]:
+        tasks.append(asyncio.ensure_future(pool.run(work, LARGE, caller="greedy")))
+        await begun(work)
+    tasks += [asyncio.ensure_future(pool.run(work, LARGE, caller="greedy")) for work in longs[4:]]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await pool.run(lambda: 1, LARGE, caller="greedy")
+    assert await pool.run(lambda: 1, LARGE, caller="modest") == 1
+    for work in longs:
+        work.stop()
+    await asyncio.gather(*tasks)
 
 
-def test_a_thread_that_waits_holds_nothing_of_a_call(pool: ComputePool) -> None:
+async def test_a_thread_that_waits_holds_nothing_of_a_call(pool: ComputePool) -> None:
     class Held:
         pass
 
-    async def forgotten() -> None:
-        held = Held()
-        known = weakref.ref(held)
+    held = Held()
+    known = weakref.ref(held)
 
-        def use(held: Held = held) -> str:
-            return type(held).__name__
+    def use(held: Held = held) -> str:
+        return type(held).__name__
 
-        assert await pool.run(use, 10) == "Held"
-        del held, use
-        gc.collect()
-        assert known() is None
-
-    run(forgotten)
+    assert await pool.run(use, 10) == "Held"
+    del held, use
+    gc.collect()
+    assert known() is None

@@ -65,13 +65,25 @@ DOCUMENTS = st.lists(
 ).map("".join)
 
 
+HOW = st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([12, 60, 10_000])
+
+
 def asked(*texts: str, **changes: Any) -> TranslationRequest:
-    fields: dict[str, Any] = {
-        "texts": texts,
-        "source_language_code": "en",
-        "target_language_code": "de",
-    }
-    return TranslationRequest(**(fields | changes))
+    return TranslationRequest(texts, "en", "de", **changes)
+
+
+def planner_of(
+    bundle: Path,
+    request: TranslationRequest,
+    max_segments: int = 4096,
+    size: AnswerSize | None = None,
+    tokenizer: Tokenizer = LETTERS,
+    limit: int = 24,
+    symbols: tuple[str, ...] = SYMBOLS,
+) -> Planner:
+    manifest = letters_manifest(bundle, max_source_tokens=limit, symbols=symbols)
+    terms = [TermIndex(request.terms)] if request.terms else []
+    return Planner(request, manifest, PAIR, tokenizer, max_segments, size or AnswerSize(10_000_000), terms)
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +94,13 @@ def plan(tiny_bundle: Path) -> Callable[..., PlannedText]:
         symbols: tuple[str, ...] = SYMBOLS,
         tokenizer: Tokenizer = LETTERS,
     ) -> PlannedText:
-        manifest = letters_manifest(tiny_bundle, max_source_tokens=limit, symbols=symbols)
-        terms = [TermIndex(request.terms)] if request.terms else []
-        return Planner(request, manifest, PAIR, tokenizer, 4096, AnswerSize(10_000_000), terms).plan(0)
+        return planner_of(tiny_bundle, request, tokenizer=tokenizer, limit=limit, symbols=symbols).plan(0)
 
     return planned
 
 
 def candidates(
-    planned: PlannedText,
-    write: Callable[[str], str] = str,
-    formatting: bool = False,
-    tokenizer: Tokenizer = LETTERS,
+    planned: PlannedText, write: Callable[[str], str] = str, formatting: bool = False, tokenizer: Tokenizer = LETTERS
 ) -> list[Any]:
     """Return the output for each segment of a model that writes `write(what it reads)`."""
     restorer = Restorer(
@@ -131,8 +138,7 @@ def test_planning_stops_at_the_most_segments(
 
     tokenizer = LetterTokenizer()
     monkeypatch.setattr(tokenizer, "encode", counted)
-    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
-    planner = Planner(asked(text, **options), manifest, PAIR, tokenizer, 50, AnswerSize(10_000_000))
+    planner = planner_of(tiny_bundle, asked(text, **options), 50, tokenizer=tokenizer)
     with pytest.raises(TooMany, match="more than 50 segments") as error:
         planner.plan(0)
     assert error.value.field == "texts"
@@ -140,12 +146,11 @@ def test_planning_stops_at_the_most_segments(
 
 
 def test_a_text_whose_planning_was_interrupted_is_counted_once(tiny_bundle: Path) -> None:
-    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
     texts = ("A b. C d! {0}\n" * 12, "Hello")
     num_segments, num_characters = 2 * 12 + 1, sum(map(len, texts))
 
     def fresh() -> Planner:
-        return Planner(asked(*texts), manifest, PAIR, LETTERS, num_segments, AnswerSize(num_characters))
+        return planner_of(tiny_bundle, asked(*texts), num_segments, AnswerSize(num_characters))
 
     expected = [planner.plan(index) for planner in [fresh()] for index in range(2)]
 
@@ -172,19 +177,16 @@ def test_a_text_whose_planning_was_interrupted_is_counted_once(tiny_bundle: Path
 
 
 def test_segments_of_all_texts_count_together(tiny_bundle: Path) -> None:
-    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
-    planner = Planner(asked("a.\nb.", "c.\nd."), manifest, PAIR, LETTERS, 3, AnswerSize(100))
+    planner = planner_of(tiny_bundle, asked("a.\nb.", "c.\nd."), 3, AnswerSize(100))
     planner.plan(0)
     with pytest.raises(TooMany):
         planner.plan(1)
 
 
 def test_an_answer_that_would_be_too_long_is_not_planned(tiny_bundle: Path) -> None:
-    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
-    terms = [TermIndex([Term("1", "x" * 200)])]
+    request = asked("1 " * 4, "1 " * 2, terms=(Term("1", "x" * 200),))
     for num_hypotheses, longest in ((1, 1_000), (4, 4_000)):
-        size = AnswerSize(longest, num_hypotheses)
-        planner = Planner(asked("1 " * 4, "1 " * 2), manifest, PAIR, LETTERS, 50, size, terms)
+        planner = planner_of(tiny_bundle, request, 50, AnswerSize(longest, num_hypotheses))
         planner.plan(0)
         with pytest.raises(TooLong, match=f"more than {longest} characters"):
             planner.plan(1)
@@ -207,7 +209,7 @@ def translated(planned: PlannedText, write: Callable[[str], str] = str, tokenize
     return assemble(planned, given, AnswerSize(10_000_000), with_alignment=True)
 
 
-@given(DOCUMENTS, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([12, 60, 10_000]))
+@given(DOCUMENTS, *HOW)
 @settings(derandomize=True, max_examples=200, deadline=None)
 def test_a_model_that_repeats_gives_every_text_back(
     plan: Callable[..., PlannedText], text: str, split: SplitSentences, symbols: tuple[str, ...], limit: int
@@ -355,9 +357,7 @@ def test_candidates_of_a_rank_belong_together(plan: Callable[..., PlannedText]) 
 
 @given(DOCUMENTS, st.randoms(use_true_random=False), st.booleans())
 @settings(derandomize=True, max_examples=150, deadline=None)
-def test_deltas_put_together_are_the_translation(
-    plan: Callable[..., PlannedText], text: str, chance: Any, formatting: bool
-) -> None:
+def test_deltas_are_the_translation(plan: Callable[..., PlannedText], text: str, chance: Any, formatting: bool) -> None:
     """Segments grow and settle in any order."""
     planned = plan(asked(text, preserve_formatting=formatting))
     given_ = candidates(planned, str.upper, formatting)
@@ -503,7 +503,7 @@ def test_every_unknown_character_comes_out_or_is_flagged(
         assert not any(segment.flags for segment in translation.segments), "the model kept everything in its place"
 
 
-@given(DOCUMENTS, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([12, 60, 10_000]))
+@given(DOCUMENTS, *HOW)
 @settings(derandomize=True, max_examples=100, deadline=None)
 def test_what_a_model_knows_is_planned_as_if_it_knew_everything(
     plan: Callable[..., PlannedText], text: str, split: SplitSentences, symbols: tuple[str, ...], limit: int

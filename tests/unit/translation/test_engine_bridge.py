@@ -30,39 +30,33 @@ class CountingLoop:
         return self.loop.call_soon_threadsafe(*arguments)
 
 
-def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() -> None:
-    async def scenario() -> None:
-        loop = CountingLoop(asyncio.get_running_loop())
-        arrived, done = [], asyncio.Event()
+async def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() -> None:
+    loop = CountingLoop(asyncio.get_running_loop())
+    arrived, done = [], asyncio.Event()
 
-        def deliver(updates: Any, progress: Any) -> None:
-            arrived.append((threading.current_thread(), updates, progress))
-            done.set()
+    def deliver(updates: Any, progress: Any) -> None:
+        arrived.append((threading.current_thread(), updates, progress))
+        done.set()
 
-        bridge = EngineBridge(
-            cast(Any, loop), Metrics().model("m"), InferenceStatistics(), deliver, failed=lambda error: None
-        )
-        thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50, [PROGRESS] * 3))
-        thread.start()
-        await asyncio.wait_for(done.wait(), patient(5))
-        thread.join(patient(5))
-        assert loop.crossings == 1
-        assert arrived == [(threading.current_thread(), [UPDATE] * 50, [PROGRESS] * 3)]
-
-    asyncio.run(scenario())
+    bridge = EngineBridge(
+        cast(Any, loop), Metrics().model("m"), InferenceStatistics(), deliver, failed=lambda error: None
+    )
+    thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50, [PROGRESS] * 3))
+    thread.start()
+    await asyncio.wait_for(done.wait(), patient(5))
+    thread.join(patient(5))
+    assert loop.crossings == 1
+    assert arrived == [(threading.current_thread(), [UPDATE] * 50, [PROGRESS] * 3)]
 
 
-def test_a_failure_reaches_the_loop() -> None:
-    async def scenario() -> None:
-        failed = asyncio.get_running_loop().create_future()
-        bridge = EngineBridge(
-            asyncio.get_running_loop(), Metrics().model("m"), InferenceStatistics(), lambda *_: None, failed.set_result
-        )
-        error = RuntimeError("boom")
-        await asyncio.to_thread(bridge.on_failure, error)
-        assert await asyncio.wait_for(failed, patient(5)) is error
-
-    asyncio.run(scenario())
+async def test_a_failure_reaches_the_loop() -> None:
+    failed = asyncio.get_running_loop().create_future()
+    bridge = EngineBridge(
+        asyncio.get_running_loop(), Metrics().model("m"), InferenceStatistics(), lambda *_: None, failed.set_result
+    )
+    error = RuntimeError("boom")
+    await asyncio.to_thread(bridge.on_failure, error)
+    assert await asyncio.wait_for(failed, patient(5)) is error
 
 
 def test_a_closed_loop_does_not_hurt_the_engine() -> None:

@@ -6,7 +6,6 @@ import random
 import re
 import threading
 import time
-from collections.abc import Sequence as Sequence_
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
-from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import Origin
 from service.domain.errors import (
     DeadlineExceeded,
@@ -51,36 +49,23 @@ from service.translation import assembling, computations, planning
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
+from tests.unit.translation.letters import EOS, PAIR, LetterTokenizer
 
-EOS = 2
+PREFIX = PAIR.source_prefix_ids
 LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_characters=4_000_000)
 
 
-class LetterTokenizer:
+class SpacelessTokenizer(LetterTokenizer):
     """One id per letter; spaces have none."""
 
-    unk_id = None
-
     def encode(self, text: str) -> list[int]:
-        return [ord(letter) + 10 for letter in text if not letter.isspace()]
-
-    def decode(self, token_ids: Sequence_[int]) -> str:
-        return "".join(chr(token_id - 10) for token_id in token_ids)
-
-    def encode_target(self, text: str) -> list[int]:
-        return self.encode(text)
-
-    def decode_settled(self, token_ids: Sequence_[int]) -> str:
-        return self.decode(token_ids)
+        return super().encode("".join(text.split()))
 
     def source_spans(self, text: str) -> list[TokenSpan]:
         return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
 
-    def target_spans(self, token_ids: Sequence_[int]) -> list[TokenSpan]:
-        return [(place, place + 1) for place in range(len(token_ids))]
 
-
-class ToldEngine:
+class ScriptedEngine:
     """Keeps its requests until the test decides how they end."""
 
     can_change_scores = True
@@ -113,22 +98,17 @@ def answer(sequence: Sequence, score: float = -0.5) -> SequenceUpdate:
     return SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,))
 
 
-PREFIX = (7,)
-
-
 @pytest.fixture(scope="module")
-def manifest(tiny_bundle: Path) -> Any:
-    pair = LanguagePair("en", "de", source_prefix_ids=PREFIX, target_prefix_ids=(8,))
-    return dataclasses.replace(Manifest.load(tiny_bundle), languages=(pair,))
+def make(tiny_bundle: Path) -> Any:
+    manifest = dataclasses.replace(Manifest.load(tiny_bundle), languages=(PAIR,))
 
-
-@pytest.fixture(scope="module")
-def make(manifest: Manifest) -> Any:
     def translator(cache_bytes: int = 0, metrics: Metrics | None = None, **changes: Any) -> Any:
-        engine, own = ToldEngine(), dataclasses.replace(manifest, **changes)
+        engine, own = ScriptedEngine(), dataclasses.replace(manifest, **changes)
         translator = Translator(metrics or Metrics(), TranslationCache(cache_bytes), Glossaries(), LIMITS)
         bundle = FoundBundle(Path(), "1", own, frozenset())
-        translator.serve(Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(own))]))
+        translator.serve(
+            Catalogue([LoadedModel(bundle, SpacelessTokenizer(), cast(Engine, engine), LanguagePairs(own))])
+        )
         return translator, engine
 
     return translator
@@ -153,19 +133,20 @@ async def begin(translator: Any, asked: Any) -> Any:
     return task
 
 
-@given(
-    st.lists(st.text("ab c", max_size=20), min_size=1, max_size=30),
-    st.randoms(use_true_random=False),
-)
+async def finish(translator: Any, engine: Any, task: Any) -> Any:
+    """Answer all that the engine has got; return the result."""
+    translator.deliver([answer(sequence) for sequence in engine.submitted])
+    return await asyncio.wait_for(task, patient(5))
+
+
+@given(st.lists(st.text("ab c", max_size=20), min_size=1, max_size=30), st.randoms(use_true_random=False))
 @settings(derandomize=True, max_examples=100, deadline=None)
 def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str], chance: random.Random) -> None:
     async def scenario() -> Any:
         translator, engine = make()
         task = await begin(translator, request(*texts, split_sentences=SplitSentences.OFF))
         chance.shuffle(engine.submitted)
-        for sequence in engine.submitted:
-            translator.deliver([answer(sequence)])
-        return await asyncio.wait_for(task, patient(5))
+        return await finish(translator, engine, task)
 
     result = asyncio.run(scenario())
     expected = [re.sub(r"\S(.*\S)?", lambda found: "".join(found[0].split())[::-1], text, flags=re.S) for text in texts]
@@ -199,7 +180,7 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
     ),
 )
 @settings(max_examples=80, deadline=None)
-def test_simple_sentences_of_a_call_get_the_general_ways_answer(
+def test_simple_sentences_get_the_same_answer(
     make: Any, texts: list[str], mode: SplitSentences, chosen: dict[str, Any]
 ) -> None:
     if "target_prefixes" in chosen:
@@ -209,9 +190,7 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
         translator, engine = make()
         try:
             task = await begin(translator, request(*texts, split_sentences=mode, **chosen))
-            for sequence in engine.submitted:
-                translator.deliver([answer(sequence)])
-            result = await asyncio.wait_for(task, patient(5))
+            result = await finish(translator, engine, task)
         except InvalidRequest as error:
             result = str(error)
         submitted = [(each.source_ids, each.forced_ids, each.options, each.wants_progress) for each in engine.submitted]
@@ -224,117 +203,83 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
         assert short == asyncio.run(scenario())
 
 
-def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        options = RequestedOptions(beam_size=3, max_output_tokens=5)
-        task = await begin(translator, request("ab", options=options, deadline_seconds=time.monotonic() + 9))
-        (sequence,) = engine.submitted
-        assert sequence.source_ids == (*PREFIX, ord("a") + 10, ord("b") + 10, EOS)
-        assert sequence.target_prefix_ids == (8,)
-        assert (sequence.options.beam_size, sequence.options.max_output_tokens) == (3, 5)
-        assert sequence.deadline_seconds - time.monotonic() == pytest.approx(9, abs=2)
-        assert time.monotonic() - sequence.arrived_seconds < 2
-        translator.deliver([answer(sequence)])
-        (translation,) = (await asyncio.wait_for(task, patient(5))).translations
-        assert translation.num_source_tokens == 4
-        assert translation.hypotheses[0].score is None  # not asked for
-
-    asyncio.run(scenario())
+async def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
+    translator, engine = make()
+    options = RequestedOptions(beam_size=3, max_output_tokens=5)
+    deadline = time.monotonic() + 9
+    asked = request("ab", options=options, deadline_seconds=deadline, priority=Priority.LOW)
+    task = await begin(translator, asked)
+    (sequence,) = engine.submitted
+    assert sequence.source_ids == (*PREFIX, ord("a") + 10, ord("b") + 10, EOS)
+    assert (sequence.target_prefix_ids, sequence.priority) == ((8,), Priority.LOW)
+    assert (sequence.options.beam_size, sequence.options.max_output_tokens) == (3, 5)
+    assert sequence.deadline_seconds == pytest.approx(deadline, abs=2)
+    assert time.monotonic() - sequence.arrived_seconds < 2
+    assert (await finish(translator, engine, task)).translations[0].num_source_tokens == 4
 
 
-def test_an_overloaded_engine_refuses_before_anything_is_planned_unless_answers_are_kept(make: Any) -> None:
-    async def refused() -> None:
-        translator, engine = make()
-        engine.is_full = True
-        with pytest.raises(Overloaded):
-            await translator.translate(request("ab"))
-        assert not engine.submitted
-
-    async def kept() -> Any:
-        translator, engine = make(1_000_000)
-        first = await begin(translator, request("ab"))
-        translator.deliver([answer(engine.submitted[0])])
-        engine.is_full = True
-        return await asyncio.wait_for(first, patient(5)), await translator.translate(request("ab"))
-
-    asyncio.run(refused())
-    first, again = asyncio.run(kept())
-    assert first == again
+@pytest.mark.parametrize(("return_scores", "score"), [(True, -0.5), (False, None)])
+async def test_scores_come_when_asked_for(make: Any, return_scores: bool, score: float | None) -> None:
+    translator, engine = make()
+    task = await begin(translator, request("ab", options=RequestedOptions(return_scores=return_scores)))
+    assert (await finish(translator, engine, task)).translations[0].hypotheses[0].score == score
 
 
-def test_scores_come_when_asked_for(make: Any) -> None:
-    async def scenario() -> Any:
-        translator, engine = make()
-        task = await begin(translator, request("ab", options=RequestedOptions(return_scores=True)))
-        translator.deliver([answer(engine.submitted[0], score=-0.25)])
-        return (await asyncio.wait_for(task, patient(5))).translations[0].hypotheses[0].score
+async def test_an_overloaded_engine_refuses_before_anything_is_planned_unless_answers_are_kept(make: Any) -> None:
+    translator, engine = make()
+    engine.is_full = True
+    with pytest.raises(Overloaded):
+        await translator.translate(request("ab"))
+    assert not engine.submitted
+    translator, engine = make(1_000_000)
+    first = await finish(translator, engine, await begin(translator, request("ab")))
+    engine.is_full = True
+    assert await translator.translate(request("ab")) == first
 
-    assert asyncio.run(scenario()) == -0.25
 
-
-def test_each_sample_is_a_sequence_with_a_seed_of_its_own(make: Any) -> None:
-    async def scenario(seed: int | None) -> Any:
+async def test_each_sample_is_a_sequence_with_a_seed_of_its_own(make: Any) -> None:
+    async def seeds(seed: int | None) -> Any:
         translator, engine = make()
         options = RequestedOptions(num_hypotheses=3, temperature=0.7, top_k=5, seed=seed)
         task = await begin(translator, request("ab", "c", options=options))
-        seeds = [sequence.options.seed for sequence in engine.submitted]
-        assert len(seeds) == 6
+        assert len(engine.submitted) == 6
         assert {sequence.options.num_hypotheses for sequence in engine.submitted} == {1}
         assert {sequence.options.top_k for sequence in engine.submitted} == {5}
-        translator.deliver([answer(sequence) for sequence in reversed(engine.submitted)])
-        translations = (await asyncio.wait_for(task, patient(5))).translations
-        assert [len(translation.hypotheses) for translation in translations] == [3, 3]
-        assert [translation.text for translation in translations] == ["ba", "c"]
-        return seeds
+        translations = (await finish(translator, engine, task)).translations
+        assert [(each.text, len(each.hypotheses)) for each in translations] == [("ba", 3), ("c", 3)]
+        return [sequence.options.seed for sequence in engine.submitted]
 
-    first, again, by_chance, by_chance_again = (asyncio.run(scenario(seed)) for seed in (7, 7, None, None))
+    first, again, by_chance, by_chance_again = [await seeds(seed) for seed in (7, 7, None, None)]
     assert first == again
     assert len(set(first)) == 3
     assert not set(by_chance) & set(by_chance_again)
 
 
-def test_a_sequence_carries_its_calls_priority(make: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        task = await begin(translator, request("a", priority=Priority.LOW))
-        assert engine.submitted[0].priority is Priority.LOW
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(scenario())
-
-
-def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
+async def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
     async def ask(translator: Any, engine: Any, asked: Any) -> Any:
         """Return how many sequences the engine got, and the translations."""
         engine.submitted.clear()
-        task = await begin(translator, asked)
-        translator.deliver([answer(sequence) for sequence in engine.submitted])
-        return len(engine.submitted), [each.text for each in (await asyncio.wait_for(task, patient(5))).translations]
+        result = await finish(translator, engine, await begin(translator, asked))
+        return len(engine.submitted), [each.text for each in result.translations]
 
-    async def scenario() -> None:
-        metrics = Metrics()
-        translator, engine = make(1_000_000, metrics)
-        assert await ask(translator, engine, request("ab", "", "cd")) == (2, ["ba", "", "dc"])
-        assert await ask(translator, engine, request("cd", "ef", "ab")) == (1, ["dc", "fe", "ba"])
-        assert await ask(translator, engine, request("cd", "ab")) == (0, ["dc", "ba"])
-        other = RequestedOptions(max_output_tokens=7)
-        assert await ask(translator, engine, request("ab", options=other)) == (1, ["ba"])
-        sampled, seeded = RequestedOptions(temperature=1.0), RequestedOptions(temperature=1.0, seed=3)
-        assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1
-        assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1, "chance is not kept"
-        assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 1
-        assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 0
-        text, _ = metrics.render()
-        assert b'cache_lookups_total{model="tiny",outcome="hit"} 5.0' in text
-        assert b'cache_lookups_total{model="tiny",outcome="miss"} 5.0' in text
-
-    asyncio.run(scenario())
+    metrics = Metrics()
+    translator, engine = make(1_000_000, metrics)
+    assert await ask(translator, engine, request("ab", "", "cd")) == (2, ["ba", "", "dc"])
+    assert await ask(translator, engine, request("cd", "ef", "ab")) == (1, ["dc", "fe", "ba"])
+    assert await ask(translator, engine, request("cd", "ab")) == (0, ["dc", "ba"])
+    other = RequestedOptions(max_output_tokens=7)
+    assert await ask(translator, engine, request("ab", options=other)) == (1, ["ba"])
+    sampled, seeded = RequestedOptions(temperature=1.0), RequestedOptions(temperature=1.0, seed=3)
+    assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1
+    assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1, "chance is not kept"
+    assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 1
+    assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 0
+    text, _ = metrics.render()
+    assert b'cache_lookups_total{model="tiny",outcome="hit"} 5.0' in text
+    assert b'cache_lookups_total{model="tiny",outcome="miss"} 5.0' in text
 
 
-def test_what_is_kept_without_attention_is_decoded_again_to_be_aligned(make: Any) -> None:
+async def test_what_is_kept_without_attention_is_decoded_again_to_be_aligned(make: Any) -> None:
     def recorded(sequence: Sequence) -> SequenceUpdate:
         """Return the letters in reverse, with what they attended to: nothing of the prefix and the end."""
         update = answer(sequence)
@@ -352,110 +297,80 @@ def test_what_is_kept_without_attention_is_decoded_again_to_be_aligned(make: Any
         (translation,) = (await asyncio.wait_for(task, patient(5))).translations
         return [each.wants_attention for each in engine.submitted], list(translation.alignment)
 
-    async def scenario() -> None:
-        translator, engine = make(1_000_000, precision="int8")
-        assert await ask(translator, engine) == ([False], [])
-        word = [AlignedSpan(0, 2, 0, 2)]
-        for expected in ([True], []):
-            sequences, alignment = await ask(translator, engine, return_alignments=True)
-            assert (sequences, alignment) == (expected, word)
-        assert await ask(translator, engine) == ([], [])
-
-    asyncio.run(scenario())
+    translator, engine = make(1_000_000, precision="int8")
+    assert await ask(translator, engine) == ([False], [])
+    word = [AlignedSpan(0, 2, 0, 2)]
+    for expected in ([True], []):
+        sequences, alignment = await ask(translator, engine, return_alignments=True)
+        assert (sequences, alignment) == (expected, word)
+    assert await ask(translator, engine) == ([], [])
 
 
-def test_without_a_cache_everything_is_decoded(make: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        for number in (1, 2):
-            task = await begin(translator, request("ab"))
-            translator.deliver([answer(engine.submitted[-1])])
-            await asyncio.wait_for(task, patient(5))
-            assert len(engine.submitted) == number
-
-    asyncio.run(scenario())
-
-
-def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        task = await begin(translator, request("a", "b", "c"))
-        first, second, third = engine.submitted
-        translator.deliver([answer(first)])
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert engine.aborted == [second, third]
-        translator.deliver([answer(second), answer(third)])  # too late, so ignored
-
-    asyncio.run(scenario())
+async def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
+    translator, engine = make()
+    task = await begin(translator, request("a", "b", "c"))
+    first, second, third = engine.submitted
+    translator.deliver([answer(first)])
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert engine.aborted == [second, third]
+    translator.deliver([answer(second), answer(third)])  # too late, so ignored
 
 
 @pytest.mark.parametrize("source", ["en", ""])
 @pytest.mark.parametrize("num_parts", [1, 2])
-def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: str, num_parts: int) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        texts = ["where is the train", "save the file", "find my keys"]
-        stream = translator.stream(request(*texts, source_language_code=source))
-        first = asyncio.create_task(anext(stream))
-        await asyncio.wait_for(engine.arrived.wait(), patient(5))
-        one, two, three = engine.submitted
-        translator.deliver([answer(one), answer(two)])
-        parts = [await asyncio.wait_for(first, patient(5)), *[await anext(stream) for _ in range(num_parts - 1)]]
-        assert [part.text_index for part in parts] == list(range(num_parts))
-        assert all(part.translation is not None for part in parts)
-        assert not await translator.models()[0].leases.none_held(0.01)
-        await stream.aclose()
-        assert engine.aborted == [three]
-        assert translator.num_pending == 0
-        assert await translator.models()[0].leases.none_held(0.01)
-
-    asyncio.run(scenario())
+async def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: str, num_parts: int) -> None:
+    translator, engine = make()
+    texts = ["where is the train", "save the file", "find my keys"]
+    stream = translator.stream(request(*texts, source_language_code=source))
+    first = asyncio.create_task(anext(stream))
+    await asyncio.wait_for(engine.arrived.wait(), patient(5))
+    one, two, three = engine.submitted
+    translator.deliver([answer(one), answer(two)])
+    parts = [await asyncio.wait_for(first, patient(5)), *[await anext(stream) for _ in range(num_parts - 1)]]
+    assert [part.text_index for part in parts] == list(range(num_parts))
+    assert all(part.translation is not None for part in parts)
+    assert not await translator.models()[0].leases.none_held(0.01)
+    await stream.aclose()
+    assert engine.aborted == [three]
+    assert translator.num_pending == 0
+    assert await translator.models()[0].leases.none_held(0.01)
 
 
-def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        stream = translator.stream(request("a", "b", "c"))
-        first = asyncio.create_task(anext(stream))
-        await asyncio.wait_for(engine.arrived.wait(), patient(5))
-        one, two, three = engine.submitted
-        translator.deliver([answer(one)])
-        assert (await asyncio.wait_for(first, patient(5))).translation.text == "a"
-        translator.deliver([SequenceUpdate(two, None, error=EngineFailure("numbers ran out"))])
-        with pytest.raises(EngineFailure, match="numbers ran out"):
-            await asyncio.wait_for(anext(stream), patient(5))
-        assert engine.aborted == [three]
-        assert translator.num_pending == 0
-
-    asyncio.run(scenario())
+async def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> None:
+    translator, engine = make()
+    stream = translator.stream(request("a", "b", "c"))
+    first = asyncio.create_task(anext(stream))
+    await asyncio.wait_for(engine.arrived.wait(), patient(5))
+    one, two, three = engine.submitted
+    translator.deliver([answer(one)])
+    assert (await asyncio.wait_for(first, patient(5))).translation.text == "a"
+    translator.deliver([SequenceUpdate(two, None, error=EngineFailure("numbers ran out"))])
+    with pytest.raises(EngineFailure, match="numbers ran out"):
+        await asyncio.wait_for(anext(stream), patient(5))
+    assert engine.aborted == [three]
+    assert translator.num_pending == 0
 
 
-def test_one_failed_sequence_fails_the_call_and_aborts_the_rest(make: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        task = await begin(translator, request("a", "b", "c"))
-        first, second, third = engine.submitted
-        translator.deliver([SequenceUpdate(second, None, error=EngineFailure("numbers ran out"))])
-        with pytest.raises(EngineFailure, match="numbers ran out"):
-            await asyncio.wait_for(task, patient(5))
-        assert engine.aborted == [first, third]
-
-    asyncio.run(scenario())
+async def test_one_failed_sequence_fails_the_call_and_aborts_the_rest(make: Any) -> None:
+    translator, engine = make()
+    task = await begin(translator, request("a", "b", "c"))
+    first, second, third = engine.submitted
+    translator.deliver([SequenceUpdate(second, None, error=EngineFailure("numbers ran out"))])
+    with pytest.raises(EngineFailure, match="numbers ran out"):
+        await asyncio.wait_for(task, patient(5))
+    assert engine.aborted == [first, third]
 
 
 @pytest.mark.parametrize("refusal", [Overloaded("full", 1.0), Unavailable("stopped")])
-def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(make: Any, refusal: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        engine.refusal = refusal
-        with pytest.raises(type(refusal)):
-            await translator.translate(request("a"))
-        assert engine.aborted == []
-        assert translator.num_pending == 0
-
-    asyncio.run(scenario())
+async def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(make: Any, refusal: Any) -> None:
+    translator, engine = make()
+    engine.refusal = refusal
+    with pytest.raises(type(refusal)):
+        await translator.translate(request("a"))
+    assert engine.aborted == []
+    assert translator.num_pending == 0
 
 
 @pytest.mark.parametrize(
@@ -469,54 +384,44 @@ def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(ma
         (request("a", deadline_seconds=0.0), DeadlineExceeded),
     ],
 )
-def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, asked: Any, error: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        task = await begin(translator, asked)
-        if error is None:
-            assert len(engine.submitted) == 2
-            translator.deliver([answer(sequence) for sequence in engine.submitted])
-            await asyncio.wait_for(task, patient(5))
-            return
-        with pytest.raises(error):
-            await asyncio.wait_for(task, patient(5))
-        assert engine.submitted == []
-
-    asyncio.run(scenario())
+async def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, asked: Any, error: Any) -> None:
+    translator, engine = make()
+    task = await begin(translator, asked)
+    if error is None:
+        assert len(engine.submitted) == 2
+        await finish(translator, engine, task)
+        return
+    with pytest.raises(error):
+        await asyncio.wait_for(task, patient(5))
+    assert engine.submitted == []
 
 
-def test_before_models_are_loaded_nothing_is_served() -> None:
-    async def scenario() -> None:
-        translator = Translator(Metrics(), TranslationCache(0), Glossaries(), LIMITS)
-        with pytest.raises(Unavailable, match="loading"):
-            await translator.translate(request("a"))
-        with pytest.raises(Unavailable, match="loading"):
-            translator.models()
-
-    asyncio.run(scenario())
+async def test_before_models_are_loaded_nothing_is_served() -> None:
+    translator = Translator(Metrics(), TranslationCache(0), Glossaries(), LIMITS)
+    with pytest.raises(Unavailable, match="loading"):
+        await translator.translate(request("a"))
+    with pytest.raises(Unavailable, match="loading"):
+        translator.models()
 
 
 @pytest.mark.parametrize("ending", ["answer", "failure", "cancel"])
-def test_a_call_holds_its_model_until_it_ends(make: Any, ending: str) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        leases = translator.models()[0].leases
-        assert await leases.none_held(0.01)
-        task = await begin(translator, request("a"))
-        translator.serve(Catalogue())  # another catalogue does not affect it
-        assert not await leases.none_held(0.01)
-        (sequence,) = engine.submitted
-        if ending == "cancel":
-            task.cancel()
-        elif ending == "failure":
-            translator.deliver([SequenceUpdate(sequence, None, error=EngineFailure("numbers ran out"))])
-        else:
-            translator.deliver([answer(sequence)])
-        assert await leases.none_held(5)
-        await asyncio.wait({task}, timeout=patient(5))
-        assert task.done()
-
-    asyncio.run(scenario())
+async def test_a_call_holds_its_model_until_it_ends(make: Any, ending: str) -> None:
+    translator, engine = make()
+    leases = translator.models()[0].leases
+    assert await leases.none_held(0.01)
+    task = await begin(translator, request("a"))
+    translator.serve(Catalogue())  # another catalogue does not affect it
+    assert not await leases.none_held(0.01)
+    (sequence,) = engine.submitted
+    if ending == "cancel":
+        task.cancel()
+    elif ending == "failure":
+        translator.deliver([SequenceUpdate(sequence, None, error=EngineFailure("numbers ran out"))])
+    else:
+        translator.deliver([answer(sequence)])
+    assert await leases.none_held(5)
+    await asyncio.wait({task}, timeout=patient(5))
+    assert task.done()
 
 
 def _terms(num_terms: int, length: int) -> tuple[Term, ...]:
@@ -528,32 +433,23 @@ def _terms(num_terms: int, length: int) -> tuple[Term, ...]:
     [request(*["a" * 50] * 400), request("a" * 500, terms=_terms(1, 1)), request("a", terms=_terms(50, 100))],
     ids=["many characters", "terms may be found at each", "long terms"],
 )
-def test_large_calls_do_not_hold_the_event_loop(make: Any, asked: Any) -> None:
+async def test_large_calls_do_not_hold_the_event_loop(make: Any, asked: Any) -> None:
     """The tokenizer of a large call runs on another thread: the loop continues while it is stuck."""
-
-    async def scenario() -> None:
-        translator, engine = make()
-        released = threading.Event()
-        tokenizer = translator.models()[0].tokenizer
-        encode = tokenizer.encode
-        tokenizer.encode = lambda text: released.wait(patient(10)) and encode(text)
-        task = await begin(translator, asked)
-        assert engine.submitted == []
-        released.set()
-        await asyncio.wait_for(engine.arrived.wait(), patient(5))
-        translator.deliver([answer(sequence) for sequence in engine.submitted])
-        assert len((await asyncio.wait_for(task, patient(5))).translations) == len(asked.texts)
-
-    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
+    translator, engine = make()
+    released = threading.Event()
+    tokenizer = translator.models()[0].tokenizer
+    encode = tokenizer.encode
+    tokenizer.encode = lambda text: released.wait(patient(10)) and encode(text)
+    task = await begin(translator, asked)
+    assert engine.submitted == []
+    released.set()
+    await asyncio.wait_for(engine.arrived.wait(), patient(5))
+    assert len((await finish(translator, engine, task)).translations) == len(asked.texts)
 
 
 @pytest.mark.parametrize("asked", [request("a" * 50), request("a" * 50, terms=_terms(10, 10))], ids=["plain", "terms"])
-def test_small_calls_are_planned_at_once(make: Any, asked: Any) -> None:
-    async def scenario() -> None:
-        translator, engine = make()
-        task = await begin(translator, asked)
-        assert len(engine.submitted) == 1
-        translator.deliver([answer(sequence) for sequence in engine.submitted])
-        await asyncio.wait_for(task, patient(5))
-
-    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
+async def test_small_calls_are_planned_at_once(make: Any, asked: Any) -> None:
+    translator, engine = make()
+    task = await begin(translator, asked)
+    assert len(engine.submitted) == 1
+    await finish(translator, engine, task)

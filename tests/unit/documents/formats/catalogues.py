@@ -128,7 +128,7 @@ XLIFF_2 = Format(
     | {
         '<unit><segment state="initial" subState="x:y"><source>a</source><target>t</target></segment></unit>': (
             '<unit><segment state="translated"><source>a</source><target>A</target></segment></unit>'
-        ),
+        )
     },
     of_xliff,
     has_targets=True,

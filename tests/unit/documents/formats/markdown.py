@@ -25,6 +25,13 @@ from tests.unit.documents.formats.format import Format, crlf, marked, same
 from tests.unit.documents.formats.readers import decoded, told
 
 _CONSTRUCTS = same(
+    "# WHERE *IS* THE STATION? ##",
+    'A **BOLD _WORDS_**, `code` AND [A LINK `x`](http://x.example/y "TITLE"), [ONE][ref]; 1 < 2 & SNAKE_CASE \\*.',
+    "SEE <http://auto.example> OR ~~NOT~~.  \nAFTER A BREAK ![A PICTURE](i.png) HERE\\\nAND <b>HTML</b>.",
+    "> - QUOTED TEXT[^1]\n>\n>   MORE\n\n1. FIRST\n   - SECOND",
+    "| A | B \\| C |\n|---|:--|\n| ONE `x\\|y` | TWO |",
+    "```py\nleft = 'alone'\n```\n\nA\n\n    left alone\n\nTITLE\n======",
+    '<p align="c">A <b>BLOCK</b></p>\n\n<!-- left alone -->',
     "- [ ] A\n- [x] B\n  1) [-] C",
     "> [!warning]\n> A B\n\n> [!note]- A *B*\n> C",
     "A[^one]^[B]\n\n[^one]: A\n[^b-2]: B\n\n    C",
@@ -67,12 +74,8 @@ _INLINES = (
     *("<br> ", "<br/> ", "a_b_c ", "***both*** ", "*a **b** c* ", "<!-- d --> ", "a $x_1*y$ ", "$5 and ", "\\(a+b\\) "),
     *("==marked== ", "H~2~O ", "x^2^ ", "[[Page]] ", ":smile: ", "[label text][ref] ", "[Ref][] ", "[ref] ", "![Ref] "),
     *(
-        "[span words]{.cls} ",
-        "[link](u){.a #b} ",
-        "`c`{.py} ",
-        "[@cite] ",
-        "<kbd>Ctrl</kbd>+<kbd>S</kbd> ",
-        "{{ var }} ",
+        *("[span words]{.cls} ", "[link](u){.a #b} ", "`c`{.py} ", "[@cite] "),
+        *("<kbd>Ctrl</kbd>+<kbd>S</kbd> ", "{{ var }} "),
     ),
     *("https://example.org/a_b ", "^[inline note] ", "\\\n", "two\nlines ", "spaces  \nbreak ", "@user ", "#123 "),
     *("(paren) ", '"quoted" ', "it's ", "end. ", "New sentence! "),

@@ -5,14 +5,7 @@ from collections.abc import Mapping
 
 from tests.unit.documents.formats.format import Format, Mixture, crlf, in_utf_16, marked, same
 from tests.unit.documents.formats.markup_readers import of_xml
-from tests.unit.documents.formats.readers import (
-    of_json,
-    of_properties,
-    of_rails,
-    of_strings,
-    of_yaml,
-    unescaped,
-)
+from tests.unit.documents.formats.readers import of_json, of_properties, of_rails, of_strings, of_yaml, unescaped
 
 _JSON = same(
     '"a.b" : "TWO WORDS"',
@@ -28,11 +21,7 @@ _JSON = same(
 ) | {r'"pair": "a \ud83d\ude00"': '"pair": "A \U0001f600"', '"@@locale": "en", "k": "a"': '"@@locale": "de", "k": "A"'}
 
 JSON = Format(
-    lambda body, _: f'{{"é": "",\n{body}\n}}\n'.encode(),
-    _JSON,
-    of_json,
-    separator=",\n",
-    variants=(crlf, marked),
+    lambda body, _: f'{{"é": "",\n{body}\n}}\n'.encode(), _JSON, of_json, separator=",\n", variants=(crlf, marked)
 )
 
 

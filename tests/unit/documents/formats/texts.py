@@ -15,16 +15,7 @@ TEXT = Format(
     variants=(crlf, marked, in_utf_16, lambda data: data.replace(b"\n", b"\r")),
 )
 
-_CELLS = same(
-    '1,"HE SAID ""GO"", AND",x',
-    "2,TWO WORDS,keep",
-    "3,12,y",
-    "4,,y",
-    "",
-    '"5","A\nB",y',
-    "7,É,y,z",
-    "8",
-)
+_CELLS = same('1,"HE SAID ""GO"", AND",x', "2,TWO WORDS,keep", "3,12,y", "4,,y", "", '"5","A\nB",y', "7,É,y,z", "8")
 
 CSV = Format(
     lambda body, _: f"id,text,note\n{body}\n".encode(),
@@ -82,14 +73,9 @@ HTML = Format(
 )
 
 _CUES = (
-    "1\n@\nTWO WORDS.\n",
-    "2\n@\n<i>WHERE IS THE\nTRAIN</i> STATION?\n",
-    "3\n@\n- HELLO.\n- CLOSE IT.\n",
-    "4\n@\n...\n",
-    "5\n@\nANNA: COME.\n",
-    "6\n@\n♪ LA LA ♪\n",
-    "7\n@\nI NEVER THOUGHT THAT\n\n8\n@\nWE WOULD SEE IT.\n",
-    "9\n@\n[DOOR OPENS]\n",
+    *("1\n@\nTWO WORDS.\n", "2\n@\n<i>WHERE IS THE\nTRAIN</i> STATION?\n", "3\n@\n- HELLO.\n- CLOSE IT.\n"),
+    *("4\n@\n...\n", "5\n@\nANNA: COME.\n", "6\n@\n♪ LA LA ♪\n"),
+    *("7\n@\nI NEVER THOUGHT THAT\n\n8\n@\nWE WOULD SEE IT.\n", "9\n@\n[DOOR OPENS]\n"),
 )
 _INTRO = "intro\n00:01.000 --> 00:02.000 line:0 align:start\n<v Bob>"
 

@@ -1,5 +1,7 @@
 """Messages to domain types and back."""
 
+from typing import Any
+
 import pytest
 
 from service.domain.errors import InvalidRequest
@@ -7,6 +9,21 @@ from service.domain.options import RequestedOptions
 from service.domain.translation import FinishReason, Hypothesis, Priority, Translation, TranslationResult
 from service.faces.dragoman.messages import FINISH_REASONS, request_from_pb, result_to_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+
+OPTIONS: dict[str, Any] = {
+    "beam_size": 4,
+    "length_penalty": 0.6,
+    "num_hypotheses": 2,
+    "max_output_tokens": 9,
+    "return_scores": True,
+    "temperature": 0.5,
+    "top_k": 7,
+    "top_p": 0.25,
+    "seed": 2**64 - 1,
+    "repetition_penalty": 1.5,
+    "no_repeat_ngram_size": 3,
+    "min_output_tokens": 2,
+}
 
 
 def test_a_request_keeps_everything() -> None:
@@ -16,42 +33,15 @@ def test_a_request_keeps_everything() -> None:
         target_language_code="de",
         model="tiny",
         model_version="3",
-        options=pb.DecodingOptions(
-            beam_size=4,
-            length_penalty=0.6,
-            num_hypotheses=2,
-            max_output_tokens=9,
-            return_scores=True,
-            temperature=0.5,
-            top_k=7,
-            top_p=0.25,
-            seed=2**64 - 1,
-            repetition_penalty=1.5,
-            no_repeat_ngram_size=3,
-            min_output_tokens=2,
-        ),
+        options=pb.DecodingOptions(**OPTIONS),
         priority=pb.PRIORITY_HIGH,
     )
     request = request_from_pb(message, 12.5)
     assert request.texts == ("a", "b")
-    assert (request.source_language_code, request.target_language_code, request.model) == ("en", "de", "tiny")
-    assert request.model_version == "3"
-    assert request.options == RequestedOptions(
-        beam_size=4,
-        length_penalty=0.6,
-        num_hypotheses=2,
-        max_output_tokens=9,
-        return_scores=True,
-        temperature=0.5,
-        top_k=7,
-        top_p=0.25,
-        seed=2**64 - 1,
-        repetition_penalty=1.5,
-        no_repeat_ngram_size=3,
-        min_output_tokens=2,
-    )
-    assert request.priority is Priority.HIGH
-    assert request.deadline_seconds == 12.5
+    assert (request.source_language_code, request.target_language_code) == ("en", "de")
+    assert (request.model, request.model_version) == ("tiny", "3")
+    assert request.options == RequestedOptions(**OPTIONS)
+    assert (request.priority, request.deadline_seconds) == (Priority.HIGH, 12.5)
 
 
 def test_what_was_not_set_is_none_and_zero_is_not() -> None:

@@ -65,9 +65,7 @@ def test_what_all_have_done_is_one_outcome(outcomes: tuple[HttpAnswer, ...], doc
         ),
     ],
 )
-def test_the_first_error_names_its_worker_and_those_that_made_the_change(
-    outcomes: tuple[Outcome, ...], code: int, name: str, message: str
-) -> None:
+def test_the_first_error_names_its_worker(outcomes: tuple[Outcome, ...], code: int, name: str, message: str) -> None:
     assert told(*outcomes) == (code, {"error": {"code": name, "message": message}})
 
 

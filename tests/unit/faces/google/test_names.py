@@ -7,14 +7,8 @@ from service.faces.google import names as names
 
 PARENTS = ["projects/p", "projects/1-a/locations/europe-west1", "projects/-/locations/-"]
 NO_PARENTS = [
-    "",
-    "p",
-    "projects/",
-    "projects/p/",
-    "projects/p/locations/",
-    "locations/l",
-    "projects/p/locations/l/m",
-    "/projects/p",
+    *("", "p", "projects/", "projects/p/", "projects/p/locations/", "locations/l"),
+    *("projects/p/locations/l/m", "/projects/p"),
 ]
 
 

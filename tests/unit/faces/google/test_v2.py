@@ -66,12 +66,7 @@ def test_one_text_is_a_list_of_one() -> None:
         (got("q=a&target=de&alt=jsonp"), "alt", "json"),
         (got("q=%FF&target=de"), "", "UTF-8"),
         (posted(b"q=%FF&target=de", FORM), "", "UTF-8"),
-        (posted(b"{"), "", "not JSON"),
         (posted(b"[]"), "", "an object"),
-        (posted(b"null"), "", "an object"),
-        (posted(b"[" * 10_000), "", "not JSON"),
-        (posted(b'{"q": "a", "target": ' + b"1" * 5000 + b"}"), "", ""),
-        (posted(b'{"q": "\\ud800", "target": "de"}'), "", "half of a surrogate pair"),
         (posted(b"<q>a</q>", "text/xml"), "", "application/json"),
     ],
 )

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 import pytest
-from grpc._cython import cygrpc  # type: ignore[attr-defined]  # its errors have no other name
 
 from service.faces.grpc import server
 from service.faces.grpc.absent_callers import is_worth_logging
 from service.faces.grpc.calls import behaviour_of
+from tests.patience import patient
 
 
 def record_of(message: str, error: Exception) -> logging.LogRecord:
@@ -19,8 +21,7 @@ def record_of(message: str, error: Exception) -> logging.LogRecord:
 
 
 @pytest.mark.parametrize(
-    ("error", "is_worth"),
-    [(cygrpc.ExecuteBatchError("failed"), False), (ValueError("a bug"), True)],
+    ("error", "is_worth"), [(grpc.aio.InternalError("failed"), False), (ValueError("a bug"), True)]
 )
 def test_only_what_tells_of_a_caller_who_went_is_left_out(error: Exception, is_worth: bool) -> None:
     gone = "ExecuteBatchError raised in core by servicer method [%s]"
@@ -28,7 +29,7 @@ def test_only_what_tells_of_a_caller_who_went_is_left_out(error: Exception, is_w
 
 
 def test_other_loggers_keep_their_lines(caplog: pytest.LogCaptureFixture) -> None:
-    error = cygrpc.ExecuteBatchError("failed")
+    error = grpc.aio.InternalError("failed")
     gone = "ExecuteBatchError raised in core by servicer method [%s]"
     logging.getLogger("service.x").error(gone, "/x/y", exc_info=error)
     assert len(caplog.records) == 1
@@ -38,7 +39,7 @@ class Broken:
     """The context of a call whose connection broke, which gRPC has not reported yet."""
 
     async def write(self, message: bytes) -> None:
-        raise cygrpc.ExecuteBatchError("failed")
+        raise grpc.aio.InternalError("failed")
 
 
 def test_a_library_s_handler_is_cancelled_too() -> None:
@@ -54,4 +55,8 @@ def test_a_library_s_handler_is_cancelled_too() -> None:
 
 def test_grpc_logs_them_under_the_name_that_is_filtered() -> None:
     """The name is gRPC's own affair: a version with another one would fill the log."""
-    assert cygrpc._LOGGER.name == server._GRPC_LOGGER
+    program = f"import grpc.aio, logging; print({server.GRPC_LOGGER!r} in logging.root.manager.loggerDict)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=patient(60), check=True
+    )
+    assert done.stdout == "True\n"

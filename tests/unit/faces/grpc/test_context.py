@@ -30,9 +30,7 @@ def test_the_host_is_what_connections_have_in_common(peer: str, host: str) -> No
 
 @given(st.ip_addresses(v=4), st.ip_addresses(v=6), st.integers(1, 65535))
 @settings(derandomize=True, deadline=None)
-def test_neither_ports_matter_nor_what_a_host_may_choose_of_its_address(
-    v4: IPv4Address, v6: IPv6Address, port: int
-) -> None:
+def test_neither_ports_matter_nor_what_a_host_may_choose(v4: IPv4Address, v6: IPv6Address, port: int) -> None:
     assert host_of(f"ipv4:{v4}:{port}") == host_of(f"ipv4:{v4}:1") == str(v4)
     sibling = IPv6Address(int(v6) ^ 1)
     assert (host_of(f"ipv6:%5B{v6}%5D:{port}") == host_of(f"ipv6:%5B{sibling}%5D:1")) == (v6.ipv4_mapped is None)

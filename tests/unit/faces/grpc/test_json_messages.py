@@ -1,10 +1,8 @@
 """Messages from protobuf's JSON."""
 
-from typing import Any
-
 import pytest
 
-from service.domain.errors import InvalidRequest, TooMany
+from service.domain.errors import InvalidRequest
 from service.faces.grpc.json_messages import message_from_json, message_of
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 
@@ -57,14 +55,6 @@ def test_an_unknown_field_is_named_with_those_there_are() -> None:
 def test_a_field_in_both_spellings_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"^mime_type is given twice; give it once\.$"):
         message_of({"mimeType": "text/html", "mime_type": "text/plain"}, Asked)
-
-
-@pytest.mark.parametrize(
-    "document", [{"contents": ["a"] * 1025}, {"labels": {str(number): "" for number in range(65)}}]
-)
-def test_lists_are_counted_before_they_are_read(document: dict[str, Any]) -> None:
-    with pytest.raises(TooMany):
-        message_of(document, Asked)
 
 
 def test_a_query_is_called_a_query() -> None:

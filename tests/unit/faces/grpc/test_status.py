@@ -1,55 +1,22 @@
-"""The table from errors to status codes."""
+"""Errors as statuses with details."""
 
 from typing import Any
 
-import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from service.calls.failures import CODES
 from service.domain import errors
 from service.faces.grpc.status import status_of
+from tests.unit.faces.test_failures import STATUSES
 
 
-def all_errors(kind: type[errors.ServiceError] = errors.ServiceError) -> Any:
-    own = [child for child in kind.__subclasses__() if child.__module__ == errors.__name__]  # HTTP has more
-    return [kind, *(each for child in own for each in all_errors(child))]
-
-
-def example(kind: type[errors.ServiceError]) -> Any:
-    if issubclass(kind, errors.Overloaded):
-        return kind("message", 1.5)
-    return kind("message", *(("target_language_code",) if kind is errors.PairNotFound else ()))
-
-
-EXPECTED = {
-    "InvalidRequest": "INVALID_ARGUMENT",
-    "TooLong": "INVALID_ARGUMENT",
-    "TooMany": "INVALID_ARGUMENT",
-    "NotFound": "NOT_FOUND",
-    "PairNotFound": "NOT_FOUND",
-    "Unimplemented": "UNIMPLEMENTED",
-    "NotPossible": "FAILED_PRECONDITION",
-    "Overloaded": "RESOURCE_EXHAUSTED",
-    "QuotaExceeded": "RESOURCE_EXHAUSTED",
-    "MemoryFull": "RESOURCE_EXHAUSTED",
-    "MessageTooSlow": "RESOURCE_EXHAUSTED",
-    "Unauthenticated": "UNAUTHENTICATED",
-    "Forbidden": "PERMISSION_DENIED",
-    "Unavailable": "UNAVAILABLE",
-    "DeadlineExceeded": "DEADLINE_EXCEEDED",
-    "TooLate": "DEADLINE_EXCEEDED",
-    "Cancelled": "CANCELLED",
-    "EngineFailure": "INTERNAL",
-    "ServiceError": "INTERNAL",
-}
-
-
-@pytest.mark.parametrize("kind", all_errors())
-def test_every_error_has_its_code_and_keeps_its_message(kind: type[errors.ServiceError]) -> None:
-    status = status_of(example(kind))
-    assert status.code is grpc.StatusCode[EXPECTED[kind.__name__]]
-    assert status.message == "message"
+@pytest.mark.parametrize("error", [error for error, *_ in STATUSES])
+def test_every_error_keeps_its_message_and_has_a_reason_for_programs(error: errors.ServiceError) -> None:
+    status, info = status_of(error), error_details_pb2.ErrorInfo()
+    assert status.message == str(error)
+    assert details(status).details[-1].Unpack(info)
+    assert (info.reason, info.domain) == (error.reason.upper(), "dragoman")
 
 
 def test_only_the_servers_own_faults_are_internal() -> None:
@@ -77,13 +44,6 @@ def test_what_is_not_found_is_named_in_short() -> None:
     resource = error_details_pb2.ResourceInfo()
     assert details(status_of(errors.NotFound("no", "model", "x" * 10_000))).details[0].Unpack(resource)
     assert (resource.resource_type, resource.resource_name) == ("model", "x" * 255)
-
-
-@pytest.mark.parametrize("kind", all_errors())
-def test_every_error_has_a_reason_for_programs(kind: type[errors.ServiceError]) -> None:
-    info = error_details_pb2.ErrorInfo()
-    assert details(status_of(example(kind))).details[-1].Unpack(info)
-    assert (info.reason, info.domain) == (kind.reason.upper(), "dragoman")
 
 
 def test_equal_refusals_are_made_once_and_all_others_for_themselves() -> None:

@@ -20,9 +20,7 @@ def authority() -> Authority:
 
 @pytest.mark.parametrize(("kind", "is_usable"), [("P-256", True), ("P-384", True), ("RSA", True), ("Ed25519", False)])
 @pytest.mark.parametrize("ends_days", [10, 40 * 365])  # of the two forms of times in certificates
-def test_dates_and_kind_are_what_cryptography_reads(
-    authority: Authority, kind: str, is_usable: bool, ends_days: float
-) -> None:
+def test_dates_and_kind_are_as_cryptography(authority: Authority, kind: str, is_usable: bool, ends_days: float) -> None:
     pem = authority.pair(kind=kind, ends_days=ends_days).certificate
     theirs, ours = x509.load_pem_x509_certificate(pem), read_certificate(b"bag attributes\n" + pem)
     assert (ours.not_before, ours.not_after) == (theirs.not_valid_before_utc, theirs.not_valid_after_utc)
@@ -30,8 +28,7 @@ def test_dates_and_kind_are_what_cryptography_reads(
 
 
 @pytest.mark.parametrize(
-    "pem",
-    [b"", b"-----BEGIN CERTIFICATE-----\n", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"],
+    "pem", [b"", b"-----BEGIN CERTIFICATE-----\n", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"]
 )
 def test_what_is_no_certificate_is_a_value_error(pem: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
@@ -49,7 +46,7 @@ def test_what_is_no_certificate_is_a_value_error(pem: bytes) -> None:
         ({"password": b"secret"}, r"can't be used; both must be PEM, the key without a password\.$"),
     ],
 )
-def test_a_pair_that_would_serve_nobody_is_refused(
+def test_an_unusable_pair_is_refused(
     authority: Authority, tmp_path: Path, wishes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(FileProblem, match=message):
@@ -74,7 +71,7 @@ def test_without_its_settings_there_is_none() -> None:
     assert tls_of(ServerConfig()) is None
 
 
-def test_only_a_good_pair_takes_the_place_of_another(
+def test_only_a_good_pair_replaces_another(
     authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = authority.pair(ends_days=1), authority.pair(ends_days=2)
@@ -106,7 +103,7 @@ def test_only_a_good_pair_takes_the_place_of_another(
     assert tls.refresh()
 
 
-def test_a_key_that_everybody_can_read_is_warned_of(
+def test_a_key_for_everybody_is_warned_of(
     authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     certificate, key = authority.pair().write(tmp_path)

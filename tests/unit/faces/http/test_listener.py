@@ -21,7 +21,7 @@ from service.faces.http import connection as http_connection
 from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.exchange import Exchange
 from service.faces.http.listener import HttpListener
-from service.faces.http.open_connections import MAX_CONNECTIONS, State
+from service.faces.http.open_connections import MAX_CONNECTIONS
 from service.faces.http.refusals import BodyTooSlow
 from service.process.ports import PortError
 from tests.patience import patient
@@ -86,10 +86,17 @@ def test_a_body_that_is_too_slow_is_told_so_also_while_nobody_waits_for_more(mon
     """As when a byte of it arrives in the same turn of the event loop."""
     monkeypatch.setattr(http_connection, "READ_SECONDS", 0.1)
 
+    failed, fail = threading.Event(), http_connection.Connection.fail
+
+    def noticed(self: http_connection.Connection, failure: Any) -> None:
+        fail(self, failure)
+        failed.set()
+
+    monkeypatch.setattr(http_connection.Connection, "fail", noticed)
+
     async def app(exchange: Exchange) -> None:
         read = await exchange.read()
-        wire: Any = exchange._wire
-        await asyncio.to_thread(eventually, lambda: wire.state is not State.BODY)
+        await asyncio.to_thread(failed.wait, TIMEOUT_SECONDS)
         with pytest.raises(BodyTooSlow):
             await exchange.read()
         await exchange.send(408, {"Connection": "close"}, read)
@@ -242,9 +249,7 @@ def test_an_answer_has_to_be_taken_in_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("most_seconds", "is_whole"), [(600.0, True), (0.4, False)], ids=["whole", "for-too-long"])
-def test_a_large_answer_has_more_time_if_it_is_read(
-    monkeypatch: pytest.MonkeyPatch, most_seconds: float, *, is_whole: bool
-) -> None:
+def test_a_large_answer_has_more_time(monkeypatch: pytest.MonkeyPatch, most_seconds: float, *, is_whole: bool) -> None:
     size, read_seconds = 8_000_000, patient(0.2)
     monkeypatch.setattr(http_connection, "READ_SECONDS", read_seconds)
     monkeypatch.setattr(http_connection, "MOST_SECONDS", patient(most_seconds))
@@ -260,7 +265,7 @@ def test_a_large_answer_has_more_time_if_it_is_read(
     assert received.endswith(random.Random(size).randbytes(size)) is is_whole
 
 
-def test_without_descriptors_it_waits_and_recovers(
+def test_without_descriptors_it_waits(
     monkeypatch: pytest.MonkeyPatch, address: Address, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempts: list[float] = []

@@ -1,14 +1,11 @@
 """Routes and errors of the Open Inference Protocol."""
 
-import json
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from service.domain.call import Call
-from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceError, Unauthenticated, Unimplemented
 from service.faces.http.routes import Routes
-from service.faces.kserve.http import KServe, failure
+from service.faces.kserve.http import KServe
 from service.faces.kserve.methods import KServeMethods
 
 ROUTES = Routes(KServe(cast(KServeMethods, None), 60.0).routes())
@@ -48,21 +45,3 @@ def test_probes_of_the_server_need_no_key_and_only_inference_queues() -> None:
     open_to_all = {route.path for route in ROUTES.all if not route.needs_key}
     assert open_to_all == {"/v2/health/live", "/v2/health/ready"}
     assert {route.name for route in ROUTES.all if route.queues} == {"http/kserve/infer"}
-
-
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        (InvalidRequest("no"), 400),
-        (NotFound("no"), 404),
-        (Unauthenticated("no"), 401),
-        (Overloaded("no", 1.0), 429),
-        (Unimplemented("no"), 501),
-    ],
-)
-def test_an_error_is_a_sentence(error: ServiceError, status: int) -> None:
-    answer = failure(error, cast(Call, None))
-    assert answer.status == status
-    document: Any = json.loads(answer.body)
-    assert document == {"error": str(error)}
-    assert ("WWW-Authenticate" in answer.headers) == (status == 401)

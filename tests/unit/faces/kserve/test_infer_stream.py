@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from service.faces.kserve.infer_stream import MAX_IN_FLIGHT, InferStream
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from tests.patience import patient
 
 METHOD = "inference.GRPCInferenceService/ModelStreamInfer"
 
@@ -79,49 +77,39 @@ async def until_idle() -> None:
         await asyncio.sleep(0)
 
 
-def play(scenario: Any) -> None:
-    asyncio.run(asyncio.wait_for(scenario, patient(20)))
+async def test_answers_come_in_the_order_of_requests_whatever_is_done_first() -> None:
+    scene = Scene()
+    run = scene.start(requests_of(4))
+    await until_idle()
+    for each in ("3", "1"):
+        scene.asked[each].set_result(None)
+    await until_idle()
+    assert scene.ids() == []
+    scene.asked["0"].set_result(None)
+    await until_idle()
+    assert scene.ids() == ["0", "1"]
+    scene.asked["2"].set_result(None)
+    await run
+    assert scene.ids() == ["0", "1", "2", "3"]
+    assert scene.count("OK") == 4
 
 
-def test_answers_come_in_the_order_of_requests_whatever_is_done_first() -> None:
-    async def scenario() -> None:
-        scene = Scene()
-        run = scene.start(requests_of(4))
-        await until_idle()
-        for each in ("3", "1"):
-            scene.asked[each].set_result(None)
-        await until_idle()
-        assert scene.ids() == []
-        scene.asked["0"].set_result(None)
-        await until_idle()
-        assert scene.ids() == ["0", "1"]
-        scene.asked["2"].set_result(None)
-        await run
-        assert scene.ids() == ["0", "1", "2", "3"]
-        assert scene.count("OK") == 4
-
-    play(scenario())
-
-
-def test_no_more_than_so_many_are_at_work_or_unwritten() -> None:
-    async def scenario() -> None:
-        scene = Scene()
-        run = scene.start(requests_of(3 * MAX_IN_FLIGHT))
-        await until_idle()
-        assert len(scene.asked) == MAX_IN_FLIGHT
-        for number in range(1, MAX_IN_FLIGHT):  # done, but not written: the first is not
-            scene.asked[str(number)].set_result(None)
-        await until_idle()
-        assert len(scene.asked) == MAX_IN_FLIGHT
-        scene.asked["0"].set_result(None)
-        await until_idle()
-        assert len(scene.asked) == 2 * MAX_IN_FLIGHT
-        run.cancel()
-        await asyncio.wait({run})
-        assert len(scene.cancelled) == MAX_IN_FLIGHT
-        assert scene.count("CANCELLED") == MAX_IN_FLIGHT
-
-    play(scenario())
+async def test_no_more_than_so_many_are_at_work_or_unwritten() -> None:
+    scene = Scene()
+    run = scene.start(requests_of(3 * MAX_IN_FLIGHT))
+    await until_idle()
+    assert len(scene.asked) == MAX_IN_FLIGHT
+    for number in range(1, MAX_IN_FLIGHT):  # done, but not written: the first is not
+        scene.asked[str(number)].set_result(None)
+    await until_idle()
+    assert len(scene.asked) == MAX_IN_FLIGHT
+    scene.asked["0"].set_result(None)
+    await until_idle()
+    assert len(scene.asked) == 2 * MAX_IN_FLIGHT
+    run.cancel()
+    await asyncio.wait({run})
+    assert len(scene.cancelled) == MAX_IN_FLIGHT
+    assert scene.count("CANCELLED") == MAX_IN_FLIGHT
 
 
 @pytest.mark.parametrize(
@@ -131,85 +119,70 @@ def test_no_more_than_so_many_are_at_work_or_unwritten() -> None:
         (RuntimeError("secret"), "INTERNAL: internal error", "INTERNAL"),
     ],
 )
-def test_an_error_of_a_request_is_its_answer(error: Exception, says: str, code: str) -> None:
-    async def scenario() -> None:
-        scene = Scene()
-        run = scene.start(requests_of(3))
-        await until_idle()
-        scene.asked["1"].set_exception(error)
-        for each in "02":
-            scene.asked[each].set_result(None)
+async def test_an_error_of_a_request_is_its_answer(error: Exception, says: str, code: str) -> None:
+    scene = Scene()
+    run = scene.start(requests_of(3))
+    await until_idle()
+    scene.asked["1"].set_exception(error)
+    for each in "02":
+        scene.asked[each].set_result(None)
+    await run
+    assert scene.ids() == ["0", "1", "2"]
+    assert [response.error_message.startswith(says) for response in scene.written] == [False, True, False]
+    assert "secret" not in scene.written[1].error_message
+    assert (scene.count("OK"), scene.count(code)) == (2, 1)
+
+
+async def test_a_request_that_can_t_be_read_ends_the_stream_after_the_others() -> None:
+    scene = Scene()
+    run = scene.start(requests_of(2, then=InvalidRequest("no message.")))
+    await until_idle()
+    for each in scene.asked.values():
+        each.set_result(None)
+    with pytest.raises(InvalidRequest, match="no message"):
         await run
-        assert scene.ids() == ["0", "1", "2"]
-        assert [response.error_message.startswith(says) for response in scene.written] == [False, True, False]
-        assert "secret" not in scene.written[1].error_message
-        assert (scene.count("OK"), scene.count(code)) == (2, 1)
-
-    play(scenario())
+    assert scene.ids() == ["0", "1"]
 
 
-def test_a_request_that_can_t_be_read_ends_the_stream_after_the_others() -> None:
-    async def scenario() -> None:
-        scene = Scene()
-        run = scene.start(requests_of(2, then=InvalidRequest("no message.")))
-        await until_idle()
-        for each in scene.asked.values():
-            each.set_result(None)
-        with pytest.raises(InvalidRequest, match="no message"):
-            await run
-        assert scene.ids() == ["0", "1"]
-
-    play(scenario())
-
-
-def test_closing_answers_what_was_read_and_no_more() -> None:
-    async def scenario() -> None:
-        scene = Scene()
-        run = scene.start(silence())
-        await until_idle()
-        scene.closing.set()
-        await until_idle()
-        assert not run.done()
-        for each in scene.asked.values():
-            each.set_result(None)
-        with pytest.raises(Unavailable, match="stopping"):
-            await run
-        assert scene.ids() == ["0", "1"]
-
-    play(scenario())
-
-
-def test_closing_is_no_error_where_all_is_read() -> None:
-    async def scenario() -> None:
-        scene = Scene()
-        run = scene.start(requests_of(1))
-        await until_idle()
-        scene.closing.set()
-        await until_idle()
-        scene.asked["0"].set_result(None)
+async def test_closing_answers_what_was_read_and_no_more() -> None:
+    scene = Scene()
+    run = scene.start(silence())
+    await until_idle()
+    scene.closing.set()
+    await until_idle()
+    assert not run.done()
+    for each in scene.asked.values():
+        each.set_result(None)
+    with pytest.raises(Unavailable, match="stopping"):
         await run
-        assert scene.ids() == ["0"]
-
-    play(scenario())
+    assert scene.ids() == ["0", "1"]
 
 
-def test_the_final_response_is_marked_for_those_who_ask() -> None:
-    async def scenario() -> None:
-        scene = Scene()
+async def test_closing_is_no_error_where_all_is_read() -> None:
+    scene = Scene()
+    run = scene.start(requests_of(1))
+    await until_idle()
+    scene.closing.set()
+    await until_idle()
+    scene.asked["0"].set_result(None)
+    await run
+    assert scene.ids() == ["0"]
 
-        async def requests() -> AsyncIterator[pb.ModelInferRequest]:
-            flag = {"triton_enable_empty_final_response": pb.InferParameter(bool_param=True)}
-            yield pb.ModelInferRequest(id="a", parameters=flag)
-            yield pb.ModelInferRequest(id="b", parameters=flag)
-            yield pb.ModelInferRequest(id="c")
 
-        run = scene.start(requests())
-        await until_idle()
-        scene.asked["a"].set_result(None)
-        scene.asked["b"].set_exception(NotFound("nobody"))
-        scene.asked["c"].set_result(None)
-        await run
-        marked = [response.infer_response.parameters["triton_final_response"].bool_param for response in scene.written]
-        assert marked == [True, True, False]
+async def test_the_final_response_is_marked_for_those_who_ask() -> None:
+    scene = Scene()
 
-    play(scenario())
+    async def requests() -> AsyncIterator[pb.ModelInferRequest]:
+        flag = {"triton_enable_empty_final_response": pb.InferParameter(bool_param=True)}
+        yield pb.ModelInferRequest(id="a", parameters=flag)
+        yield pb.ModelInferRequest(id="b", parameters=flag)
+        yield pb.ModelInferRequest(id="c")
+
+    run = scene.start(requests())
+    await until_idle()
+    scene.asked["a"].set_result(None)
+    scene.asked["b"].set_exception(NotFound("nobody"))
+    scene.asked["c"].set_result(None)
+    await run
+    marked = [response.infer_response.parameters["triton_final_response"].bool_param for response in scene.written]
+    assert marked == [True, True, False]

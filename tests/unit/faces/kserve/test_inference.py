@@ -114,9 +114,7 @@ def test_a_request_becomes_a_message() -> None:
         ),
     ],
 )
-def test_an_output_s_own_parameter_is_stronger_than_the_request_s(
-    fields: dict[str, Any], binary: dict[str, bool]
-) -> None:
+def test_an_output_s_own_parameter_precedes_the_request_s(fields: dict[str, Any], binary: dict[str, bool]) -> None:
     body, _ = infer_body_of(posted(in_json(**fields)))
     wanted = WantedOutputs(body)
     assert {name: wanted.is_binary(name) for name in binary} == binary

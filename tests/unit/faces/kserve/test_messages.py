@@ -75,10 +75,6 @@ def test_elements_come_back_from_raw_contents(elements: list[bytes]) -> None:
     assert elements_of("text", raw_of(elements), len(elements)) == elements
 
 
-def test_raw_contents_are_as_the_protocol_says() -> None:
-    assert raw_of([b"ab", b"", "ä".encode()]) == b"\x02\0\0\0ab\0\0\0\0\x02\0\0\0\xc3\xa4"
-
-
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=20), st.booleans())
 @settings(derandomize=True, deadline=None)
 def test_texts_arrive_as_they_are(texts: list[str], raw: bool) -> None:
@@ -209,48 +205,27 @@ def test_one_pair_needs_no_languages_and_half_of_it_neither() -> None:
     assert (request.source_language_code, request.target_language_code) == ("", "fr")  # that is: detect it
 
 
+OPTIONS: dict[str, Any] = {
+    "beam_size": 4,
+    "length_penalty": 1,
+    "max_output_tokens": 9,
+    "temperature": 0.5,
+    "top_k": 7,
+    "top_p": 0.25,
+    "seed": 3,
+    "max_length_ratio": 2.5,
+    "max_repeats": 4,
+    "repetition_penalty": 1.5,
+    "no_repeat_ngram_size": 3,
+    "min_output_tokens": 2,
+}
+
+
 def test_parameters_become_options() -> None:
-    request = (
-        call(
-            with_parameters(
-                beam_size=4,
-                length_penalty=1,
-                max_output_tokens=9,
-                temperature=0.5,
-                top_k=7,
-                top_p=0.25,
-                seed=3,
-                max_length_ratio=2.5,
-                max_repeats=4,
-                repetition_penalty=1.5,
-                no_repeat_ngram_size=3,
-                min_output_tokens=2,
-                mime_type="text/html",
-                split_sentences="no_newlines",
-                preserve_formatting=True,
-                glossary="terms",
-                strict=True,
-                sequence_id="of no interest",
-                triton_enable_empty_final_response=True,
-            )
-        )
-        .parts[0]
-        .request
-    )
-    assert request.options == RequestedOptions(
-        beam_size=4,
-        length_penalty=1.0,
-        max_output_tokens=9,
-        temperature=0.5,
-        top_k=7,
-        top_p=0.25,
-        seed=3,
-        max_length_ratio=2.5,
-        max_repeats=4,
-        repetition_penalty=1.5,
-        no_repeat_ngram_size=3,
-        min_output_tokens=2,
-    )
+    others = {"mime_type": "text/html", "split_sentences": "no_newlines", "preserve_formatting": True, "strict": True}
+    ignored = {"sequence_id": "of no interest", "triton_enable_empty_final_response": True}
+    request = call(with_parameters(**OPTIONS, **others, **ignored, glossary="terms")).parts[0].request
+    assert request.options == RequestedOptions(**OPTIONS)
     assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
     assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
     assert (request.deadline_seconds, request.priority) == (60.0, Priority.NORMAL)

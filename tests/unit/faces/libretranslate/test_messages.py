@@ -65,15 +65,6 @@ def test_what_is_left_out(nothing: dict[str, Any]) -> None:
     assert (found.is_list, found.num_alternatives) == (False, 0)
 
 
-@pytest.mark.parametrize("given", ["3", 3.0, 3])
-def test_a_number_may_be_a_text(given: Any) -> None:
-    assert parameters(alternatives=given).num_alternatives == 3
-
-
-def test_fewer_than_no_alternatives_are_none() -> None:
-    assert parameters(alternatives=-3).num_alternatives == 0
-
-
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
@@ -88,10 +79,12 @@ def test_fewer_than_no_alternatives_are_none() -> None:
 )
 def test_languages_have_our_codes(theirs: str, ours: str) -> None:
     assert parameters(source=theirs).request.source_language_code == ours
-
-
-def test_only_a_source_is_detected() -> None:
     assert parameters(target="auto").request.target_language_code == "auto"  # which no model has
+
+
+@pytest.mark.parametrize(("given", "number"), [("3", 3), (3.0, 3), (3, 3), (-3, 0)])
+def test_a_number_may_be_a_text_and_less_than_none(given: Any, number: int) -> None:
+    assert parameters(alternatives=given).num_alternatives == number
 
 
 @pytest.mark.parametrize(
@@ -111,20 +104,19 @@ def test_json_and_forms_say_the_same(request_: HttpRequest) -> None:
     assert body == messages.TranslateBody(q=["a\nb", "c"], source="en", target="de", alternatives=2)
 
 
-def test_a_query_alone_is_enough() -> None:
-    request = HttpRequest("POST", "/detect", {}, b"", "q=Gr%C3%BC%C3%9Fe")
-    assert messages.body_of(request, messages.DetectBody).q == "Grüße"
-
-
-@pytest.mark.parametrize("content_type", ["", "text/plain;charset=UTF-8", "application/vnd.api+json", "text/json"])
-def test_json_is_known_by_its_beginning(content_type: str) -> None:
-    request = HttpRequest("POST", "/detect", {"content-type": content_type}, b'\n{"q": "a"}')
-    assert messages.body_of(request, messages.DetectBody).q == "a"
-
-
-def test_an_entry_alone_is_a_list() -> None:
-    request = in_form([("q[]", "a")])
-    assert messages.body_of(request, messages.DetectBody).q == ["a"]
+@pytest.mark.parametrize(
+    ("request_", "texts"),
+    [
+        (HttpRequest("POST", "/detect", {}, b"", "q=Gr%C3%BC%C3%9Fe"), "Grüße"),
+        (in_form([("q[]", "a")]), ["a"]),
+        *(
+            (HttpRequest("POST", "/detect", {"content-type": kind}, b'\n{"q": "a"}'), "a")
+            for kind in ("", "text/plain;charset=UTF-8", "application/vnd.api+json", "text/json")
+        ),
+    ],
+)
+def test_texts_are_found_in_a_query_in_entries_and_in_json_of_any_type(request_: HttpRequest, texts: Any) -> None:
+    assert messages.body_of(request_, messages.DetectBody).q == texts
 
 
 def test_a_body_of_another_type_is_refused() -> None:
@@ -156,9 +148,6 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         parameters(**changes)
     assert str(raised.value) == message
-
-
-def test_texts_are_counted() -> None:
     with pytest.raises(TooMany, match="q has 1025 entries"):
         parameters(q=["a"] * 1025)
 
@@ -178,18 +167,13 @@ def test_texts_are_counted() -> None:
 )
 def test_the_key_is_found_wherever_fields_are(request_: HttpRequest, key: str) -> None:
     assert messages.key_in(request_) == key
-
-
-def test_a_key_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="api_key is 5; allowed is a string"):
         messages.key_in(in_json({"api_key": 5}))
 
 
 def test_a_text_is_answered_by_a_text_and_a_list_by_a_list() -> None:
-    document = messages.answer_document(parameters(), [translation("a", "b")], ())
-    assert document == {"translatedText": "a"}
-    document = messages.answer_document(parameters(q=["x"]), [translation("a")], ())
-    assert document == {"translatedText": ["a"]}
+    for texts, answer in (("x", "a"), (["x"], ["a"])):
+        assert messages.answer_document(parameters(q=texts), [translation("a")], ()) == {"translatedText": answer}
 
 
 def test_alternatives_differ_from_the_translation_and_each_other() -> None:
@@ -222,12 +206,9 @@ def test_detections_are_in_per_cent_and_as_floats() -> None:
     found = messages.detections_document(
         [DetectedLanguage("zh", 0.714), DetectedLanguage("de", 0.006), DetectedLanguage("fr", 0.004)]
     )
+    und = messages.detections_document([DetectedLanguage("und", 0.0)])
+    assert und == [{"confidence": 0.0, "language": "en"}]
     assert json.dumps(found) == '[{"confidence": 71.0, "language": "zh-Hans"}, {"confidence": 1.0, "language": "de"}]'
-
-
-def test_a_text_in_no_language_is_english_without_confidence() -> None:
-    found = messages.detections_document([DetectedLanguage("und", 0.0)])
-    assert found == [{"confidence": 0.0, "language": "en"}]
 
 
 def test_listed_languages_have_their_codes() -> None:

@@ -16,12 +16,8 @@ _TEMPLATES = (
     *("{{ x }}", "{{ a && b }}", "{% if a < b %}", "{% end %}", "<%= x %>", "<?= $a->b ?>", "${a < b}", "{{#if x}}"),
     *("{{/if}}", "[[ x ]]", "{# c #}", "{{ <b> }}", "<0>one</0>", "<1>", "</2>", "[one](x)", "{a && b}"),
     *(
-        "H<sub>2</sub>O",
-        "m<sup>2</sup>",
-        "one<sup>1</sup>",
-        "two<sup><a href=x>[1]</a></sup>",
-        "<b>O</b>ne",
-        "on<wbr>e",
+        *("H<sub>2</sub>O", "m<sup>2</sup>", "one<sup>1</sup>", "two<sup><a href=x>[1]</a></sup>"),
+        *("<b>O</b>ne", "on<wbr>e"),
     ),
 )
 _SPACES = ("", " ", " ", "\n  ", "\t")
@@ -36,33 +32,14 @@ _INLINE = (
 _BLOCK = (
     *("p", "div", "ul", "li", "h1", "td", "tr", "table", "tbody", "button", "pre", "blockquote", "section", "form"),
     *(
-        "select",
-        "option",
-        "dl",
-        "dd",
-        "title",
-        "template",
-        "caption",
-        "p",
-        "div",
-        "center",
-        "rt",
-        "body",
-        "head",
-        "html",
+        *("select", "option", "dl", "dd", "title", "template", "caption", "p", "div", "center", "rt", "body"),
+        *("head", "html"),
     ),
 )
 _MARKS = (
     *(
-        "<br>",
-        "<br/>",
-        "<img src='a>b'>",
-        "<hr/>",
-        "<!-- c -->",
-        "<input value=x>",
-        "<wbr>",
-        "<?pi x?>",
-        "<!DOCTYPE html>",
+        *("<br>", "<br/>", "<img src='a>b'>", "<hr/>", "<!-- c -->", "<input value=x>", "<wbr>"),
+        *("<?pi x?>", "<!DOCTYPE html>"),
     ),
     *("<svg><path d='M 0'/></svg>", "<!-- a -- b --!>", "<script>if (a<b) '</b>'</script>", "<style>b > i {}</style>"),
     *("<![CDATA[x]]>", "<textarea> <b> </textarea>", "<a id=x></a>", "<object><p></object>", "<svg/>", "<!-->", "</>"),
