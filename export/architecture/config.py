@@ -5,6 +5,8 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from service.bundle.manifest_parts import STATE_MULTIPLE
+
 Activation = Literal["relu", "gelu", "silu", "identity"]
 NormPlacement = Literal["pre", "post"]
 LayerNormKind = Literal["vector", "scalar"]
@@ -15,7 +17,6 @@ Autoregression = Literal["self_attention", "ssru"]
 
 # Far above any model: a file with a larger value would make us reserve memory or create layers without bound.
 MAX_SIZE = 10_000_000
-STATE_MULTIPLE = 8  # of the width of a state: the service copies it in blocks of so many parts
 _MAX_SIZES = {
     **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), 1000),
     **dict.fromkeys(("max_source_positions", "max_target_positions"), 100_000),

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+STATE_MULTIPLE = 8  # of the width of a state: on a device it is copied in so many equal parts
+
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from service.bundle.manifest_parts import STATE_MULTIPLE
 from service.engine.runtime.session import Buffer
 
 _SHRINK_AFTER_STEPS = 16
-STATE_TOKENS = 8  # that a state is laid out as: one block of a device's memory
 
 
 def source_buckets(max_source_tokens: int) -> list[int]:
@@ -53,7 +53,7 @@ class CacheShape:
     def past(self) -> "PastShape":
         """Return the layout of what rows keep of their own tokens."""
         if self.state_size:
-            return PastShape(self.num_layers, 1, STATE_TOKENS, self.state_size // STATE_TOKENS, is_state=True)
+            return PastShape(self.num_layers, 1, STATE_MULTIPLE, self.state_size // STATE_MULTIPLE, is_state=True)
         return PastShape(self.num_parts, self.num_heads, self.kv_capacity, self.head_size)
 
     @property
