@@ -17,6 +17,7 @@ from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
+from export.listed_bundle import listed
 from export.quantize import write_int8
 from export.stages import Stages
 from export.tools import tool_versions
@@ -115,9 +116,14 @@ def _write_fused(
     """Write all files of an int8 bundle but the manifest, which is returned."""
     checkpoint, tokenizer = _begin(load, name, directory, clock)
     own = [] if check is None else list(lines_of(check, checkpoint, tokenizer))
-    return write_int8(
+    manifest = write_int8(
         checkpoint, tokenizer, directory, lambda shape, graphs: _manifest(checkpoint, shape, graphs, "int8"), own, clock
     )
+    if checkpoint.shortlist is None:
+        return manifest
+    manifest, cost = listed(directory, manifest, checkpoint.shortlist, [golden.text for golden in manifest.golden])
+    clock.done("list", cost.line())
+    return manifest
 
 
 def _write_graphs(
@@ -187,6 +193,7 @@ def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
         num_heads=config.num_heads,
         head_size=padded_head_size(config.head_size),
         vocabulary_size=config.target_vocabulary_size,
+        state_size=config.state_size,
     )
 
 

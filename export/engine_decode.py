@@ -13,6 +13,7 @@ from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.runtime.aligner import Pair
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Attention
+from service.text.tokenizers import load_tokenizer
 
 ONE_LANE = 16  # slots: too few for a second worker, which would hold another copy of the weights
 
@@ -69,3 +70,15 @@ def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:
         (*output.token_ids, eos_id) if output.finish_reason is FinishReason.STOP else output.token_ids
         for output in outputs
     ]
+
+
+def decode_texts(directory: Path, manifest: Manifest, texts: Sequence[str]) -> list[str]:
+    """Translate texts of the first language pair greedily; what is too long is cut, not split."""
+    tokenizer, pair = load_tokenizer(manifest.tokenizer, directory), manifest.first_pair
+    longest, options = manifest.limits.max_source_tokens, greedy_options(manifest)
+    sources = [manifest.source_ids(tokenizer.encode(text), pair)[-longest:] for text in texts]
+    sequences = [
+        sequence for source in sources for sequence in sequences_of([(source, pair.target_prefix_ids)], options)
+    ]
+    with open_engine(directory, manifest) as engine:
+        return [tokenizer.decode(best.token_ids) for best, *_ in engine.generate(sequences)]

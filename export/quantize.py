@@ -15,7 +15,7 @@ from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
 from export.quantization.agreement import FARTHER, LITTLE, Agreement, Decoded, agreement, decode
 from export.quantization.checks import check_fused
-from export.quantization.fused_graphs import FusedNode, FusedNodes, with_recorded
+from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from export.stages import Stages
 from export.verification_sentences import Sentence, alignment_sentences, golden_sentences, random_sentences
 from export.verify import VerificationError, golden_pair
@@ -42,14 +42,14 @@ def write_int8(
         VerificationError: they are not those of a quantization of the model.
     """
     config, weights = checkpoint.model.config, checkpoint.model.weights()
-    shape = ModelShape(config.num_decoder_layers, config.num_heads, config.head_size, config.target_vocabulary_size)
+    shape = shape_of(config)
     graphs = Graphs(decoder_step=DECODER)
     with WeightsFile(directory) as file:
         made = FusedNodes(config, weights, file)
         encode_node = made.encode_node()
         decode_node = made.decode_node(checkpoint.suppressed_ids, renormalizes=checkpoint.renormalizes)
-    encode_node.save(directory / graphs.encoder, config)
-    _save_decoder(decode_node, None, directory, checkpoint)
+    encode_node.save(directory / graphs.encoder, shape)
+    with_recorded(decode_node, None).save(directory / DECODER, shape)
     check_fused(directory / graphs.encoder, fused_io.ENCODE, shape)
     check_fused(directory / DECODER, fused_io.DECODE, shape)
     clock.done("write", "quantized weights")
@@ -66,7 +66,7 @@ def write_int8(
     by_layer = cross_attention(config, weights, translated)
     choice = choose_alignment(checkpoint, tokenizer, translated, by_layer)
     clock.done("choose", choice.line())
-    _save_decoder(decode_node, choice, directory, checkpoint)
+    with_recorded(decode_node, choice.heads).save(directory / DECODER, shape)
     check_fused(directory / DECODER, fused_io.DECODE, shape)
     graphs = dataclasses.replace(
         graphs, alignment=DECODER, alignment_layer=choice.heads.layer, alignment_reads=choice.heads.reads
@@ -80,13 +80,6 @@ def write_int8(
         checksums=checksums(directory),
         verification={**manifest.verification, "alignment": alignment},
     )
-
-
-def _save_decoder(
-    node: FusedNode, choice: AlignmentChoice | None, directory: Path, checkpoint: ImportedCheckpoint
-) -> None:
-    recorded = None if choice is None else choice.heads
-    with_recorded(node, recorded).save(directory / DECODER, checkpoint.model.config)
 
 
 def _with_golden(manifest: Manifest, tokenizer: Tokenizer, decoded: Sequence[Decoded], found: Agreement) -> Manifest:

@@ -5,12 +5,15 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from service.bundle.manifest_parts import STATE_MULTIPLE
+
 Activation = Literal["relu", "gelu", "silu", "identity"]
 NormPlacement = Literal["pre", "post"]
 LayerNormKind = Literal["vector", "scalar"]
 AttentionOutput = Literal["same", "biased", "unbiased", "none"]
 ScoreScale = Literal["head", "model"]
 CosineExponent = Literal["paired", "unbracketed"]
+Autoregression = Literal["self_attention", "ssru"]
 
 # Far above any model: a file with a larger value would make us reserve memory or create layers without bound.
 MAX_SIZE = 10_000_000
@@ -58,6 +61,7 @@ class ModelConfig:
     num_decoder_layers: int = 6
     max_source_positions: int = 512
     max_target_positions: int = 512
+    autoregression: Autoregression = "self_attention"  # how a decoder layer reads the tokens before: `recurrence.py`
     activation: Activation = "relu"
     norm: NormPlacement = "post"
     final_norm: bool = False  # a layer norm after the last layer of each stack; usual with pre-norm
@@ -89,6 +93,11 @@ class ModelConfig:
         return self.d_model // self.num_heads
 
     @property
+    def state_size(self) -> int:
+        """Return the width of a decoder layer's state; 0: it has none, but self-attention."""
+        return self.d_model if self.autoregression == "ssru" else 0
+
+    @property
     def has_attention_output_bias(self) -> bool:
         """Return whether attention's output layer, if there is one, has a bias."""
         return self.attention_bias if self.attention_output == "same" else self.attention_output == "biased"
@@ -101,6 +110,10 @@ class ModelConfig:
             problems.append(f"d_model {self.d_model} is not a multiple of num_heads {self.num_heads}")
         if self.d_model % 2:
             problems.append(f"d_model {self.d_model} is odd, sinusoidal positions need pairs")
+        if self.autoregression == "ssru" and self.d_model % STATE_MULTIPLE:
+            problems.append(
+                f"d_model {self.d_model} is not a multiple of {STATE_MULTIPLE}, as autoregression ssru needs"
+            )
         if self.share_embeddings and self.source_vocabulary_size != self.target_vocabulary_size:
             problems.append("share_embeddings needs vocabularies of the same size")
         if self.positions.base == 0.0:

@@ -1,4 +1,6 @@
-"""The decoder: causal self-attention, cross-attention to the encoder's output, feed-forward (paper section 3.1)."""
+"""The decoder: causal self-attention, cross-attention to the encoder's output, feed-forward (paper section 3.1).
+
+Some models have a recurrence in place of self-attention."""
 
 from torch import Tensor, nn
 
@@ -6,15 +8,21 @@ from export.architecture.attention import MultiHeadAttention
 from export.architecture.config import ModelConfig
 from export.architecture.embedding import Embedding
 from export.architecture.layers import FeedForward, Residual, final_norm
+from export.architecture.recurrence import Recurrence
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention, feed-forward, each in a residual connection."""
+    """Causal self-attention or a recurrence, cross-attention, feed-forward, each in a residual connection."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config)
-        self.self_attention_residual = Residual(config)
+        self.is_recurrent = config.state_size > 0
+        if self.is_recurrent:
+            self.recurrence = Recurrence(config)
+            self.recurrence_residual = Residual(config)
+        else:
+            self.self_attention = MultiHeadAttention(config)
+            self.self_attention_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_residual = Residual(config)
         self.feed_forward = FeedForward(config, config.decoder_d_ff or config.d_ff)
@@ -22,7 +30,10 @@ class DecoderLayer(nn.Module):
 
     def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor | None) -> Tensor:
         """Map (B, T, d) and (B, S, d) to (B, T, d)."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal=True))
+        if self.is_recurrent:
+            x = self.recurrence_residual(x, self.recurrence)
+        else:
+            x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal=True))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output

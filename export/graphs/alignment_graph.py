@@ -7,9 +7,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from export.architecture import Transformer
+from export.architecture import ModelConfig, Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
+from export.architecture.layers import Residual
+from export.architecture.recurrence import Recurrence
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
 from export.graphs.operators import causal_attention, multi_head_attention
 
@@ -36,10 +38,9 @@ class AlignmentGraph(nn.Module):
         self.reads = chosen.reads
         self.embedding = decoder.embedding
         layers = list(cast(Iterable[DecoderLayer], decoder.layers))
-        self.below = nn.ModuleList(_Layer(layer) for layer in layers[: chosen.layer])
+        self.below = nn.ModuleList(_Layer(layer, config) for layer in layers[: chosen.layer])
         layer = layers[chosen.layer]
-        self.self_attention = _SelfAttention(layer.self_attention)
-        self.self_attention_residual = layer.self_attention_residual
+        self.autoregression, self.autoregression_residual = _autoregression(layer, config)
         self.cross_attention = _CrossAttentionProbabilities(layer.cross_attention, chosen.heads)
         residual = layer.cross_attention_residual
         self.cross_attention_norm = residual.norm if residual.pre_norm else nn.Identity()
@@ -56,7 +57,7 @@ class AlignmentGraph(nn.Module):
         x = self.embedding(read).flatten(0, 1)  # (B T, d)
         for index, layer in enumerate(self.below):
             x = layer(x, shape, source_lengths, cross[2 * index : 2 * index + 2])
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, shape))
+        x = self.autoregression_residual(x, lambda y: self.autoregression(y, shape))
         attention: Tensor = self.cross_attention(self.cross_attention_norm(x), shape, source_lengths, cross[-1])
         return attention[:, 1:] if self.reads else attention
 
@@ -64,10 +65,9 @@ class AlignmentGraph(nn.Module):
 class _Layer(nn.Module):
     """One whole decoder layer."""
 
-    def __init__(self, layer: DecoderLayer) -> None:
+    def __init__(self, layer: DecoderLayer, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = _SelfAttention(layer.self_attention)
-        self.self_attention_residual = layer.self_attention_residual
+        self.autoregression, self.autoregression_residual = _autoregression(layer, config)
         self.cross_attention = _CrossAttention(layer.cross_attention)
         self.cross_attention_residual = layer.cross_attention_residual
         self.feed_forward = layer.feed_forward
@@ -75,10 +75,32 @@ class _Layer(nn.Module):
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
         """Map (B T, d) to (B T, d); `shape` is (B, T)."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, shape))
+        x = self.autoregression_residual(x, lambda y: self.autoregression(y, shape))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, shape, source_lengths, cross))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
+
+
+def _autoregression(layer: DecoderLayer, config: ModelConfig) -> tuple[nn.Module, Residual]:
+    """Return what reads the tokens before, from (B T, d) and (B, T) to (B T, d), and its residual connection."""
+    if layer.is_recurrent:
+        return _Recurrence(layer.recurrence, config.max_target_positions), layer.recurrence_residual
+    return _SelfAttention(layer.self_attention), layer.self_attention_residual
+
+
+class _Recurrence(nn.Module):
+    """A recurrence over the tokens so far: padding comes after them."""
+
+    def __init__(self, recurrence: Recurrence, most_tokens: int) -> None:
+        super().__init__()
+        self.recurrence, self.most_tokens = recurrence, most_tokens
+
+    def forward(self, x: Tensor, shape: torch.Size) -> Tensor:
+        """Map (B T, d) to (B T, d)."""
+        gates, candidates = (
+            layer(x).unflatten(0, shape) for layer in (self.recurrence.gate, self.recurrence.candidate)
+        )
+        return self.recurrence.run(gates, candidates, self.most_tokens).flatten(0, 1)
 
 
 class _SelfAttention(nn.Module):

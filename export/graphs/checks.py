@@ -59,9 +59,10 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
         GraphError: with all problems.
     """
     layers = shape.num_decoder_layers
-    operators = {"GroupQueryAttention", "MultiHeadAttention"}
-    outputs = [*graph_io.step_outputs(layers), *graph_io.SCORE_OUTPUTS]
-    _check(path, shape, graph_io.step_inputs(layers), outputs, operators, precision)
+    operators = {"MultiHeadAttention"} if shape.is_recurrent else {"GroupQueryAttention", "MultiHeadAttention"}
+    inputs = graph_io.step_inputs(layers, is_recurrent=shape.is_recurrent)
+    outputs = [*graph_io.step_outputs(layers, is_recurrent=shape.is_recurrent), *graph_io.SCORE_OUTPUTS]
+    _check(path, shape, inputs, outputs, operators, precision)
     graph = onnx.load(path, load_external_data=False).graph
     problems = [
         f"{len(nodes)} {operator} nodes, expected one per decoder layer ({layers})"
@@ -126,6 +127,8 @@ def _interface_problems(
 def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
     if name.startswith("cross_"):
         return ["B", shape.num_heads, "S", shape.head_size]
+    if name.startswith(("past_state", "present_state")):
+        return ["B", shape.state_size]
     if name.startswith(("past_", "present_")):
         return ["B", shape.num_heads, "C", shape.head_size]
     if name == graph_io.LOGITS:

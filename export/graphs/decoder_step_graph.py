@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
+from export.architecture.recurrence import Recurrence
 from export.graphs.dense import output_projection, packed_projection
 from export.graphs.operators import arg_max, corner, group_query_attention, log_of_column, multi_head_attention, top_k
 from service.bundle.graph_io import NO_TOKEN
@@ -41,25 +42,30 @@ class DecoderStepGraph(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Run one step with the inputs and outputs of `service.bundle.graph_io`, in that order.
 
-        `past` and `cross` alternate keys and values, layer by layer.
+        `past` and `cross` alternate keys and values, layer by layer; a recurrent layer has its state in `past`.
         """
         x = self.embedding.at(token_ids, lengths)  # (B, d)
         present: list[Tensor] = []
+        num_parts = len(past) // len(self.layers)  # of a layer's memory
         for index, layer in enumerate(self.layers):
-            pair = slice(2 * index, 2 * index + 2)
-            x, *grown = layer(x, lengths, total_length, source_lengths, past[pair], cross[pair])
+            own = past[num_parts * index : num_parts * (index + 1)]
+            x, *grown = layer(x, lengths, total_length, source_lengths, own, cross[2 * index : 2 * index + 2])
             present.extend(grown)
         *choice, logits, log_totals = self.projection(self.final_norm(x), num_candidates)
         return (*choice, *present, logits, log_totals)
 
 
 class _Layer(nn.Module):
-    """One decoder layer: self-attention to the row's cache, cross-attention to its source, feed-forward."""
+    """One decoder layer: attention to the row's cache, or its state; attention to its source; feed-forward."""
 
     def __init__(self, layer: DecoderLayer) -> None:
         super().__init__()
-        self.self_attention = _CachedSelfAttention(layer.self_attention)
-        self.self_attention_residual = layer.self_attention_residual
+        self.autoregression: nn.Module
+        if layer.is_recurrent:
+            self.autoregression, self.autoregression_residual = _Recurrence(layer.recurrence), layer.recurrence_residual
+        else:
+            self.autoregression = _CachedSelfAttention(layer.self_attention)
+            self.autoregression_residual = layer.self_attention_residual
         self.cross_attention = _CrossAttention(layer.cross_attention)
         self.cross_attention_residual = layer.cross_attention_residual
         self.feed_forward = layer.feed_forward
@@ -73,21 +79,20 @@ class _Layer(nn.Module):
         source_lengths: Tensor,
         past: Sequence[Tensor],
         cross: Sequence[Tensor],
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Map (B, d) to (B, d) and the row's grown keys and values, each (B, H, C, D)."""
+    ) -> tuple[Tensor, ...]:
+        """Map (B, d) to (B, d) and the row's grown keys and values, each (B, H, C, D), or its new state (B, d)."""
         present: list[Tensor] = []
 
-        def attend_to_self(y: Tensor) -> Tensor:
-            attended: Tensor
-            attended, *grown = self.self_attention(y, lengths, total_length, past)
+        def read_past(y: Tensor) -> Tensor:
+            output: Tensor
+            output, *grown = self.autoregression(y, lengths, total_length, past)
             present.extend(grown)
-            return attended
+            return output
 
-        x = self.self_attention_residual(x, attend_to_self)
+        x = self.autoregression_residual(x, read_past)
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, source_lengths, cross))
         x = self.feed_forward_residual(x, self.feed_forward)
-        present_key, present_value = present
-        return x, present_key, present_value
+        return (x, *present)
 
 
 class _CachedSelfAttention(nn.Module):
@@ -108,6 +113,22 @@ class _CachedSelfAttention(nn.Module):
             packed, past[0], past[1], lengths, total_length, self.num_heads, self.scale
         )
         return self.output(heads.squeeze(1)), key, value
+
+
+class _Recurrence(nn.Module):
+    """One token per row of a recurrence."""
+
+    def __init__(self, recurrence: Recurrence) -> None:
+        super().__init__()
+        self.recurrence = recurrence
+
+    def forward(
+        self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """Map (B, d) to (B, d) and the new state, which may be in the old one's memory: that is read before."""
+        # A row's first token finds the state of the row's former owner.
+        state = torch.where((lengths < 1)[:, None], 0.0, past[0])
+        return self.recurrence.step(x, state)
 
 
 class _CrossAttention(nn.Module):

@@ -85,9 +85,12 @@ class DecodingState:
         capacity: int,
     ) -> None:
         self._step, self._source_lengths, self.cross = step, source_lengths, cross
-        self._past_names = graph_io.past_names(shape.num_decoder_layers)
-        self._present_names = graph_io.present_names(shape.num_decoder_layers)
-        arena = (len(source_lengths), shape.num_heads, capacity, shape.head_size)
+        layers, is_recurrent = shape.num_decoder_layers, shape.is_recurrent
+        self._past_names = graph_io.past_names(layers, is_recurrent=is_recurrent)
+        self._present_names = graph_io.present_names(layers, is_recurrent=is_recurrent)
+        arena: tuple[int, ...] = (len(source_lengths), shape.num_heads, capacity, shape.head_size)
+        if is_recurrent:
+            arena = (len(source_lengths), shape.state_size)
         kinds = {item.name: item.type for item in step.get_inputs()}
         dtype = np.float16 if kinds[self._past_names[0]] == "tensor(float16)" else np.float32
         self._past: dict[str, Any] = {name: np.zeros(arena, dtype) for name in self._past_names}

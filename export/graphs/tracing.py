@@ -53,15 +53,21 @@ def trace_decoder_step(
     """Write the decoder step graph of `model`, in its weights' precision, to `path`, and its weights to `file`."""
     config = model.config
     num_layers, heads, size = config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size)
-    batch, length, capacity = Dim("B"), Dim("S"), Dim("C")
+    batch, length = Dim("B"), Dim("S")
     dtype = model.projection.weight.dtype
+    is_recurrent = config.state_size > 0
+    past = [torch.zeros(2, config.d_model, dtype=dtype) for _ in range(num_layers)]
+    past_dims: list[dict[int, Any]] = [{0: batch}] * num_layers
+    if not is_recurrent:
+        past = [torch.zeros(2, heads, 5, size, dtype=dtype) for _ in range(2 * num_layers)]
+        past_dims = [{0: batch, 2: Dim("C")}] * (2 * num_layers)
     example = (
         torch.full((2,), config.eos_id, dtype=torch.int64),
         torch.tensor([0, 1], dtype=torch.int32),
         torch.tensor([2], dtype=torch.int32),
         torch.tensor([3, 2], dtype=torch.int32),
         torch.tensor([4], dtype=torch.int64),
-        [torch.zeros(2, heads, 5, size, dtype=dtype) for _ in range(2 * num_layers)],
+        past,
         [torch.zeros(2, heads, 3, size, dtype=dtype) for _ in range(2 * num_layers)],
     )
     row = {0: batch}
@@ -74,11 +80,11 @@ def trace_decoder_step(
             {},
             row,
             {},
-            [{0: batch, 2: capacity}] * (2 * num_layers),
+            past_dims,
             [{0: batch, 2: length}] * (2 * num_layers),
         ),
-        graph_io.step_inputs(num_layers),
-        [*graph_io.step_outputs(num_layers), *graph_io.SCORE_OUTPUTS],
+        graph_io.step_inputs(num_layers, is_recurrent=is_recurrent),
+        [*graph_io.step_outputs(num_layers, is_recurrent=is_recurrent), *graph_io.SCORE_OUTPUTS],
     )
     _save(traced, path, file)
 

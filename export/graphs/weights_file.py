@@ -19,8 +19,8 @@ _LARGE_BYTES = 1024**3
 class WeightsFile:
     """Writes constants and describes them as ONNX initializers; equal ones of one shape are stored once."""
 
-    def __init__(self, directory: Path) -> None:
-        self._file = (directory / WEIGHTS).open("wb")
+    def __init__(self, directory: Path, *, appends: bool = False) -> None:
+        self._file = (directory / WEIGHTS).open("ab" if appends else "wb")
         self._tensors: dict[bytes, onnx.TensorProto] = {}
 
     def __enter__(self) -> Self:

@@ -28,11 +28,6 @@ _TOOLS = (
         _MERGE,
     ),
     _Tool(
-        "a model of Bergamot",
-        (("*.intgemm*.bin*",),),
-        "its weights are for browsers; take an OPUS-MT folder of the languages, e.g. Helsinki-NLP/opus-mt-en-de",
-    ),
-    _Tool(
         "a model of CTranslate2",
         (("model.bin",), ("*vocabulary.json", "*vocabulary.txt")),
         "its weights are laid out for that engine; convert the checkpoint that it was made from",

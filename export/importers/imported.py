@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from export.architecture import Transformer
 from export.importers.model_card import UNKNOWN_LICENCE
+from export.shortlist import Shortlist
 from service.bundle.manifest_parts import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
 
 _MAX_LISTED = 10_000  # characters of all problems together
@@ -85,6 +86,7 @@ class ImportedCheckpoint:
     family: str = "Dragoman"
     licence: str = UNKNOWN_LICENCE
     notes: tuple[str, ...] = ()  # what whoever converts it should know
+    shortlist: Shortlist | None = None
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
     def in_float32(self) -> "ImportedCheckpoint":

@@ -12,12 +12,14 @@ from export.importers.native import import_native
 from export.importers.native_folder import CONFIG_NAME
 from export.importers.notebook.importer import import_notebook
 from export.importers.options import NOTHING_SAID, ImportOptions
+from export.importers.students.importer import import_student, is_student
 
 IMPORTERS: dict[str, Callable[[Path, ImportOptions], ImportedCheckpoint]] = {
     "native": import_native,
     "marian": import_marian,
     "m2m100": import_m2m100,
     "notebook": import_notebook,
+    "student": import_student,
 }
 TAKING_A_FILE = ("notebook",)
 _BY_MODEL_TYPE = {"marian": "marian", "m2m_100": "m2m100"}  # transformers' names
@@ -33,6 +35,8 @@ def import_checkpoint(
     """
     if not directory.is_dir() and not (directory.is_file() and kind in TAKING_A_FILE):
         raise CheckpointError(directory, ["it is not a folder; give the folder that holds the checkpoint's files"])
+    if directory.is_dir() and is_student(directory):
+        return IMPORTERS[kind or "student"](directory, options)
     foreign = recognise(directory) if directory.is_dir() else None
     if foreign is not None:
         raise CheckpointError(directory, [foreign])

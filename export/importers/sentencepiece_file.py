@@ -37,7 +37,16 @@ def read_facts(path: Path) -> SentencePieceFacts:
     Raises:
         ValueError: it is not a SentencePiece model, or truncated.
     """
-    processor, _ = _load(path)
+    return facts_of(_read(path))
+
+
+def facts_of(proto: bytes) -> SentencePieceFacts:
+    """Return the facts of a file's content.
+
+    Raises:
+        ValueError: as for `read_facts`.
+    """
+    processor, _ = _load(proto)
     pieces = _pieces(processor)
     return SentencePieceFacts(
         size=len(pieces),
@@ -55,7 +64,7 @@ def read_pieces(path: Path) -> SentencePieces:
     Raises:
         ValueError: as for `read_facts`.
     """
-    processor, normalizer = _load(path)
+    processor, normalizer = _load(_read(path))
     fields = dict(_fields(normalizer))
     return SentencePieces(_pieces(processor), fields.get(_PRECOMPILED_CHARSMAP, b""))
 
@@ -64,15 +73,21 @@ def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
     return tuple(processor.id_to_piece(index) for index in range(processor.get_piece_size()))
 
 
-def _load(path: Path) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError("it is missing") from None
+    except OSError as error:
+        raise ValueError(f"it can't be read ({error})") from error
+
+
+def _load(proto: bytes) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:
     """Return the model and its NormalizerSpec."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
-        proto = path.read_bytes()
         processor.LoadFromSerializedProto(proto)
-    except FileNotFoundError:
-        raise ValueError("it is missing") from None
-    except (OSError, RuntimeError) as error:
+    except RuntimeError as error:
         raise ValueError(f"it is not a SentencePiece model ({error})") from error
     fields = dict(_fields(proto))  # truncated between two of its pieces, it is still a valid model
     if _NORMALIZER_SPEC not in fields:

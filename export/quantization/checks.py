@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 
 from export.graphs.checks import GraphError
-from export.quantization.interface import FLOAT, INT64, NAMES, declared
+from export.quantization.interface import FLOAT, INT32, INT64, OUTPUTS, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS
 from service.bundle import fused_io
 from service.bundle.manifest_parts import ModelShape
@@ -17,6 +17,10 @@ ACTIVATIONS = ("relu", "gelu", "silu", "identity")
 _FLAGS = ("pre_norm", "scalar_norm", "final_norm", "output_projection")
 _SIZES = ("num_layers", "num_heads", "head_size")
 _OWN = {fused_io.ENCODE: ("num_decoder_layers",), fused_io.DECODE: ("renormalizes", "recorded_layer")}
+_WITH_SHORTLISTS = {
+    fused_io.ENCODE: ("shortlists", "vocabulary_size", "one_vocabulary"),
+    fused_io.DECODE: ("shortlists",),
+}
 _Kind = tuple[int, tuple[int | None, ...]]  # dtype and shape, in which `None` is any number
 
 
@@ -47,9 +51,9 @@ def _problems(graph: onnx.GraphProto, operator: str, shape: ModelShape) -> Itera
     yield from wrong
     if wrong:
         return
-    inputs, outputs = NAMES[operator]
-    values = declared(operator, shape.num_decoder_layers, attributes["num_heads"], attributes["head_size"])
-    for given, expected in zip([*graph.input, *graph.output], values, strict=False):
+    inputs, outputs = fused_io.inputs_of(operator, shape), OUTPUTS[operator]
+    values = declared(operator, shape)
+    for given, expected in zip([*graph.input, *graph.output], [*values[0], *values[1]], strict=False):
         if given != expected:
             yield f"{given.name} is not as declared for {expected.name}"
     if tuple(node.input[: len(inputs)]) != inputs or tuple(node.output) != outputs:
@@ -71,6 +75,10 @@ def _problems(graph: onnx.GraphProto, operator: str, shape: ModelShape) -> Itera
 def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelShape) -> Iterator[str]:
     kinds: dict[str, type] = dict.fromkeys((*_SIZES, *_FLAGS, *_OWN[operator]), int)
     kinds |= {"epsilon": float, "scale": float, "activation": bytes}
+    if operator == fused_io.DECODE and shape.is_recurrent:
+        kinds |= {"recurrent": int}
+    if shape.shortlist_size:
+        kinds |= dict.fromkeys(_WITH_SHORTLISTS[operator], int)
     given_kinds = {name: type(value) for name, value in attributes.items()}
     if given_kinds != kinds:
         yield f"attributes are {sorted(given_kinds)}, expected {sorted(kinds)}, or of other types"
@@ -100,7 +108,9 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
     ]
     for _ in range(attributes["num_layers"]):
         if decodes:
-            yield from [*norm, *_dense(3 * width, width), *output, *norm, *same, *output, *feed_forward]
+            yield from norm
+            yield from _dense(2 * width, width) if shape.is_recurrent else [*_dense(3 * width, width), *output]
+            yield from [*norm, *same, *output, *feed_forward]
         else:
             yield from [*norm, *_dense(3 * width, width), *output, *feed_forward]
     yield from norm if attributes["final_norm"] else []
@@ -109,6 +119,8 @@ def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> 
         yield from 2 * [(INT64, (None,))]
     else:
         yield from shape.num_decoder_layers * _dense(2 * width, width)
+        if shape.shortlist_size:
+            yield from ((INT64, (None,)), (INT64, (None,)), (INT32, (None,)))
 
 
 def _dense(num_outputs: int | None, num_inputs: int | None) -> list[_Kind]:

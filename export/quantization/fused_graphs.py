@@ -22,10 +22,11 @@ from export.architecture.embedding import sinusoidal_table
 from export.architecture.transformer import ENCODER_TABLE, PROJECTION, projection_table, target_table
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
-from export.quantization.interface import NAMES, declared
+from export.quantization.interface import OUTPUTS, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
 from export.stages import progress
 from service.bundle import fused_io
+from service.bundle.manifest_parts import ModelShape
 
 OPSET, IR_VERSION, DOMAIN_VERSION = 21, 10, 1
 _ROWS_AT_ONCE = 64 * BLOCK_COLUMNS  # of a weight; a whole embedding as float32 takes a gigabyte
@@ -41,29 +42,34 @@ class FusedNode:
     attributes: Mapping[str, Any]  # numbers and texts
     constants: Sequence[onnx.TensorProto]
 
-    def save(self, path: Path, config: ModelConfig) -> None:
+    def save(self, path: Path, shape: ModelShape) -> None:
         """Write the graph that consists of this node."""
-        inputs, outputs = NAMES[self.operator]
-        values = declared(self.operator, config.num_decoder_layers, config.num_heads, config.head_size)
+        inputs, outputs = declared(self.operator, shape)
         stored = {tensor.name: tensor for tensor in self.constants}
         graph = onnx.helper.make_graph(
             [
                 onnx.helper.make_node(
                     self.operator,
-                    [*inputs, *(tensor.name for tensor in self.constants)],
-                    outputs,
+                    [*fused_io.inputs_of(self.operator, shape), *(tensor.name for tensor in self.constants)],
+                    OUTPUTS[self.operator],
                     domain=fused_io.DOMAIN,
                     **self.attributes,
                 )
             ],
             path.stem,
-            values[: len(inputs)],
-            values[len(inputs) :],
+            inputs,
+            outputs,
             list(stored.values()),
         )
         opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(fused_io.DOMAIN, DOMAIN_VERSION)]
         model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="dragoman")
         path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def shape_of(config: ModelConfig) -> ModelShape:
+    """Return the sizes of a model as fused graphs have them, without shortlists."""
+    sizes = config.num_decoder_layers, config.num_heads, config.head_size, config.target_vocabulary_size
+    return ModelShape(*sizes, config.state_size)
 
 
 def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNode:
@@ -109,9 +115,13 @@ class FusedNodes:
         constants = self._embedding(target_table(config), config.max_target_positions)
         for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = f"decoder.layers.{index}"
-            constants += self._norm(f"{layer}.self_attention_residual.norm")
-            constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
-            constants += self._output(f"{layer}.self_attention")
+            if config.state_size:
+                constants += self._norm(f"{layer}.recurrence_residual.norm")
+                constants += self._dense(*_parts(f"{layer}.recurrence", "candidate", "gate"))
+            else:
+                constants += self._norm(f"{layer}.self_attention_residual.norm")
+                constants += self._dense(*_parts(f"{layer}.self_attention", "query", "key", "value"))
+                constants += self._output(f"{layer}.self_attention")
             constants += self._norm(f"{layer}.cross_attention_residual.norm")
             constants += self._dense(f"{layer}.cross_attention.query")
             constants += self._output(f"{layer}.cross_attention")
@@ -120,6 +130,8 @@ class FusedNodes:
         constants += self._projection()
         constants.append(inline("suppressed_ids", np.array(sorted(set(suppressed_ids)), np.int64)))
         attributes = {**self._attributes(config.num_decoder_layers), "renormalizes": int(renormalizes)}
+        if config.state_size:
+            attributes["recurrent"] = 1
         return FusedNode(fused_io.DECODE, attributes, constants)
 
     def _attributes(self, num_layers: int) -> dict[str, Any]:
@@ -224,5 +236,5 @@ def _packed(parts: Sequence[Tensor], scales: list[npt.NDArray[np.float32]]) -> I
         yield pack(levels)
 
 
-def _parts(attention: str, *parts: str) -> list[str]:
-    return [f"{attention}.{part}" for part in parts]
+def _parts(prefix: str, *parts: str) -> list[str]:
+    return [f"{prefix}.{part}" for part in parts]

@@ -5,17 +5,24 @@ from collections.abc import Mapping, Sequence
 import onnx
 
 from service.bundle import fused_io
+from service.bundle.manifest_parts import ModelShape
 
 INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
 FLOAT, UINT8, UINT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16
+OUTPUTS: Mapping[str, tuple[str, ...]] = {
+    fused_io.ENCODE: fused_io.ENCODE_OUTPUTS,
+    fused_io.DECODE: fused_io.DECODE_OUTPUTS,
+}
 
 
-def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: int) -> list[onnx.ValueInfoProto]:
-    """Return all inputs of a fused graph, then its outputs; `head_size` is the model's own, not padded."""
-    if operator not in NAMES:
-        raise ValueError(f"The operator is {operator}, expected one of {', '.join(NAMES)}.")
-    padded = -(-head_size // fused_io.BLOCK_TOKENS) * fused_io.BLOCK_TOKENS
-    block = (num_heads, 2, fused_io.BLOCK_TOKENS * padded)
+def declared(operator: str, shape: ModelShape) -> tuple[list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+    """Return the inputs of a fused graph, and its outputs; heads are of the model's own size, not padded."""
+    if operator not in OUTPUTS:
+        raise ValueError(f"The operator is {operator}, expected one of {', '.join(OUTPUTS)}.")
+    layers = shape.num_decoder_layers
+    padded = -(-shape.head_size // fused_io.BLOCK_TOKENS) * fused_io.BLOCK_TOKENS
+    block = (shape.num_heads, 2, fused_io.BLOCK_TOKENS * padded)
+    of_layer = fused_io.state(shape.state_size) if shape.is_recurrent else ("A", *block)
     kinds: Mapping[str, tuple[int, Sequence[str | int]]] = {
         "token_ids": (INT64, ("T",)),
         "ends": (INT32, ("B",)),
@@ -29,16 +36,14 @@ def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: 
         "history": (INT32, ("H", "C")),
         "hypotheses": (UINT8, ("M", fused_io.HYPOTHESIS.itemsize)),
         "hypothesis_ids": (INT64, ("M", "C")),
-        "self_cache": (UINT16, ("N", num_decoder_layers, "A", *block)),
-        "cross_cache": (UINT16, ("N", num_decoder_layers, "S", *block)),
+        "self_cache": (UINT16, ("N", layers, *of_layer)),
+        "cross_cache": (UINT16, ("N", layers, "S", *block)),
         "attention": (FLOAT, ("R", "P", "W")),
         "num_steps": (INT32, (1,)),
+        fused_io.SHORTLISTS: (INT32, ("N", shape.shortlist_size + 1)),
     }
-    inputs, outputs = NAMES[operator]
-    return [onnx.helper.make_tensor_value_info(name, *kinds[name]) for name in (*inputs, *outputs)]
-
-
-NAMES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    fused_io.ENCODE: (fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS),
-    fused_io.DECODE: (fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS),
-}
+    inputs, outputs = (
+        [onnx.helper.make_tensor_value_info(name, *kinds[name]) for name in names]
+        for names in (fused_io.inputs_of(operator, shape), OUTPUTS[operator])
+    )
+    return inputs, outputs

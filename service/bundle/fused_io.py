@@ -10,6 +10,9 @@ Encode
          slots             (B,)      int32    the row of the cross-attention cache that each one is written to
          cross_cache       (N, L, S, H, 2, 16 D) bfloat16, written in place
          num_threads       (1,)      int32    that the run may use, the caller's included
+         shortlists        (N, 1 + M) int32   if the model has shortlists (`ModelShape.shortlist_size`, M): of a source,
+                                              in its slot, how many tokens its translation may consist of, and which,
+                                              ascending; written
     out  is_finite         (B,)      int32    0 where the encoder produced NaN or infinity
          most_repeats      (B,)      int32    how often, at most, the same up to 16 tokens occur in a row in a source
 
@@ -20,14 +23,17 @@ Decode
          history           (3 N, C)  int32    of the rows, then of `hypotheses`
          hypotheses        (2 N, 16) uint8    `HYPOTHESIS`
          hypothesis_ids    (2 N, C)  int64
-         self_cache        (N, L, A, H, 2, 16 D) bfloat16
+         self_cache        (N, L, A, H, 2, 16 D) bfloat16; of recurrent layers (N, L, 2, 2 E): by parity of steps, the
+                           state after the last even and the last odd one, (E,) float32, E = d rounded up to 16
          cross_cache       (N, L, S, H, 2, 16 D) bfloat16
          attention         (N, C, W) float32, or (0, 0, 0): of each slot, how much each of up to C tokens that were read
                            attended to each of the source's S <= W tokens, by the mean of the heads that the graph
                            names; as (C, S), at the beginning of the slot's memory; of rows that want it
+         shortlists        (N, 1 + M) int32  as above, if the model has shortlists; only read
     out  num_steps         (1,)      int32
 
-bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` are changed in place.
+bfloat16 is the upper half of a float32, in uint16. All inputs of Decode but `cross_cache` and `shortlists` are changed
+in place.
 `bundle.search_layout` says what the fields mean.
 """
 
@@ -36,6 +42,7 @@ from typing import Final
 import numpy as np
 
 from service.bundle import search_layout
+from service.bundle.manifest_parts import ModelShape
 from service.bundle.search_layout import UNGUARDED as UNGUARDED
 from service.bundle.search_layout import Constant, Structure
 
@@ -43,6 +50,11 @@ DOMAIN = "dragoman"
 ENCODE = "Encode"
 DECODE = "Decode"
 BLOCK_TOKENS = 16
+
+
+def state(size: int) -> tuple[int, int]:
+    """Return the shape of what the cache has of a slot's layer with a state of so many numbers."""
+    return 2, 2 * (-(-size // BLOCK_TOKENS) * BLOCK_TOKENS)
 
 
 def _dtype(structure: Structure) -> np.dtype[np.void]:
@@ -70,3 +82,10 @@ DECODE_INPUTS = (
     "attention",
 )  # fmt: skip
 DECODE_OUTPUTS = ("num_steps",)
+SHORTLISTS = "shortlists"
+
+
+def inputs_of(operator: str, shape: ModelShape) -> tuple[str, ...]:
+    """Return the inputs of an operator of a model, in order, without its constants."""
+    own = {ENCODE: ENCODE_INPUTS, DECODE: DECODE_INPUTS}[operator]
+    return (*own, SHORTLISTS) if shape.shortlist_size else own

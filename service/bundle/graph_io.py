@@ -17,6 +17,8 @@ Decoder step graph: one token per row; rows have different lengths
          num_candidates    (1,)   int64     K; 0 if no log-probabilities are needed; always in CPU memory
          past_key.<l>      (B, H, C, D)     the arena; bind present_* to the same buffer: appended to in place
          past_value.<l>    (B, H, C, D)
+         past_state.<l>    (B, d)            instead, in a model with recurrent layers (`ModelShape.is_recurrent`):
+                                            what a layer keeps of the tokens so far, ignored if `lengths` is 0
          cross_key.<l>     (B, H, S, D)
          cross_value.<l>   (B, H, S, D)
     out  next_ids          (B,)   int64     arg-max over the allowed tokens: all that greedy search needs. NO_TOKEN
@@ -24,7 +26,7 @@ Decoder step graph: one token per row; rows have different lengths
          next_log_probs    (B,)   float32   its log-probability
          candidate_ids     (B, K) int64     the K most probable allowed tokens, best first
          candidate_log_probs (B, K) float32
-         present_key.<l>, present_value.<l> (B, H, C, D)
+         present_key.<l>, present_value.<l> (B, H, C, D), or present_state.<l> (B, d)
          logits             (B, V) float32  of all tokens, minus infinity for those in `suppressed_ids`
          log_totals         (B,)   float32  log-sum-exp of the whole vocabulary's logits, suppressed tokens included
 
@@ -69,14 +71,14 @@ def cross_names(num_layers: int) -> list[str]:
     return _per_layer("cross", num_layers)
 
 
-def past_names(num_layers: int) -> list[str]:
-    """Return the step inputs that hold the self-attention cache before the step."""
-    return _per_layer("past", num_layers)
+def past_names(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
+    """Return the step inputs that hold the self-attention cache, or the layers' states, before the step."""
+    return _per_layer("past", num_layers, is_recurrent=is_recurrent)
 
 
-def present_names(num_layers: int) -> list[str]:
-    """Return the step outputs that hold the self-attention cache after the step, in the order of `past_names`."""
-    return _per_layer("present", num_layers)
+def present_names(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
+    """Return the step outputs that hold the same after the step, in the order of `past_names`."""
+    return _per_layer("present", num_layers, is_recurrent=is_recurrent)
 
 
 def encoder_inputs() -> list[str]:
@@ -84,15 +86,16 @@ def encoder_inputs() -> list[str]:
     return [SOURCE_IDS, SOURCE_LENGTHS]
 
 
-def step_inputs(num_layers: int) -> list[str]:
+def step_inputs(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
     """Return the inputs of the decoder step graph, in order."""
     scalars = [TOKEN_IDS, LENGTHS, TOTAL_LENGTH, SOURCE_LENGTHS, NUM_CANDIDATES]
-    return scalars + past_names(num_layers) + cross_names(num_layers)
+    return scalars + past_names(num_layers, is_recurrent=is_recurrent) + cross_names(num_layers)
 
 
-def step_outputs(num_layers: int) -> list[str]:
+def step_outputs(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
     """Return the outputs that every decoder step graph has, in order; `SCORE_OUTPUTS` follow."""
-    return [NEXT_IDS, NEXT_LOG_PROBS, CANDIDATE_IDS, CANDIDATE_LOG_PROBS, *present_names(num_layers)]
+    present = present_names(num_layers, is_recurrent=is_recurrent)
+    return [NEXT_IDS, NEXT_LOG_PROBS, CANDIDATE_IDS, CANDIDATE_LOG_PROBS, *present]
 
 
 def alignment_inputs(layer: int) -> list[str]:
@@ -100,5 +103,6 @@ def alignment_inputs(layer: int) -> list[str]:
     return [TARGET_IDS, SOURCE_LENGTHS, *cross_names(layer + 1)[:-1]]
 
 
-def _per_layer(kind: str, num_layers: int) -> list[str]:
-    return [f"{kind}_{part}.{layer}" for layer in range(num_layers) for part in ("key", "value")]
+def _per_layer(kind: str, num_layers: int, *, is_recurrent: bool = False) -> list[str]:
+    parts = ("state",) if is_recurrent else ("key", "value")
+    return [f"{kind}_{part}.{layer}" for layer in range(num_layers) for part in parts]

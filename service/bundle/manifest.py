@@ -15,6 +15,7 @@ from typing import Any
 from service.bundle.errors import BundleError, one_line
 from service.bundle.fields import MAX_NAME_BYTES, build, hints_of, is_name
 from service.bundle.manifest_parts import (
+    STATE_MULTIPLE,
     GenerationDefaults,
     GoldenPair,
     Graphs,
@@ -211,6 +212,17 @@ class Manifest:
             value = getattr(getattr(self, part), field_name)
             if not 1 <= value <= most:
                 raise BundleError(f"{where}: {name} is {shown(value)}; expected a number from 1 to {most}.")
+        model = self.model
+        for name, value, most in (
+            ("state_size", model.state_size, _MOST["model.num_heads"] * _MOST["model.head_size"]),
+            ("shortlist_size", model.shortlist_size, model.vocabulary_size),
+        ):
+            if not 0 <= value <= most:
+                raise BundleError(f"{where}: model.{name} is {shown(value)}; expected a number from 0 to {most}.")
+        if model.state_size % STATE_MULTIPLE:
+            raise BundleError(
+                f"{where}: model.state_size is {model.state_size}; expected a multiple of {STATE_MULTIPLE}."
+            )
         if not -_MAX_PENALTY <= self.generation.length_penalty <= _MAX_PENALTY:  # also rejects NaN
             raise BundleError(
                 f"{where}: generation.length_penalty is {shown(self.generation.length_penalty)}; expected a "

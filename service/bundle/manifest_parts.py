@@ -4,15 +4,28 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+STATE_MULTIPLE = 8  # of the width of a state: on a device it is copied in so many equal parts
+
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes that determine the layout of the service's buffers."""
+    """Sizes that determine the layout of the service's buffers.
+
+    Decoder layers keep the keys and values of all tokens so far or, if `state_size` is not 0, a state of that width.
+    `shortlist_size` is the most tokens that a translation may be chosen from; 0: always from the whole vocabulary.
+    """
 
     num_decoder_layers: int
     num_heads: int
     head_size: int
     vocabulary_size: int
+    state_size: int = 0
+    shortlist_size: int = 0
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether decoder layers keep a state."""
+        return self.state_size > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Models that differ from the shipped one in every choice: post-norm, no biases, nothing shared; and their graphs."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,8 +51,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "score_scale": "model",
         "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
     },
+    "recurrent": AWKWARD | {"d_model": 48, "final_norm": False, "autoregression": "ssru"},
 }
-ALIGNMENTS = {"plain": AlignmentHeads(2, (2, 0)), "by hand": AlignmentHeads(1, (1,), reads=True)}
+ALIGNMENTS = {
+    "plain": AlignmentHeads(2, (2, 0)),
+    "by hand": AlignmentHeads(1, (1,), reads=True),
+    "recurrent": AlignmentHeads(2, (1, 2)),
+}
 SHAPE = ModelShape(num_decoder_layers=3, num_heads=3, head_size=padded_head_size(10), vocabulary_size=90)
 
 
@@ -63,9 +69,14 @@ class Variant(NamedTuple):
     folder: Path
 
     @property
+    def shape(self) -> ModelShape:
+        """Return the sizes that the graphs have."""
+        return dataclasses.replace(SHAPE, state_size=self.model.config.state_size)
+
+    @property
     def pair(self) -> GraphPair:
         """Open encoder and decoder step."""
-        return GraphPair(self.folder / "encoder.onnx", self.folder / "decoder_step.onnx", SHAPE, num_threads=1)
+        return GraphPair(self.folder / "encoder.onnx", self.folder / "decoder_step.onnx", self.shape, num_threads=1)
 
 
 def trace_variant(name: str, folder: Path) -> Variant:

@@ -50,6 +50,10 @@ class _Norm(Structure):
     ]
 
 
+class _Columns(Structure):
+    _fields_ = [("weights", c_void_p), ("stride", c_int64), ("sums", c_void_p)]
+
+
 class _CacheShape(Structure):
     _fields_ = [("num_heads", c_int32), ("head_size", c_int32), ("padded_head_size", c_int32)]
 
@@ -66,6 +70,10 @@ class _Table(Structure):
         ("dense", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_bool, c_void_p, c_int64)),
         ("dense_activated", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_int32, c_void_p, c_int64)),
         ("dense_arg_max", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_void_p, c_void_p)),
+        (
+            "dense_columns",
+            CFUNCTYPE(None, POINTER(_Dense), POINTER(_Columns), c_void_p, c_float, c_void_p, c_int64, c_void_p),
+        ),
         ("append", CFUNCTYPE(None, POINTER(_CacheShape), c_void_p, c_void_p, c_int64, c_void_p)),
         (
             "attend",
@@ -74,6 +82,7 @@ class _Table(Structure):
                 c_void_p,
             ),
         ),
+        ("recur", CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_void_p)),
         ("embed", CFUNCTYPE(None, c_void_p, c_int64, c_float, c_void_p, c_int64, c_void_p)),
         ("is_finite", CFUNCTYPE(c_bool, c_void_p, c_int64)),
         ("log_sum", CFUNCTYPE(None, c_void_p, c_int64, c_void_p, c_void_p)),
@@ -196,6 +205,20 @@ class Compute:
         del alive
         return best, value
 
+    def dense_columns(self, layer: DenseLayer, x: Quantized, ids: Indices) -> Floats:
+        """Return some columns (n,) of the result for one row (1, K)."""
+        dense, inputs, alive = self._dense(layer, x)
+        weights = aligned(padded(layer.weights, 64).astype(np.int8))
+        sums = layer.weights.astype(np.int32).sum(axis=1, dtype=np.int32)
+        columns = _Columns(weights.ctypes.data, weights.shape[1], sums.ctypes.data)
+        y = np.full(len(ids) + 1, 77, np.float32)
+        self._table.dense_columns(
+            dense, columns, inputs.levels, float(x.scales[0]), ids.ctypes.data, len(ids), y.ctypes.data
+        )
+        assert y[-1] == 77
+        del alive
+        return y[:-1]
+
     def append(self, keys: Floats, values: Floats, position: int, layer: Bits) -> None:
         """Write keys and values, each (H, D), to `position` of a layer (blocks, H, 2, 16 * padded D) of bfloat16."""
         shape = _CacheShape(layer.shape[1], keys.shape[1], layer.shape[3] // 16)
@@ -221,6 +244,16 @@ class Compute:
         weights = scratch[begin:].reshape(shape.num_heads, size)[:, :num_tokens]
         shares: Floats = (weights / scratch[: shape.num_heads, None]).astype(np.float32)
         return heads[: query.size].reshape(query.shape), shares
+
+    def recur(self, candidate: Floats, gate: Floats, before: Floats | None) -> tuple[Floats, Floats]:
+        """Return the output and the state (d,) after a token."""
+        width = len(candidate)
+        projected = padded(np.concatenate([candidate, gate]), 64, 77.0)
+        past = None if before is None else padded(before, 16, 77.0)
+        state = np.zeros(-(-width // 16) * 16, np.float32)
+        self._table.recur(projected.ctypes.data, None if past is None else past.ctypes.data, width, state.ctypes.data)
+        np.testing.assert_array_equal(projected[width : 2 * width], gate)
+        return projected[:width], state[:width]
 
     def embed(self, packed: Weights, token: int, scale: float, position: Floats) -> Floats:
         """Return a token's embedding."""

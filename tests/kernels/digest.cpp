@@ -130,6 +130,14 @@ void add_rows(const Compute &compute, Digest &digest) {
     compute.quantize(normed, 1008, 1, 40, kZero, to);
     add_levels(40);
   }
+  float projected[128], states[64];
+  const float *const pasts[] = {nullptr, x};
+  for (const float *before : pasts) {
+    for (int i = 0; i < 128; ++i) projected[i] = x[i];
+    compute.recur(projected, before, 60, states);
+    digest.add<float>(projected, 120);
+    digest.add<float>(states, 60);
+  }
   compute.embed(tokens, 37, 0.01f, x, kWidth, normed);
   digest.add<float>(normed, kWidth);
   const bool is_finite = compute.is_finite(x, kWidth);

@@ -10,9 +10,10 @@ import numpy as np
 import onnx
 from numpy import typing as npt
 
-from export.quantization.interface import NAMES, declared
+from export.quantization.interface import OUTPUTS, declared
 from export.quantization.weights import pack
 from service.bundle import fused_io
+from service.bundle.manifest_parts import ModelShape
 
 Array = npt.NDArray[Any]
 
@@ -39,10 +40,18 @@ class Shape:
     suppressed: tuple[int, ...] = (1, 3, 40)
     recorded_layer: int = -1
     recorded_heads: tuple[int, ...] = ()
+    recurrent: bool = False
+    shortlists: bool = False
 
     @property
     def width(self) -> int:
         return self.num_heads * self.head_size
+
+    @property
+    def model(self) -> ModelShape:
+        state_size = self.width if self.recurrent else 0
+        heads = self.num_decoder_layers, self.num_heads, self.head_size
+        return ModelShape(*heads, self.num_tokens, state_size, self.num_tokens if self.shortlists else 0)
 
 
 SHAPES: Mapping[str, Shape] = {
@@ -54,6 +63,13 @@ SHAPES: Mapping[str, Shape] = {
     "wide heads": Shape(num_heads=2, head_size=70, d_ff=30, num_layers=1, num_decoder_layers=1),
     "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=7, suppressed=(3,), recorded_layer=1,
                     recorded_heads=(0,)),
+    "student": Shape(num_heads=4, head_size=10, pre_norm=False, final_norm=False, recurrent=True, recorded_layer=1,
+                     recorded_heads=(0,)),
+    "recurrent": Shape(num_heads=2, head_size=12, recurrent=True, output_projection=False, num_decoder_layers=3),
+    "shortlists": Shape(num_heads=2, head_size=17, shortlists=True, suppressed=(1, 40), recorded_layer=0,
+                        recorded_heads=(1,)),
+    "listed student": Shape(num_heads=2, head_size=8, pre_norm=False, final_norm=False, recurrent=True,
+                            shortlists=True, renormalizes=True, num_tokens=70),
 }  # fmt: skip
 
 
@@ -73,19 +89,20 @@ class Graph:
         With `beside`, constants are in a file beside it: weights and all others begin so many bytes after pages of
         their own.
         """
-        inputs, outputs = NAMES[self.operator]
-        own = self.shape
-        values = declared(self.operator, own.num_decoder_layers, own.num_heads, own.head_size)
+        own = self.shape.model
+        inputs, outputs = declared(self.operator, own)
         if not has_shapes:
-            for value in values:
+            for value in (*inputs, *outputs):
                 value.type.tensor_type.ClearField("shape")
         tensors = [onnx.numpy_helper.from_array(array, f"c{place}") for place, array in enumerate(self.constants)]
         if beside is not None:
             _move(tensors, path.with_suffix(".bin"), *beside)
         tensors += self.extra
-        names = [*inputs, *(tensor.name for tensor in tensors)]
-        node = onnx.helper.make_node(self.operator, names, outputs, domain=fused_io.DOMAIN, **self.attributes)
-        graph = onnx.helper.make_graph([node], "fused", values[: len(inputs)], values[len(inputs) :], tensors)
+        names = [*fused_io.inputs_of(self.operator, own), *(tensor.name for tensor in tensors)]
+        node = onnx.helper.make_node(
+            self.operator, names, OUTPUTS[self.operator], domain=fused_io.DOMAIN, **self.attributes
+        )
+        graph = onnx.helper.make_graph([node], "fused", inputs, outputs, tensors)
         opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(fused_io.DOMAIN, 1)]
         path.write_bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
         return path
@@ -119,6 +136,9 @@ def encode_graph(shape: Shape, seed: int = 0) -> Graph:
     for _ in range(shape.num_decoder_layers):
         made.dense(shape.width, 2 * shape.width)
     attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": shape.num_decoder_layers}
+    if shape.shortlists:
+        attributes |= {"shortlists": 1, "vocabulary_size": shape.num_tokens, "one_vocabulary": seed % 2}
+        made.shortlists()
     return Graph(fused_io.ENCODE, attributes, made.constants, shape)
 
 
@@ -128,8 +148,11 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
     made.embedding()
     for _ in range(shape.num_decoder_layers):
         made.norm()
-        made.dense(shape.width, 3 * shape.width)
-        made.output()
+        if shape.recurrent:
+            made.dense(shape.width, 2 * shape.width)
+        else:
+            made.dense(shape.width, 3 * shape.width)
+            made.output()
         made.norm()
         made.dense(shape.width, shape.width)
         made.output()
@@ -142,6 +165,10 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
         "renormalizes": int(shape.renormalizes),
         "recorded_layer": shape.recorded_layer,
     }
+    if shape.recurrent:
+        attributes["recurrent"] = 1
+    if shape.shortlists:
+        attributes["shortlists"] = 1
     return Graph(fused_io.DECODE, attributes, made.constants, shape)
 
 
@@ -168,6 +195,16 @@ class _Constants:
         tokens = self._rng.integers(-127, 128, (own.num_tokens, own.width)).astype(np.int8)
         scales = self._floats(own.num_tokens) * 0.001 + 0.02
         self.constants += [scales.astype(np.float32), pack(tokens), self._floats(own.num_positions, own.width)]
+
+    def shortlists(self) -> None:
+        """Lists of up to 5 tokens, none for the last source token, as for the start of a translation."""
+        counts = self._rng.integers(0, 6, self._shape.num_tokens - 1)
+        lists = [np.sort(self._rng.choice(self._shape.num_tokens, count, replace=False)) for count in counts]
+        self.constants += [
+            np.array([0, EOS_ID, 5], np.int64),
+            np.array([0, *np.cumsum(counts)], np.int64),
+            np.concatenate(lists).astype(np.int32),
+        ]
 
     def norm(self) -> None:
         size = 1 if self._shape.scalar_norm else self._shape.width

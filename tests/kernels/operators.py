@@ -8,6 +8,7 @@ import numpy as np
 from numpy import typing as npt
 
 from service.bundle import fused_io
+from service.bundle.manifest_parts import ModelShape
 from service.engine.runner import RunnerSpec
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.engine.sequence import Sequence
@@ -17,35 +18,38 @@ from tests.references import bfloat16
 
 Ids = tuple[int, ...]
 Floats = npt.NDArray[np.float32]
+PLAIN = Shape().model  # without shortlists
 
 
-def open_encoder(library: Path, path: Path) -> GraphSession:
+def open_encoder(library: Path, path: Path, model: ModelShape = PLAIN) -> GraphSession:
     """Open the graph of an `Encode`."""
-    return GraphSession(
-        path, SessionConfig(intra_op_threads=1), fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS, operators=library
-    )
+    return _open(library, path, fused_io.inputs_of(fused_io.ENCODE, model), fused_io.ENCODE_OUTPUTS)
 
 
-def open_decoder(library: Path, path: Path) -> GraphSession:
+def open_decoder(library: Path, path: Path, model: ModelShape = PLAIN) -> GraphSession:
     """Open the graph of a `Decode`."""
-    return GraphSession(
-        path, SessionConfig(intra_op_threads=1), fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS, operators=library
-    )
+    return _open(library, path, fused_io.inputs_of(fused_io.DECODE, model), fused_io.DECODE_OUTPUTS)
+
+
+def _open(library: Path, path: Path, inputs: Several[str], outputs: Several[str]) -> GraphSession:
+    return GraphSession(path, SessionConfig(intra_op_threads=1), inputs, outputs, operators=library)
 
 
 class Operators:
     """An encoder and a decoder, and what they share: arrays of `num_slots` rows of `capacity` tokens."""
 
-    def __init__(self, library: Path, encoder: Path, decoder: Path, sizes: tuple[int, int, int],
+    def __init__(self, library: Path, encoder: Path, decoder: Path, model: ModelShape,
                  num_slots: int = 20, capacity: int = 40, source_tokens: int = 64,
                  start_id: int = START_ID, records: bool = False) -> None:  # fmt: skip
-        """`sizes` are the decoder's layers, heads, and the size of a head."""
-        self._encoder = open_encoder(library, encoder)
-        self._decoder = open_decoder(library, decoder)
-        num_layers, num_heads, head_size = sizes
+        self._encoder = open_encoder(library, encoder, model)
+        self._decoder = open_decoder(library, decoder, model)
+        num_layers, num_heads, head_size = model.num_decoder_layers, model.num_heads, model.head_size
         block = (num_heads, 2, 16 * (-(-head_size // 16) * 16))
-        self.self_cache = np.full((num_slots, num_layers, -(-capacity // 16), *block), bfloat16.NAN)
+        self._model = model
+        of_layer = fused_io.state(model.state_size) if model.is_recurrent else (-(-capacity // 16), *block)
+        self.self_cache = np.full((num_slots, num_layers, *of_layer), bfloat16.NAN)
         self.cross_cache = np.full((num_slots, num_layers, -(-source_tokens // 16), *block), bfloat16.NAN)
+        self.shortlists = np.full((num_slots, model.shortlist_size + 1), -1, np.int32)
         recorded = (num_slots, capacity, source_tokens) if records else (0, 0, 0)
         self.attention = np.full(recorded, np.nan, np.float32)
         self.state = State(num_slots, capacity)
@@ -65,8 +69,7 @@ class Operators:
     def of(cls, library: Path, folder: Path, encoder: Graph, decoder: Graph, **sizes: Any) -> Self:
         """Write and open graphs."""
         paths = encoder.save(folder / "encoder.onnx"), decoder.save(folder / "decoder.onnx")
-        shape = decoder.shape
-        return cls(library, *paths, (shape.num_decoder_layers, shape.num_heads, shape.head_size), **sizes)
+        return cls(library, *paths, decoder.shape.model, **sizes)
 
     def encode(self, sources: Several[Ids], slots: Several[int]) -> tuple[list[int], list[int]]:
         """Encode sources to rows of the cache; return which are finite, and their most repeats."""
@@ -96,13 +99,15 @@ class Operators:
 
     def encoder_inputs(self, sources: Several[Ids], slots: Several[int]) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of sources by the names of the encoder's inputs."""
-        return {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "token_ids": np.array([token for source in sources for token in source], np.int64),
             "ends": np.cumsum([len(source) for source in sources]).astype(np.int32),
             "slots": np.array(slots, np.int32),
             "cross_cache": self.cross_cache,
             "num_threads": np.array([self.num_threads], np.int32),
+            fused_io.SHORTLISTS: self.shortlists,
         }
+        return {name: arrays[name] for name in fused_io.inputs_of(fused_io.ENCODE, self._model)}
 
     def decoder_inputs(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by the names of the decoder's inputs."""
@@ -117,8 +122,9 @@ class Operators:
             self.self_cache,
             self.cross_cache,
             self.attention,
+            self.shortlists,
         )
-        return dict(zip(fused_io.DECODE_INPUTS, arrays, strict=True))
+        return dict(zip(fused_io.inputs_of(fused_io.DECODE, self._model), arrays, strict=False))
 
     def output(self, row: int) -> Ids:
         """Return a row's tokens."""

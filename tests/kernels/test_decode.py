@@ -34,7 +34,7 @@ def test_tokens_and_scores_are_the_reference_s(
     decode(operators, sequences)
     num_tokens, num_equal, errors = 0, 0, []
     for row, source in enumerate(sources):
-        state, before, log_prob = decoder.start(encoder.encode(source)), START_ID, 0.0
+        state, before, log_prob = decoder.start(encoder.encode(source), encoder.allowed(source)), START_ID, 0.0
         for token in operators.output(row):
             log_probs = state.log_probs(before)
             assert log_probs[token] > log_probs.max() - 0.3
@@ -187,7 +187,10 @@ class ReferenceModel:
 
     def best(self, sequence: Sequence) -> Ids:
         """Return all tokens of the best hypothesis of a sequence."""
-        self._cross = self._encoder.encode(sequence.source_ids)
+        self._cross, self._allowed = (
+            self._encoder.encode(sequence.source_ids),
+            self._encoder.allowed(sequence.source_ids),
+        )
         self._known: dict[Ids, tuple[Decoding, Floats]] = {}
         found = reference_search.search(self._log_probs, [START_ID], EOS_ID, sequence.options)
         return found[0][0]
@@ -201,7 +204,7 @@ class ReferenceModel:
     def _log_probs(self, inputs: Several[int]) -> Floats:
         inputs = tuple(inputs)
         if inputs not in self._known:
-            state = self._decoder.start(self._cross)
+            state = self._decoder.start(self._cross, self._allowed)
             if inputs[:-1]:
                 self._log_probs(inputs[:-1])
                 before, _ = self._known[inputs[:-1]]

@@ -146,6 +146,16 @@ def test_dense_arg_max(
         np.testing.assert_array_equal(value, expected.max(1), compute.name)
 
 
+@settings(max_examples=60, deadline=None)
+@given(inputs=INPUTS, outputs=OUTPUTS, count=st.integers(1, 20), seed=st.integers(0, 2**32))
+def test_dense_columns(computes: list[Compute], inputs: int, outputs: int, count: int, seed: int) -> None:
+    layer, x = layer_and_rows(1, inputs, outputs, seed)
+    ids = np.random.default_rng(seed).integers(0, outputs, count).astype(np.int32)
+    expected = layer.values(x)[0, ids]
+    for compute in computes:
+        np.testing.assert_array_equal(compute.dense_columns(layer, x, ids), expected, compute.name)
+
+
 @pytest.mark.parametrize("activation", ["gelu", "silu"])
 def test_activations(computes: list[Compute], activation: str) -> None:
     """Compare with float64, through a layer that has all values as its biases."""

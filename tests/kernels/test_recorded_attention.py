@@ -53,7 +53,7 @@ def test_it_is_the_mean_of_the_heads(operators: Operators, folder: Path, shape: 
     places = list(range(len(sequences)))[::-1]
     errors = []
     for place, source, own in zip(places, sources, recorded(operators, sequences, places), strict=True):
-        state = decoder.start(encoder.encode(source))
+        state = decoder.start(encoder.encode(source), encoder.allowed(source))
         tokens = operators.output(place)
         for token in (START_ID, *tokens[:-1]):
             state.log_probs(token)

@@ -100,6 +100,21 @@ def test_rows_do_not_depend_on_each_other(computes: list[Compute]) -> None:
             assert_same(compute.quantize(x[row : row + 1]), plain.rows(row, row + 1), compute.name)
 
 
+@pytest.mark.parametrize("width", [1, 15, 16, 24, 64, 100])
+def test_recur(computes: list[Compute], width: int) -> None:
+    rng = np.random.default_rng(width)
+    candidate, gate, past = (rng.normal(scale=9.0, size=width).astype(np.float32) for _ in range(3))
+    gate[:1], gate[-1:] = 200.0, -200.0
+    kept = 1.0 / (1.0 + np.exp(-gate.astype(np.float64)))
+    for before in (past, None):
+        expected = kept * (0.0 if before is None else before) + (1.0 - kept) * candidate
+        results = [compute.recur(candidate, gate, before) for compute in computes]
+        for compute, (output, state) in zip(computes, results, strict=True):
+            np.testing.assert_allclose(state, expected, rtol=1e-5, atol=1e-5, err_msg=compute.name)
+            np.testing.assert_array_equal(output, np.maximum(state, np.float32(0.0)))
+            np.testing.assert_array_equal(state, results[0][1], compute.name)
+
+
 @pytest.mark.parametrize("width", [1, 16, 30, 80, 513])
 def test_embed(computes: list[Compute], width: int) -> None:
     """A token is a column of the packed table."""

@@ -53,14 +53,18 @@ def check(session: GraphSession, arrays: Arrays, results: tuple[str, ...]) -> No
 
 def test_decode(kernels_library: Path, tmp_path: Path) -> None:
     operators = Operators.tiny(kernels_library, tmp_path, SHAPE, num_slots=2, capacity=8, records=True)
-    session = open_decoder(kernels_library, decode_graph(SHAPE).save(tmp_path / "d.onnx", has_shapes=False))
+    session = open_decoder(
+        kernels_library, decode_graph(SHAPE).save(tmp_path / "d.onnx", has_shapes=False), SHAPE.model
+    )
     operators.encode([(5, 6, 2)], [0])
     operators.run()
     check(session, operators.decoder_inputs() | {"num_steps": np.zeros(1, np.int32)}, fused_io.DECODE_OUTPUTS)
 
 
 def test_encode(kernels_library: Path, tmp_path: Path) -> None:
-    session = open_encoder(kernels_library, encode_graph(SHAPE).save(tmp_path / "e.onnx", has_shapes=False))
+    session = open_encoder(
+        kernels_library, encode_graph(SHAPE).save(tmp_path / "e.onnx", has_shapes=False), SHAPE.model
+    )
     arrays: Arrays = {
         "token_ids": np.array([5, 6, 2, 7, 2, 0], np.int64),
         "ends": np.array([3, 5], np.int32),
@@ -78,8 +82,8 @@ def decode_with_aliases(library: Path, folder: Path) -> None:
     graph.graph.node[0].input[fused_io.DECODE_INPUTS.index("cross_cache")] = "self_cache"
     onnx.save(graph, folder / "aliases.onnx")
     encoder = encode_graph(SHAPE).save(folder / "e.onnx", has_shapes=False)
-    sizes = (SHAPE.num_decoder_layers, SHAPE.num_heads, SHAPE.head_size)
-    operators = Operators(library, encoder, folder / "aliases.onnx", sizes, num_slots=2, capacity=8, source_tokens=8)
+    model = SHAPE.model
+    operators = Operators(library, encoder, folder / "aliases.onnx", model, num_slots=2, capacity=8, source_tokens=8)
     operators.encode([(5, 6, 2)], [0])
     operators.join(new_sequence(beam_size=2, max_output_tokens=8), [0, 1], [0, 1], 0)
     try:

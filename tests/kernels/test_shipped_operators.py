@@ -29,8 +29,8 @@ def test_thirty_sentences_get_the_same_bits(
     for compute, num_threads in [(computes[0], 1), *((each, 2) for each in computes)]:
         monkeypatch.setenv("DRAGOMAN_KERNELS", compute.name)
         operators = Operators(
-            kernels_library, bundle / graphs.encoder, bundle / graphs.decoder_step,
-            (model.num_decoder_layers, model.num_heads, model.head_size), num_slots=60, start_id=start_id,
+            kernels_library, bundle / graphs.encoder, bundle / graphs.decoder_step, model, num_slots=60,
+            start_id=start_id,
         )  # fmt: skip
         operators.num_threads = num_threads
         answers.append(decode(operators, sequences))

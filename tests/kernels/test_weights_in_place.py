@@ -32,7 +32,7 @@ def opened(library: Path, path: Path, graph: Graph) -> tuple[GraphSession, dict[
 
 def answers(library: Path, encoder: Path, decoder: Path) -> list[Answer]:
     """Return what the graphs make of a few sequences of different kinds."""
-    operators = Operators(library, encoder, decoder, (SHAPE.num_decoder_layers, SHAPE.num_heads, SHAPE.head_size))
+    operators = Operators(library, encoder, decoder, SHAPE.model)
     return decode(operators, mixed_sequences(SHAPE, SOURCES))
 
 

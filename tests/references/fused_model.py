@@ -75,10 +75,12 @@ class Node:
         graph = onnx.load(path).graph
         (node,) = graph.node
         assert (node.domain, node.op_type) == (fused_io.DOMAIN, operator)
+        self.attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+        if self.attributes.get("shortlists"):
+            inputs = [*inputs, fused_io.SHORTLISTS]
         assert tuple(node.input[: len(inputs)]) == tuple(inputs)
         stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
         self._constants = [stored[name] for name in node.input[len(inputs) :]]
-        self.attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
 
     def __getitem__(self, attribute: str) -> int:
         return int(self.attributes[attribute])
@@ -181,7 +183,24 @@ class FusedEncoder(_Part):
         ]
         self._final_norm = node.final_norm()
         self._cross = [node.dense(node.width) for _ in range(node["num_decoder_layers"])]
+        self._shortlists = [node.array() for _ in range(3)] if node.attributes.get("shortlists") else None
         node.end()
+
+    def allowed(self, source_ids: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+        """Return which tokens (V,) the translation of a source may consist of; `None`: all."""
+        if self._shortlists is None:
+            return None
+        always, offsets, ids = self._shortlists
+        chosen = set(always.tolist())
+        for token in source_ids:
+            chosen.update(ids[slice(*offsets[token : token + 2])].tolist() if token + 1 < len(offsets) else [])
+        if self.node["one_vocabulary"]:
+            chosen.update(source_ids)
+        for token in range(len(always), self.node["vocabulary_size"]):
+            if len(chosen) % 8 == 0:
+                break
+            chosen.add(token)
+        return np.isin(np.arange(self.node["vocabulary_size"]), list(chosen))
 
     def encode(self, source_ids: Sequence[int]) -> list[tuple[Floats, Floats]]:
         """Return each decoder layer's keys and values of a source, (S, H D)."""
@@ -207,9 +226,10 @@ class FusedDecoder(_Part):
     def __init__(self, path: Path) -> None:
         super().__init__(path, fused_io.DECODE, fused_io.DECODE_INPUTS)
         node = self.node
+        self.is_recurrent = node.attributes.get("recurrent") == 1
         self._layers = [
             (
-                *(node.norm(), node.dense(node.width), node.output()),
+                *(node.norm(), node.dense(node.width), None if self.is_recurrent else node.output()),
                 *(node.norm(), node.dense(node.width), node.output()),
                 *node.feed_forward(),
             )
@@ -222,9 +242,9 @@ class FusedDecoder(_Part):
         self._renormalizes = bool(node["renormalizes"])
         node.end()
 
-    def start(self, cross: list[tuple[Floats, Floats]]) -> "Decoding":
-        """Return the state of one row before its first token."""
-        return Decoding(self, cross)
+    def start(self, cross: list[tuple[Floats, Floats]], allowed: npt.NDArray[np.bool_] | None = None) -> "Decoding":
+        """Return the state of one row before its first token, with the tokens of its shortlist (V,)."""
+        return Decoding(self, cross, allowed)
 
     def step(self, token_id: int, state: "Decoding") -> Floats:
         """Feed one token; return the logits of the next, with the model's own bias."""
@@ -252,8 +272,10 @@ class FusedDecoder(_Part):
         x = self._residual(x, cross_norm, lambda y: self._attend_to_source(query(y), state, index, cross_output))
         return self._feed_forward(x, *rest)
 
-    def log_probs(self, logits: Floats) -> Floats:
-        """Return the log-probabilities, minus infinity for suppressed tokens."""
+    def log_probs(self, logits: Floats, listed: npt.NDArray[np.bool_] | None = None) -> Floats:
+        """Return the log-probabilities, minus infinity for suppressed tokens and those that are not `listed`."""
+        if listed is not None:
+            logits = np.where(listed, logits, np.float32(-np.inf))
         allowed = logits.copy()
         allowed[self._suppressed_ids] = -np.inf
         counted = allowed if self._renormalizes else logits
@@ -268,6 +290,13 @@ class FusedDecoder(_Part):
         return self._attend(query, keys, values, output)
 
     def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
+        if self.is_recurrent:
+            candidate, gate = np.split(packed, 2, axis=1)
+            kept = np.float32(1.0) / (np.float32(1.0) + np.exp(-gate))
+            (before,) = state.cache[index]
+            now = kept * before + (np.float32(1.0) - kept) * candidate
+            state.cache[index] = (now,)
+            return np.maximum(now, np.float32(0.0))
         query, key, value = np.split(packed, 3, axis=1)
         key, value = rounded(key), rounded(value)
         keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
@@ -276,17 +305,21 @@ class FusedDecoder(_Part):
 
 
 class Decoding:
-    """One row: the source's keys and values, and those of the tokens so far.
+    """One row: the source's keys and values, and those of the tokens so far, or the state of each layer.
 
     `attention` has how much each token attends to those of the source (S,), by the heads that the node records.
     """
 
-    def __init__(self, decoder: FusedDecoder, cross: list[tuple[Floats, Floats]]) -> None:
-        self._decoder, self.cross, self.length = decoder, cross, 0
+    def __init__(
+        self, decoder: FusedDecoder, cross: list[tuple[Floats, Floats]], allowed: npt.NDArray[np.bool_] | None
+    ) -> None:
+        self._decoder, self.cross, self.length, self._allowed = decoder, cross, 0, allowed
         self.attention: list[Floats] = []
         empty = np.zeros((0, cross[0][0].shape[1]), np.float32)
-        self.cache = [(empty, empty)] * len(cross)
+        self.cache: list[tuple[Floats, ...]] = [(empty, empty)] * len(cross)
+        if decoder.is_recurrent:
+            self.cache = [(np.zeros((1, empty.shape[1]), np.float32),)] * len(cross)
 
     def log_probs(self, token_id: int) -> Floats:
         """Feed one token; return the log-probabilities (V,) of the next, minus infinity for suppressed ones."""
-        return self._decoder.log_probs(self._decoder.step(token_id, self))
+        return self._decoder.log_probs(self._decoder.step(token_id, self), self._allowed)

@@ -37,6 +37,7 @@ constexpr int kTileRows = 6, kTileColumns = 64;
 constexpr int kInputShift = 0;
 
 DRAGOMAN_INLINE Weights load_weights(const int8_t *from) { return _mm512_loadu_si512(from); }
+DRAGOMAN_INLINE Inputs load_inputs(const uint8_t *from) { return _mm512_loadu_si512(from); }
 DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) {
   int32_t inputs;
   memcpy(&inputs, from, sizeof(inputs));
@@ -50,6 +51,7 @@ DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights 
 } // namespace dragoman
 
 #include "compute/dot_products.h"
+#include "compute/vector_columns.h"
 
 #include "compute/table.h"
 #include "compute/tables.h"

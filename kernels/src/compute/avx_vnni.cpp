@@ -11,6 +11,7 @@ constexpr int kInputShift = 0;
 constexpr int kTileRows = 6, kTileColumns = 16;
 
 DRAGOMAN_INLINE Weights load_weights(const int8_t *from) { return load_bytes(from); }
+DRAGOMAN_INLINE Inputs load_inputs(const uint8_t *from) { return load_bytes(from); }
 DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) { return spread_four(from); }
 DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights weights) {
 #ifdef __AVXVNNI__
@@ -24,6 +25,7 @@ DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights 
 } // namespace dragoman
 
 #include "compute/dot_products.h"
+#include "compute/vector_columns.h"
 
 #include "compute/table.h"
 #include "compute/tables.h"

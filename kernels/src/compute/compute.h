@@ -42,6 +42,13 @@ struct Dense {
 
 constexpr int32_t kZero = 128;
 
+// The columns of a layer, one after the other, so that some of them can be computed.
+struct Columns {
+  const int8_t *weights; // (N, stride), zeros beyond K; 64-byte aligned
+  int64_t stride;        // K rounded up to 64
+  const int32_t *sums;   // (N,): of each column's weights
+};
+
 // Rows in 8 bits: x = (level - zero_point) * scale. A row's largest magnitude is the 127th level above or below
 // `kZero`, or the 255th above 0: so a row's levels depend on nothing but the row.
 struct Levels {
@@ -112,6 +119,10 @@ struct Compute {
   // scale is not finite. Biases are finite or minus infinity.
   void (*dense_arg_max)(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value);
 
+  // The values of `count` columns of x W^T + b for one row, whose levels are finite in number up to the stride.
+  void (*dense_columns)(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale,
+                        const int32_t *ids, int64_t count, float *y);
+
   // Append one token's keys and values, each (H * head_size,), at `position` of a cached row's layer.
   void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position,
                  Bfloat16 *layer);
@@ -122,6 +133,11 @@ struct Compute {
   // (`shape.scratch_size(num_tokens)`) is a workspace.
   void (*attend)(const CacheShape &shape, const float *query, float scale, const Bfloat16 *layer,
                  int64_t num_tokens, const int32_t *history, int64_t row_stride, float *heads, float *scratch);
+
+  // Read one token by a simpler simple recurrent unit (`export/architecture/recurrence.py`), whose candidate and gate,
+  // before its sigmoid, are side by side in `projected` (2 width,): its output replaces the candidate. `before` is the
+  // state before the token, null if it is the first; `state` gets the one after it. Both have width rounded up to 16.
+  void (*recur)(float *projected, const float *before, int64_t width, float *state);
 
   // x[i] = weights[i] * scale + position[i]: the embedding of a token, which is a column of a packed table.
   void (*embed)(const int8_t *tokens, int64_t token, float scale, const float *position, int64_t width, float *x);

@@ -50,6 +50,10 @@ DRAGOMAN_INLINE Floats silu(Floats x) {
   return x / (spread(1.0f) + exp(min(spread(0.0f) - x, spread(88.0f))));
 }
 
+DRAGOMAN_INLINE Floats sigmoid(Floats x) {
+  return spread(1.0f) / (spread(1.0f) + exp(min(spread(0.0f) - x, spread(88.0f))));
+}
+
 // How the floats of a row become 8 bits: level = round_to_even(x / scale) + zero_point.
 struct Quantizer {
   float scale;

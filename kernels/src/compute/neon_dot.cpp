@@ -36,6 +36,9 @@ constexpr int kInputShift = 128; // both factors are signed
 constexpr int kTileRows = 6, kTileColumns = 16;
 
 DRAGOMAN_INLINE Weights load_weights(const int8_t *from) { return vld1q_s8(from); }
+DRAGOMAN_INLINE Inputs load_inputs(const uint8_t *from) {
+  return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from), vdupq_n_u8(0x80)));
+}
 DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) {
   uint32_t inputs;
   memcpy(&inputs, from, sizeof(inputs));
@@ -49,6 +52,7 @@ DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights 
 } // namespace dragoman
 
 #include "compute/dot_products.h"
+#include "compute/vector_columns.h"
 
 #include "compute/table.h"
 #include "compute/tables.h"

@@ -65,6 +65,7 @@ DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights 
 } // namespace
 } // namespace dragoman
 
+#include "compute/columns.h"
 #include "compute/dot_products.h"
 
 #include "compute/table.h"

@@ -6,6 +6,8 @@
 //   kTileRows   how many rows' sums of a block are held in registers at a time, or a part of them
 //   InputRows   rows as these products read them, at most `InputRows::most(dense)` at a time
 //   multiply_block<num_rows, lines_ahead>  the results of some rows and a block of columns
+// and `compute/columns.h` or `compute/vector_columns.h`
+//   multiply_columns<count>  the sums of one row's levels, less `kColumnShift`, times the weights of some columns
 #pragma once
 
 #include "compute/functions.h"
@@ -142,6 +144,23 @@ void dense_arg_max(const Dense &dense, const Levels &x, int64_t num_rows, int32_
       best[row] = static_cast<int32_t>(block * kBlockColumns + i);
     }
   });
+}
+
+void dense_columns(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale, const int32_t *ids,
+                   int64_t count, float *y) {
+  constexpr int kTogether = 4;
+  for (int64_t i = 0; i < count; i += kTogether) {
+    const int8_t *weights[kTogether];
+    int32_t sums[kTogether];
+    for (int j = 0; j < kTogether; ++j) // the last one again where there are no more
+      weights[j] = columns.weights + ids[i + j < count ? i + j : count - 1] * columns.stride;
+    multiply_columns<kTogether>(levels, weights, columns.stride, sums);
+    for (int j = 0; j < kTogether && i + j < count; ++j) {
+      const int64_t id = ids[i + j];
+      const int32_t sum = sums[j] + (kColumnShift - dense.zero_point) * columns.sums[id];
+      y[i + j] = static_cast<float>(sum) * scale * dense.scales[id] + dense.biases[id];
+    }
+  }
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Functions of whole rows: quantize, norm, embed, append, is_finite.
+// Functions of whole rows: quantize, norm, recur, embed, append, is_finite.
 #pragma once
 
 #include "compute/functions.h"
@@ -78,6 +78,18 @@ void norm_rows(const Norm &norm, const float *x, int64_t x_stride, int64_t num_r
     for (int64_t i = 0; i < width; i += kLanes) store(value(i), kept + i);
     if (to.levels == nullptr) continue;
     store_levels(width, kZero, [kept](int64_t i) { return load(kept + i); }, levels, to.scales + row);
+  }
+}
+
+void recur(float *projected, const float *before, int64_t width, float *state) {
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const Floats gate = sigmoid(load(projected + width + i));
+    const Floats past = before == nullptr ? spread(0.0f) : load(before + i);
+    const Floats now = gate * past + (spread(1.0f) - gate) * load(projected + i);
+    store(now, state + i);
+    alignas(64) float output[kLanes];
+    store(relu(now), output);
+    memcpy(projected + i, output, (width - i < kLanes ? width - i : kLanes) * sizeof(float)); // a gate may follow
   }
 }
 

@@ -15,14 +15,17 @@ constexpr int64_t kGroupRows = 16;
 } // namespace
 
 Decode::Decode(NodeInfo &node)
-    : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
+    : model_(pass_shortlists(node)), architecture_(model_.architecture()),
+      compute_(model_.compute()), has_shortlists_(node.flag("shortlists")), is_recurrent_(node.flag("recurrent")),
       embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
     layer.self_norm = model_.read_norm();
-    layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
-    if (own.output_projection)
+    layer.projection = is_recurrent_
+                           ? model_.read_dense("candidates and gates", own.width, int64_t{2} * own.width)
+                           : model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
+    if (own.output_projection && !is_recurrent_)
       layer.self_output = model_.read_dense("self-attention's output", own.width, own.width);
     layer.cross_norm = model_.read_norm();
     layer.cross_query = model_.read_dense("queries of the source", own.width, own.width);
@@ -35,7 +38,7 @@ Decode::Decode(NodeInfo &node)
   if (own.final_norm)
     final_norm_ = model_.read_norm();
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
-  projection_.emplace(model_, search_model_.renormalizes);
+  projection_.emplace(model_, search_model_.renormalizes, has_shortlists_);
   search_model_.vocabulary_size = projection_->vocabulary_size();
   if (search_model_.vocabulary_size > embedding_.num_tokens) // a token that is chosen is embedded in the next step
     throw std::invalid_argument("the projection has " + std::to_string(search_model_.vocabulary_size) +
@@ -69,9 +72,16 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
   state.hypothesis_ids = ids.as<int64_t>("hypothesis_ids", ort::kInt64, {2 * state.num_slots, state.capacity});
   int64_t blocks = round_up(state.capacity, kBlockTokens) / kBlockTokens;
   caches.num_rows = state.num_slots;
-  caches.self = self.as<Bfloat16>(
-      "self_cache", ort::kUint16,
-      {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
+  if (is_recurrent_) {
+    int64_t width = round_up(architecture_.width, kLanes);
+    self.require("self_cache", ort::kUint16, {state.num_slots, architecture_.num_layers, 2, 2 * width});
+    self.require_alignment("self_cache", alignof(float));
+    caches.states = static_cast<float *>(self.data);
+  } else {
+    caches.self = self.as<Bfloat16>(
+        "self_cache", ort::kUint16,
+        {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
+  }
   caches.cross = cross.as<Bfloat16>(
       "cross_cache", ort::kUint16,
       {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
@@ -91,6 +101,13 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
                  history.memory("history"), hypotheses.memory("hypotheses"), ids.memory("hypothesis_ids"),
                  self.memory("self_cache"), cross.memory("cross_cache"), result.memory("num_steps"),
                  attention.memory("attention")});
+  if (has_shortlists_) {
+    Tensor shortlists = context.input(9);
+    caches.shortlists = shortlists.as<const int32_t>("shortlists", ort::kInt32, {state.num_slots, -1});
+    caches.shortlist_room = shortlists.shape[1];
+    for (Tensor *written : {&control, &rows, &outputs, &history, &hypotheses, &ids, &self, &attention})
+      model_.require_apart({shortlists.memory("shortlists"), written->memory("what is written")});
+  }
   return state;
 }
 
@@ -107,7 +124,15 @@ void Decode::check_rows(const State &state, const Caches &caches, const std::vec
       wrong = "limit";
     else if (caches.records && row.source_length > caches.attention_sources)
       wrong = "source_length";
-    else
+    else if (caches.shortlists != nullptr) {
+      const int32_t *own = caches.shortlists + row.source_slot * caches.shortlist_room;
+      bool is_right = caches.shortlist_room > 0 && own[0] >= 0 && own[0] < caches.shortlist_room;
+      for (int32_t place = 1; is_right && place <= own[0]; place++)
+        is_right = own[place] > (place > 1 ? own[place - 1] : -1) && own[place] < search_model_.vocabulary_size;
+      if (!is_right)
+        wrong = "shortlist";
+    }
+    if (wrong == nullptr)
       for (int32_t place = 0; row.width > 1 && place < row.length && wrong == nullptr; place++) {
         int32_t slot = state.history[index * state.capacity + place];
         if (slot < 0 || slot >= caches.num_rows)
@@ -196,7 +221,10 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
   for (int32_t index = 0; index < own.num_layers; index++) {
     const Layer &layer = layers_[index];
     normalize(layer.self_norm);
-    attend(layer, index, false, state, caches, live, parallel, levels, work);
+    if (is_recurrent_)
+      recur(layer, index, state, caches, live, parallel, levels, work);
+    else
+      attend(layer, index, false, state, caches, live, parallel, levels, work);
     normalize_after(layer.self_norm);
     normalize(layer.cross_norm);
     attend(layer, index, true, state, caches, live, parallel, levels, work);
@@ -213,7 +241,17 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
     live.scores[place] = Scores{};
     live.scores[place].is_broken = !compute_.is_finite(x + place * stride, own.width);
   }
-  projection_->score(parallel, levels, live.needs, count, live.scores, work.projection);
+  if (has_shortlists_) {
+    work.shortlists.resize(count);
+    for (int64_t place = 0; place < count; place++) {
+      const Row &row = state.rows[live.indices[place]];
+      const int32_t *own = caches.shortlists + row.source_slot * caches.shortlist_room;
+      bool is_forced = row.length < row.forced_length; // by which token, no list says
+      work.shortlists[place] = {own + 1, is_forced ? 0 : own[0]};
+    }
+  }
+  projection_->score(parallel, levels, live.needs, has_shortlists_ ? work.shortlists.data() : nullptr, count,
+                     live.scores, work.projection);
 }
 
 void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
@@ -257,6 +295,31 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     parallel.dense(output, levels, count, true, x, stride);
   else
     add_heads(projected, heads_stride, count, width, x, stride);
+}
+
+// A row has two states of a layer, by the parity of its steps: one that another row's step may still read is not the one
+// that a step writes.
+void Decode::recur(const Layer &layer, int index, const State &state, const Caches &caches, const Rows &live,
+                   const Parallel &parallel, const Levels &levels, Workspace &work) const {
+  int64_t count = live.count, width = architecture_.width, stride = round_up(2 * width, kBlockColumns);
+  int64_t padded = round_up(width, kLanes);
+  float *projected = work.projected.data();
+  parallel.dense(layer.projection, levels, count, false, projected, stride);
+  auto state_of = [&](int64_t slot, int64_t position) {
+    return caches.states + ((slot * architecture_.num_layers + index) * 2 + position % 2) * padded;
+  };
+  share_rows(parallel.team(), count, 16 * width, [&](int64_t begin, int64_t end, int64_t) {
+    for (int64_t place = begin; place < end; place++) {
+      const Row &row = state.rows[live.indices[place]];
+      const float *before = nullptr;
+      if (row.length > 0) {
+        int64_t last = row.length - 1;
+        before = state_of(row.width > 1 ? state.history[live.indices[place] * state.capacity + last] : row.slot, last);
+      }
+      compute_.recur(projected + place * stride, before, width, state_of(row.slot, row.length));
+    }
+  });
+  add_heads(projected, stride, count, width, work.x.data(), round_up(width, kBlockColumns));
 }
 
 // Keep the mean of the recorded heads' probabilities, which a row's attention to its source has left in `scratch`.

@@ -27,7 +27,7 @@ public:
 private:
   struct Layer {
     Norm self_norm, cross_norm, feed_forward_norm;
-    Dense projection; // queries, keys and values side by side
+    Dense projection; // queries, keys and values side by side; of a recurrent layer, candidates and gates
     Dense self_output;
     Dense cross_query, cross_output;
   };
@@ -36,6 +36,7 @@ private:
     Array<uint8_t> levels;
     FeedForward::Workspace feed_forward;
     Projection::Workspace projection;
+    std::vector<Shortlist> shortlists; // of each row
   };
   struct Workspaces {
     std::vector<Workspace> of_groups;
@@ -50,6 +51,7 @@ private:
   };
   struct Caches {
     Bfloat16 *self, *cross;
+    float *states; // instead of `self`, if layers are recurrent: (slots, layers, 2, width rounded up to 16)
     int64_t self_row, self_layer, cross_row, cross_layer; // numbers from one row or layer to the next
     int64_t cross_tokens;                                 // that a row has room for
     int64_t num_rows;
@@ -58,6 +60,8 @@ private:
     float *attention;
     int64_t attention_positions, attention_sources;
     bool records;
+    const int32_t *shortlists; // of slots, if there are any: a number, and so many ids in `shortlist_room` - 1
+    int64_t shortlist_room;
   };
 
   State bind(const Context &context, const Tensor &result, Caches &caches) const;
@@ -67,11 +71,14 @@ private:
                      Workspace &work) const;
   void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches, const Rows &live,
               const Parallel &parallel, const Levels &levels, Workspace &work) const;
+  void recur(const Layer &layer, int index, const State &state, const Caches &caches, const Rows &live,
+             const Parallel &parallel, const Levels &levels, Workspace &work) const;
   void record(const Row &row, const float *scratch, const Caches &caches) const;
 
   Model model_;
   Architecture architecture_;
   const Compute &compute_;
+  bool has_shortlists_, is_recurrent_;
   Embedding embedding_;
   std::vector<Layer> layers_;
   std::vector<FeedForward> feed_forwards_; // of each layer

@@ -13,6 +13,8 @@ struct Encode::Sources {
   const int32_t *ends; // in the run's tokens
   const int32_t *slots;
   int32_t *is_finite, *most_repeats; // results
+  int32_t *shortlists;               // of slots, if there are any; each has `shortlist_room` numbers
+  int64_t shortlist_room;
   Bfloat16 *cross_cache;
   int64_t num_sources, num_tokens;
   int64_t cross_row, cross_layer; // numbers from one row or layer of the cache to the next
@@ -41,11 +43,13 @@ namespace {
 // Of sources that are encoded together, if they are not long: what is computed of these stays in a second-level cache.
 constexpr int64_t kGroupTokens = 64;
 
+constexpr int64_t kMaxTargets = 10'000'000; // export/architecture/config.py: MAX_SIZE
+
 } // namespace
 
 Encode::Encode(NodeInfo &node)
-    : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
-      embedding_(model_.read_embedding()), shape_(model_.heads()) {
+    : model_(pass_shortlists(node)), architecture_(model_.architecture()),
+      compute_(model_.compute()), embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
@@ -62,6 +66,9 @@ Encode::Encode(NodeInfo &node)
   int64_t num_decoder_layers = node.integer("num_decoder_layers", 1, 1000);
   for (int64_t index = 0; index < num_decoder_layers; index++)
     cross_.push_back(model_.read_dense("keys and values of the source", own.width, int64_t{2} * own.width));
+  if (node.flag("shortlists"))
+    shortlists_.emplace(model_, node.integer("vocabulary_size", 1, kMaxTargets),
+                        node.flag("one_vocabulary"));
   num_inputs_ = model_.num_read();
 }
 
@@ -85,6 +92,17 @@ void Encode::run(const Context &context) {
   model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
                         cache.memory("cross_cache"), threads.memory("num_threads"), is_finite.memory("is_finite"),
                         most.memory("most_repeats")});
+  if (shortlists_) {
+    Tensor shortlists = context.input(5);
+    sources.shortlists = shortlists.as<int32_t>("shortlists", ort::kInt32, {cache.shape[0], -1});
+    sources.shortlist_room = shortlists.shape[1];
+    if (sources.shortlist_room < 1)
+      throw std::invalid_argument("shortlists have no room for a number");
+    model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
+                          cache.memory("cross_cache"), threads.memory("num_threads"),
+                          is_finite.memory("is_finite"), most.memory("most_repeats"),
+                          shortlists.memory("shortlists")});
+  }
   sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {
@@ -142,6 +160,9 @@ void Encode::encode_together(const Sources &sources, const Parallel &parallel) {
       is_good = is_good && compute_.is_finite(work.x.data() + place * stride, width);
     sources.is_finite[source] = is_good;
     sources.most_repeats[source] = most_repeats(sources.token_ids + begin, length);
+    if (shortlists_)
+      shortlists_->find(sources.token_ids + begin, length,
+                        sources.shortlists + sources.slots[source] * sources.shortlist_room, sources.shortlist_room);
   }
   write_cross(sources, parallel, work);
 }

@@ -1,12 +1,14 @@
 // The operator `Encode`: the whole encoder over packed sources, to keys and values of every decoder layer.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "runtime/feed_forward.h"
 #include "runtime/memory.h"
 #include "runtime/model.h"
 #include "runtime/parallel.h"
+#include "runtime/shortlists.h"
 #include "runtime/tensor.h"
 
 namespace dragoman {
@@ -51,6 +53,7 @@ private:
   std::vector<FeedForward> feed_forwards_; // of each layer
   Norm final_norm_{};
   std::vector<Dense> cross_; // per decoder layer: keys and values side by side
+  std::optional<Shortlists> shortlists_; // if the model has them
   CacheShape shape_{};
   size_t num_inputs_;
   Pool<Workspace> pool_;

@@ -164,12 +164,41 @@ void Model::require_apart(std::initializer_list<Memory> all) const {
       dragoman::require_apart({one, constant});
 }
 
-std::vector<int64_t> Model::read_ids(const char *what) {
-  Tensor tensor = node_.constant(what, ort::kInt64, {-1});
-  std::vector<int64_t> ids(tensor.size());
+// Return a constant, which may lie at an odd address.
+template <typename Id> static std::vector<Id> ids_of(const Tensor &tensor) {
+  std::vector<Id> ids(tensor.size());
   if (!ids.empty())
-    std::memcpy(ids.data(), tensor.data, ids.size() * sizeof(int64_t));
+    std::memcpy(ids.data(), tensor.data, ids.size() * sizeof(Id));
   return ids;
+}
+
+std::vector<int64_t> Model::read_ids(const char *what) {
+  return ids_of<int64_t>(node_.constant(what, ort::kInt64, {-1}));
+}
+
+std::vector<int32_t> Model::read_short_ids(const char *what) {
+  return ids_of<int32_t>(node_.constant(what, ort::kInt32, {-1}));
+}
+
+Columns Model::columns_of(const Dense &dense) {
+  Columns columns{};
+  columns.stride = round_up(dense.num_inputs, 64);
+  columns_.emplace_back(dense.num_outputs * columns.stride);
+  integers_.emplace_back(dense.num_outputs);
+  int8_t *weights = columns_.back().data();
+  int32_t *sums = integers_.back().data();
+  for (int64_t column = 0; column < dense.num_outputs; column++) {
+    const int8_t *from = dense.weights + column / kBlockColumns * dense.num_groups * kGroupBytes +
+                         column % kBlockColumns * 4;
+    int8_t *to = weights + column * columns.stride;
+    for (int64_t group = 0; group < dense.num_groups; group++)
+      std::memcpy(to + 4 * group, from + group * kGroupBytes, 4);
+    for (int64_t place = 0; place < dense.num_inputs; place++)
+      sums[column] += to[place];
+  }
+  columns.weights = weights;
+  columns.sums = sums;
+  return columns;
 }
 
 Dense Model::with_biases(const Dense &dense, const std::vector<int64_t> &ids, float bias) {

@@ -51,6 +51,7 @@ public:
   Dense read_dense(const char *what, int64_t num_inputs, int64_t num_outputs, int32_t zero_point = kZero);
   // Tensor of ids, any number of them.
   std::vector<int64_t> read_ids(const char *what);
+  std::vector<int32_t> read_short_ids(const char *what);
 
   // The heads of attention, side by side.
   CacheShape heads() const;
@@ -58,6 +59,8 @@ public:
   int32_t hidden_zero() const { return architecture_.activation == Activation::kRelu ? 0 : kZero; }
 
   // The same layer with other biases.
+  // The columns of a layer whose weights have been read.
+  Columns columns_of(const Dense &dense);
   Dense with_biases(const Dense &dense, const std::vector<int64_t> &ids, float bias);
 
   // Throw if two of what a run reads or writes share a byte, or one does with a constant that runs read in its place.
@@ -80,6 +83,7 @@ private:
   std::deque<Array<float>> floats_;
   std::deque<Array<int32_t>> integers_;
   std::deque<Array<uint16_t>> orders_;
+  std::deque<Array<int8_t>> columns_;
 };
 
 } // namespace dragoman

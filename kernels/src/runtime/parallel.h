@@ -60,7 +60,7 @@ template <typename Body> void share_rows(Team &team, int64_t count, int64_t cost
   team.share(most, [&](int64_t share) { body(count * share / most, count * (share + 1) / most, share); });
 }
 
-// x += the heads of attention without an output layer.
+// x += the heads of attention without an output layer, or what a recurrence outputs.
 inline void add_heads(const float *heads, int64_t heads_stride, int64_t num_rows, int64_t width, float *x,
                       int64_t x_stride) {
   for (int64_t row = 0; row < num_rows; row++)

@@ -36,28 +36,38 @@ struct Projection::Rows {
   int64_t count;
   const Need *needs;
   Scores *scores;
+  const Shortlist *shortlists;
 
+  const Shortlist &shortlist(int64_t row) const { return shortlists[places[row]]; }
   const Need &need(int64_t row) const { return needs[places[row]]; }
   Scores &score(int64_t row) const { return scores[places[row]]; }
 };
 
-Projection::Projection(Model &model, bool renormalizes)
+Projection::Projection(Model &model, bool renormalizes, bool has_shortlists)
     : compute_(model.compute()), dense_(model.read_dense("the projection", model.architecture().width, -1)),
       suppressed_(model.read_ids("the suppressed ids")), allowed_(model.with_biases(dense_, suppressed_, kLowest)),
-      renormalizes_(renormalizes) {}
+      renormalizes_(renormalizes) {
+  if (has_shortlists)
+    columns_ = model.columns_of(dense_);
+}
 
-void Projection::score(const Parallel &parallel, const Levels &x, const Need *needs, int64_t num_rows, Scores *scores,
-                       Workspace &work) const {
+void Projection::score(const Parallel &parallel, const Levels &x, const Need *needs, const Shortlist *shortlists,
+                       int64_t num_rows, Scores *scores, Workspace &work) const {
   using Compute = void (Projection::*)(const Parallel &, const Rows &, Workspace &) const;
-  constexpr Compute kOfKinds[] = {&Projection::find_best, &Projection::find_candidates, &Projection::keep_logits};
-  auto kind_of = [](const Need &need) { return need.logits ? 2 : need.is_arg_max_only() ? 0 : 1; };
+  constexpr Compute kOfKinds[] = {&Projection::find_best, &Projection::find_candidates, &Projection::keep_logits,
+                                    &Projection::score_listed};
+  auto kind_of = [&](int64_t row) {
+    if (shortlists != nullptr && shortlists[row].count > 0)
+      return 3;
+    return needs[row].logits ? 2 : needs[row].is_arg_max_only() ? 0 : 1;
+  };
   // Rows of each kind together.
   std::vector<int64_t> &places = work.places;
   places.clear();
   int64_t ends[std::size(kOfKinds)];
   for (size_t kind = 0; kind < std::size(kOfKinds); kind++) {
     for (int64_t row = 0; row < num_rows; row++)
-      if (kind_of(needs[row]) == static_cast<int>(kind))
+      if (kind_of(row) == static_cast<int>(kind))
         places.push_back(row);
     ends[kind] = static_cast<int64_t>(places.size());
   }
@@ -73,7 +83,7 @@ void Projection::score(const Parallel &parallel, const Levels &x, const Need *ne
   for (size_t kind = 0; kind < std::size(kOfKinds); first = ends[kind++])
     if (ends[kind] > first)
       (this->*kOfKinds[kind])(
-          parallel, {gathered.from(first), places.data() + first, ends[kind] - first, needs, scores}, work);
+          parallel, {gathered.from(first), places.data() + first, ends[kind] - first, needs, scores, shortlists}, work);
 }
 
 void Projection::find_best(const Parallel &parallel, const Rows &rows, Workspace &work) const {
@@ -142,6 +152,55 @@ void Projection::keep_logits(const Parallel &parallel, const Rows &rows, Workspa
     if (rows.need(row).log_total)
       scores.log_total = log_total(scores.logits, dense_.num_outputs);
     suppress(0, dense_.num_outputs, scores.logits);
+  });
+}
+
+void Projection::score_listed(const Parallel &parallel, const Rows &rows, Workspace &work) const {
+  int64_t longest = 0, num_full = 0; // the rows that want the logits of all tokens
+  for (int64_t row = 0; row < rows.count; row++) {
+    longest = std::max(longest, rows.shortlist(row).count);
+    num_full += rows.need(row).logits;
+  }
+  int64_t stride = round_up(longest, kLanes), full_stride = int64_t{dense_.num_blocks} * kBlockColumns;
+  float *listed = work.listed.at_least(rows.count * stride);
+  float *full = num_full ? work.full.at_least(rows.count * full_stride) : nullptr;
+  Candidates *candidates = work.listed_candidates.at_least(rows.count);
+  share_rows(parallel.team(), rows.count, longest * dense_.num_inputs, [&](int64_t begin, int64_t end, int64_t) {
+    for (int64_t row = begin; row < end; row++) {
+      const Shortlist &shortlist = rows.shortlist(row);
+      const Need &need = rows.need(row);
+      Scores &scores = rows.score(row);
+      float *logits = listed + row * stride;
+      compute_.dense_columns(dense_, columns_, rows.x.levels + row * rows.x.stride, rows.x.scales[row], shortlist.ids,
+                             shortlist.count, logits);
+      bool counts_all = !renormalizes_ || need.logits;
+      if (need.log_total && counts_all)
+        scores.log_total = log_total(logits, shortlist.count);
+      for (int64_t id : suppressed_) {
+        const int32_t *found = std::lower_bound(shortlist.ids, shortlist.ids + shortlist.count, id);
+        if (found != shortlist.ids + shortlist.count && *found == id)
+          logits[found - shortlist.ids] = kLowest;
+      }
+      if (need.log_total && !counts_all)
+        scores.log_total = log_total(logits, shortlist.count);
+      if (need.logits) {
+        scores.logits = full + row * full_stride;
+        std::fill(scores.logits, scores.logits + dense_.num_outputs, kLowest);
+        for (int64_t place = 0; place < shortlist.count; place++)
+          scores.logits[shortlist.ids[place]] = logits[place];
+        continue;
+      }
+      Candidates &best = candidates[row];
+      best.count = compute_.top(logits, shortlist.count, 0, std::clamp(need.num_candidates, 1, kMaxCandidates), 0,
+                                best.ids, best.logits);
+      for (int place = 0; place < best.count; place++)
+        best.ids[place] = shortlist.ids[best.ids[place]];
+      scores.best_id = best.ids[0];
+      scores.best_logit = best.logits[0];
+      scores.num_candidates = best.count;
+      scores.candidate_ids = best.ids;
+      scores.candidate_logits = best.logits;
+    }
   });
 }
 

@@ -63,11 +63,16 @@ public:
 
   // Throws unless the attribute exists and lies within the bounds.
   int64_t integer(const char *name, int64_t low, int64_t high) const;
+  // Whether an attribute is 1; one that is missing, as in older nodes, is 0.
+  bool flag(const char *name) const;
   double number(const char *name, double low, double high) const;
   std::string text(const char *name) const;
 
   // The next constant, valid as long as the session; throws, naming `what`, if it is missing or of another form.
   Tensor constant(const char *what, ort::ElementType type, const std::vector<int64_t> &dims);
+
+  // Pass over an input that is no constant.
+  void skip() { next_++; }
 
   size_t next() const { return next_; }
 

@@ -1,5 +1,6 @@
 """The rows' keys and values in device memory, moved within it by small graphs."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,31 +24,38 @@ class DeviceCache:
     beams, copies blocks within one memory: one small run, however many rows it affects.
 
     Moves are collected and done together before the next operation. Copies are of whole blocks, as many as the row with
-    the most live tokens has.
+    the most live tokens has. A state is one block of each part.
     """
 
     def __init__(self, shape: CacheShape, config: SessionConfig) -> None:
         self.shape = shape
-        self._capacity = _whole_blocks(shape.kv_capacity)
-        self._self_row = shape.num_heads * self._capacity // BLOCK_TOKENS  # blocks from a row to the next, in a part
+        past = dataclasses.replace(shape.past, capacity=_whole_blocks(shape.past.capacity))
+        self._past = past
+        self._self_row = past.num_heads * past.capacity // BLOCK_TOKENS  # blocks from a row to the next, in a part
         self._self_part = shape.max_slots * self._self_row
         self._cross_part = shape.max_slots * shape.num_heads * shape.longest_bucket // BLOCK_TOKENS
         self._staging = shape.num_parts * self._cross_part
         # Padding to whole blocks adds at most a block's tokens minus one to each source.
         widest = max(shape.max_encode_tokens + shape.max_slots * (BLOCK_TOKENS - 1), shape.longest_bucket)
         most_staged = shape.num_parts * shape.num_heads * _whole_blocks(widest) // BLOCK_TOKENS
-        most_tokens = max(self._capacity, shape.longest_bucket)
         copy_graph = open_copy_graph(config)
         self._self, self._cross = (
             BlockMemory(
                 copy_graph,
                 config.device,
                 num_blocks,
-                BLOCK_TOKENS * shape.token_bytes,
+                BLOCK_TOKENS * head_size * shape.dtype.itemsize,
                 most_rows=shape.max_slots,
-                most_offsets=shape.num_parts * shape.num_heads * most_tokens // BLOCK_TOKENS,
+                most_offsets=num_offsets,
             )
-            for num_blocks in (shape.num_parts * self._self_part, self._staging + most_staged)
+            for num_blocks, head_size, num_offsets in (
+                (past.num_parts * self._self_part, past.head_size, past.num_parts * self._self_row),
+                (
+                    self._staging + most_staged,
+                    shape.head_size,
+                    shape.num_parts * shape.num_heads * shape.longest_bucket // BLOCK_TOKENS,
+                ),
+            )
         )
         self._finite = GraphSession(_GRAPHS / f"zero_if_finite.{shape.dtype.name}.onnx", config, ["encoded"], ["sums"])
         self._encoded_shape = (0, 0)  # sources and width of the last encoder run
@@ -64,7 +72,7 @@ class DeviceCache:
         self._moves.clear()
         self._bucket = SourceBucket(self.shape.max_source_tokens)
         longest = self.shape.longest_bucket
-        offsets = self._offsets(self._cross_part, longest, 0, longest)
+        offsets = self._cross_offsets(longest, 0, longest)
         for row in range(self.shape.max_slots):
             self._zero_self([row])
             self._cross.zero(_indices([row * self._cross_row(longest)]), offsets)
@@ -93,11 +101,11 @@ class DeviceCache:
         targets = _indices([row for own_rows in rows for row in own_rows]) * self._cross_row(bucket)
         self._cross.copy(
             self._staging + sources * self._cross_row(width),
-            self._offsets(num_sources * self._cross_row(width), width, 0, width),
+            self._cross_offsets(width, 0, width, part=num_sources * self._cross_row(width)),
             targets,
-            self._offsets(self._cross_part, bucket, 0, width),
+            self._cross_offsets(bucket, 0, width),
         )
-        self._cross.zero(targets, self._offsets(self._cross_part, bucket, width, bucket))
+        self._cross.zero(targets, self._cross_offsets(bucket, width, bucket))
         return self._are_finite()
 
     def prepare_step(self, longest: int, num_live: int) -> None:
@@ -107,9 +115,9 @@ class DeviceCache:
 
     def past(self, num_rows: int) -> list[Buffer]:
         """See `KVCache.past`; C is rounded up to whole blocks."""
-        shape = (num_rows, self.shape.num_heads, self._capacity, self.shape.head_size)
+        shape = self._past.rows(num_rows)
         return [
-            self._self.view(part * self._self_part, self.shape.dtype, shape) for part in range(self.shape.num_parts)
+            self._self.view(part * self._self_part, self.shape.dtype, shape) for part in range(self._past.num_parts)
         ]
 
     def cross(self, num_rows: int) -> list[Buffer]:
@@ -135,7 +143,7 @@ class DeviceCache:
         self._zero_self(rows)
         bucket = self._bucket.length
         bases = _indices(rows) * self._cross_row(bucket)
-        self._cross.zero(bases, self._offsets(self._cross_part, bucket, 0, bucket))
+        self._cross.zero(bases, self._cross_offsets(bucket, 0, bucket))
 
     def _do_moves(self) -> None:
         if not self._moves:
@@ -144,17 +152,17 @@ class DeviceCache:
         sources = [origin for origin, _ in self._moves.values()]
         self._copy_self(sources, targets, max(length for _, length in self._moves.values()))
         bucket = self._bucket.length
-        row, offsets = self._cross_row(bucket), self._offsets(self._cross_part, bucket, 0, bucket)
+        row, offsets = self._cross_row(bucket), self._cross_offsets(bucket, 0, bucket)
         self._cross.copy(_indices(sources) * row, offsets, _indices(targets) * row, offsets)
         self._moves.clear()
 
     def _copy_self(self, source_rows: Sequence[int], target_rows: Sequence[int], num_tokens: int) -> None:
-        offsets = self._offsets(self._self_part, self._capacity, 0, num_tokens)
+        offsets = self._self_offsets(self._past.live(num_tokens))
         sources, targets = _indices(source_rows) * self._self_row, _indices(target_rows) * self._self_row
         self._self.copy(sources, offsets, targets, offsets)
 
     def _zero_self(self, rows: Sequence[int]) -> None:
-        offsets = self._offsets(self._self_part, self._capacity, 0, self._capacity)
+        offsets = self._self_offsets(self._past.capacity)
         self._self.zero(_indices(rows) * self._self_row, offsets)
 
     def _lay_out(self, bucket: int, num_live: int) -> None:
@@ -164,11 +172,11 @@ class DeviceCache:
         rows, keep = np.arange(num_live), min(bucket, old)
         self._cross.copy(
             rows * self._cross_row(old),
-            self._offsets(self._cross_part, old, 0, keep),
+            self._cross_offsets(old, 0, keep),
             rows * self._cross_row(bucket),
-            self._offsets(self._cross_part, bucket, 0, keep),
+            self._cross_offsets(bucket, 0, keep),
         )
-        self._cross.zero(rows * self._cross_row(bucket), self._offsets(self._cross_part, bucket, keep, bucket))
+        self._cross.zero(rows * self._cross_row(bucket), self._cross_offsets(bucket, keep, bucket))
         self._bucket.length = bucket
 
     def _are_finite(self) -> list[bool]:
@@ -183,15 +191,27 @@ class DeviceCache:
         """Return the number of blocks from a row to the next in a part laid out for `width` source tokens."""
         return self.shape.num_heads * width // BLOCK_TOKENS
 
-    def _offsets(self, part: int, width: int, first: int, last: int) -> Indices:
-        """Return a row's blocks, relative to its first one, that hold the tokens [first, last) of all heads and parts.
+    def _cross_offsets(self, width: int, first: int, last: int, part: int | None = None) -> Indices:
+        """Return the blocks of tokens [first, last) of a source laid out for `width` (`_offsets`)."""
+        part = self._cross_part if part is None else part
+        return _offsets(self.shape.num_parts, part, self.shape.num_heads, width, range(first, last))
 
-        `part` is the number of blocks from a part to the next, `width` the number of tokens that a head has room for.
-        """
-        assert last <= width, f"{last} tokens where there is room for {width}"
-        parts = np.arange(self.shape.num_parts)[:, None, None] * part
-        heads = np.arange(self.shape.num_heads)[:, None] * (width // BLOCK_TOKENS)
-        return (parts + heads + np.arange(first // BLOCK_TOKENS, _whole_blocks(last) // BLOCK_TOKENS)).ravel()
+    def _self_offsets(self, last: int) -> Indices:
+        """Return the blocks of a row's own tokens before `last` (`_offsets`)."""
+        past = self._past
+        return _offsets(past.num_parts, self._self_part, past.num_heads, past.capacity, range(last))
+
+
+def _offsets(num_parts: int, part: int, num_heads: int, width: int, tokens: range) -> Indices:
+    """Return a row's blocks, relative to its first one, that hold these tokens of all heads and parts.
+
+    `part` is the number of blocks from a part to the next, `width` the number of tokens that a head has room for.
+    """
+    assert tokens.stop <= width, f"{tokens.stop} tokens where there is room for {width}"
+    parts = np.arange(num_parts)[:, None, None] * part
+    heads = np.arange(num_heads)[:, None] * (width // BLOCK_TOKENS)
+    blocks = np.arange(tokens.start // BLOCK_TOKENS, _whole_blocks(tokens.stop) // BLOCK_TOKENS)
+    return (parts + heads + blocks).ravel()
 
 
 def _whole_blocks(num_tokens: int) -> int:

@@ -16,6 +16,7 @@ from numpy import typing as npt
 
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import ModelShape
 from service.engine.config import FIRST_SLOTS, EngineConfig
 from service.engine.cpus import available_cpus
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
@@ -25,28 +26,41 @@ from service.engine.runtime.weights import Weights
 from service.engine.search_state import SearchState
 from service.engine.sequence import Attention
 
-_CACHED = np.uint16  # bfloat16
+_CACHED = np.uint16  # bfloat16, or half of a float32 of a state
 
 
 @dataclass(frozen=True, slots=True)
 class FusedShape:
-    """Sizes of a slot's caches, which are made of blocks of 16 tokens of one head: keys, then values."""
+    """Sizes of a slot's caches, which are made of blocks of 16 tokens of one head: keys, then values.
+
+    With `state_size`, the self-attention cache is that of recurrent layers (`fused_io`).
+    """
 
     num_layers: int
     num_heads: int
     padded_head_size: int
     self_blocks: int
     cross_blocks: int
+    state_size: int
 
-    def cache(self, num_slots: int, num_blocks: int) -> tuple[int, ...]:
-        """Return the shape of a cache."""
-        width = fused_io.BLOCK_TOKENS * self.padded_head_size
-        return num_slots, self.num_layers, num_blocks, self.num_heads, 2, width
+    def self_cache(self, num_slots: int) -> tuple[int, ...]:
+        """Return the shape of the cache of the tokens so far."""
+        if self.state_size:
+            return num_slots, self.num_layers, *fused_io.state(self.state_size)
+        return self._cache(num_slots, self.self_blocks)
+
+    def cross_cache(self, num_slots: int) -> tuple[int, ...]:
+        """Return the shape of the cache of the sources."""
+        return self._cache(num_slots, self.cross_blocks)
 
     @property
     def bytes_per_slot(self) -> int:
         """Return the memory reserved per slot for its longest source and whole capacity, used or not."""
-        return math.prod(self.cache(1, self.self_blocks + self.cross_blocks)) * np.dtype(_CACHED).itemsize
+        return (math.prod(self.self_cache(1)) + math.prod(self.cross_cache(1))) * np.dtype(_CACHED).itemsize
+
+    def _cache(self, num_slots: int, num_blocks: int) -> tuple[int, ...]:
+        width = fused_io.BLOCK_TOKENS * self.padded_head_size
+        return num_slots, self.num_layers, num_blocks, self.num_heads, 2, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +80,7 @@ class FusedGraphs:
 
     encoder: GraphSession
     decoder: GraphSession
-    num_layers: int
-    num_heads: int
-    head_size: int
+    model: ModelShape
     spec: RunnerSpec
     records_attention: bool
     attention_reads: bool  # whether a token's attention is that of the step that reads it, not of the one before
@@ -83,14 +95,21 @@ class FusedGraphs:
             DeviceUnavailable: the device can't be used here.
             BundleError: a graph can't be opened, or does not match the expected interface.
         """
-        graphs, model, limits, tokens = manifest.graphs, manifest.model, manifest.limits, manifest.tokenizer
+        graphs, limits, tokens = manifest.graphs, manifest.limits, manifest.tokenizer
         weights = Weights(directory, maps=session_config.maps_weights)
         one_thread = dataclasses.replace(session_config, intra_op_threads=1)
         encoder, decoder = (
-            GraphSession(directory / name, one_thread, inputs, outputs, operators=operators, weights=weights.of(name))
-            for name, inputs, outputs in (
-                (graphs.encoder, fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS),
-                (graphs.decoder_step, fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS),
+            GraphSession(
+                directory / name,
+                one_thread,
+                fused_io.inputs_of(operator, manifest.model),
+                outputs,
+                operators=operators,
+                weights=weights.of(name),
+            )
+            for name, operator, outputs in (
+                (graphs.encoder, fused_io.ENCODE, fused_io.ENCODE_OUTPUTS),
+                (graphs.decoder_step, fused_io.DECODE, fused_io.DECODE_OUTPUTS),
             )
         )
         kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
@@ -105,9 +124,8 @@ class FusedGraphs:
             renormalizes=manifest.renormalizes,
             pads_sources=False,
         )
-        heads = model.num_decoder_layers, model.num_heads, model.head_size
-        made = cls(encoder, decoder, *heads, spec, manifest.records_attention, graphs.alignment_reads)
-        bytes_per_slot = made.shape(kv_capacity).bytes_per_slot
+        made = cls(encoder, decoder, manifest.model, spec, manifest.records_attention, graphs.alignment_reads)
+        bytes_per_slot = made.shape(kv_capacity).bytes_per_slot + 4 * (manifest.model.shortlist_size + 1)
         if made.records_attention:
             bytes_per_slot += kv_capacity * limits.max_source_tokens * np.dtype(np.float32).itemsize
         return dataclasses.replace(made, spec=dataclasses.replace(spec, bytes_per_slot=bytes_per_slot))
@@ -115,11 +133,12 @@ class FusedGraphs:
     def shape(self, kv_capacity: int) -> FusedShape:
         """Return the sizes of a slot of so many tokens."""
         return FusedShape(
-            num_layers=self.num_layers,
-            num_heads=self.num_heads,
-            padded_head_size=-(-self.head_size // 16) * 16,
+            num_layers=self.model.num_decoder_layers,
+            num_heads=self.model.num_heads,
+            padded_head_size=-(-self.model.head_size // 16) * 16,
             self_blocks=-(-kv_capacity // fused_io.BLOCK_TOKENS),
             cross_blocks=-(-self.spec.max_source_tokens // fused_io.BLOCK_TOKENS),
+            state_size=self.model.state_size,
         )
 
 
@@ -148,6 +167,7 @@ class FusedRunner:
         self._encoder = graphs.encoder
         self._decoder = graphs.decoder
         self._shape = graphs.shape(spec.kv_capacity)
+        self._model = graphs.model
         self._records = graphs.records_attention
         self._reads = graphs.attention_reads
         self._control = Control(spec)
@@ -284,8 +304,9 @@ class FusedRunner:
         self._encodings.clear()
         num_slots, shape = self.spec.max_slots, self._shape
         self._self_cache = self._cross_cache = np.empty(0, _CACHED)  # first: old and new need not fit together
-        self._self_cache = _sparse_zeros(shape.cache(num_slots, shape.self_blocks), _CACHED)
-        self._cross_cache = _sparse_zeros(shape.cache(num_slots, shape.cross_blocks), _CACHED)
+        self._self_cache = _sparse_zeros(shape.self_cache(num_slots), _CACHED)
+        self._cross_cache = _sparse_zeros(shape.cross_cache(num_slots), _CACHED)
+        self._shortlists = _sparse_zeros((num_slots, self._model.shortlist_size + 1), np.int32)
         self._attention = np.zeros((0, 0, 0), np.float32)  # (N, C, W), by slots
         if self._records:
             self._attention = _sparse_zeros((num_slots, self.spec.kv_capacity, self.spec.max_source_tokens), np.float32)
@@ -298,8 +319,15 @@ class FusedRunner:
 
     def _encoding(self, num_sources: int) -> _Encoding:
         ends, slots, is_finite, most_repeats = (np.zeros(num_sources, np.int32) for _ in range(4))
-        memory: tuple[npt.NDArray[Any], ...] = (self._token_ids, ends, slots, self._cross_cache, self._num_threads)
-        inputs = dict(zip(fused_io.ENCODE_INPUTS, memory, strict=True))
+        memory: tuple[npt.NDArray[Any], ...] = (
+            self._token_ids,
+            ends,
+            slots,
+            self._cross_cache,
+            self._num_threads,
+            self._shortlists,
+        )
+        inputs = dict(zip(fused_io.inputs_of(fused_io.ENCODE, self._model), memory, strict=False))
         outputs = dict(zip(fused_io.ENCODE_OUTPUTS, (is_finite, most_repeats), strict=True))
         return _Encoding(
             self._encoder.bind(inputs, outputs), *(each.data for each in (ends, slots, is_finite, most_repeats))
@@ -319,8 +347,10 @@ class FusedRunner:
             self._self_cache,
             self._cross_cache,
             self._attention,
+            self._shortlists,
         )
-        buffers = {name: Buffer.of(array) for name, array in zip(fused_io.DECODE_INPUTS, inputs, strict=True)}
+        names = fused_io.inputs_of(fused_io.DECODE, self._model)
+        buffers = {name: Buffer.of(array) for name, array in zip(names, inputs, strict=False)}
         return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})
 
 

@@ -13,7 +13,7 @@ class HostCache:
 
     `self_arenas` (2 L, max_slots, H, C, D): each of the 2 L entries is one contiguous part, so that a prefix of rows
     can be bound without copying. Reserved once; a step's cost does not depend on C, and pages that no row ever uses
-    cost nothing.
+    cost nothing. Of recurrent layers, these are the states: `PastShape`.
 
     `cross_views` (2 L, max_slots, H, S, D): a view of a flat buffer laid out for S.
     """
@@ -37,7 +37,8 @@ class HostCache:
         """See `KVCache.clear_all`."""
         shape = self.shape
         row_size = shape.num_heads * shape.longest_bucket * shape.head_size
-        arena_shape = (shape.num_parts, shape.max_slots, shape.num_heads, shape.kv_capacity, shape.head_size)
+        past = self._past = shape.past
+        arena_shape = (past.num_parts, shape.max_slots, past.num_heads, past.capacity, past.head_size)
         self.self_arenas = np.zeros(arena_shape, shape.dtype)
         self._cross_flat: Array = np.zeros((shape.num_parts, shape.max_slots * row_size), shape.dtype)
         self._bucket = SourceBucket(shape.max_source_tokens)
@@ -76,7 +77,7 @@ class HostCache:
 
     def past(self, num_rows: int) -> list[Buffer]:
         """See `KVCache.past`."""
-        return [Buffer.of(part[:num_rows]) for part in self.self_arenas]
+        return [Buffer.of(part[:num_rows].reshape(self._past.rows(num_rows))) for part in self.self_arenas]
 
     def cross(self, num_rows: int) -> list[Buffer]:
         """See `KVCache.cross`."""
@@ -84,14 +85,15 @@ class HostCache:
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `KVCache.move`."""
-        self.self_arenas[:, target_row, :, :length] = self.self_arenas[:, source_row, :, :length]
+        self.reorder([source_row], [target_row], [length])
         self.cross_views[:, target_row] = self.cross_views[:, source_row]
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
         """See `KVCache.reorder`."""
         arenas = self.self_arenas
         for source, target, length in zip(source_rows, target_rows, lengths, strict=True):
-            arenas[:, target, :, :length] = arenas[:, source, :, :length]
+            live = self._past.live(length)
+            arenas[:, target, :, :live] = arenas[:, source, :, :live]
 
     def clear(self, rows: Sequence[int]) -> None:
         """See `KVCache.clear`."""

@@ -1,4 +1,4 @@
-"""The interface of the running rows' memory: self-attention arenas, cross-attention keys and values, and sizes."""
+"""The interface of the running rows' memory: keys and values or states of their tokens, and those of their sources."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from service.bundle.manifest_parts import STATE_MULTIPLE
 from service.engine.runtime.session import Buffer
 
 _SHRINK_AFTER_STEPS = 16
@@ -27,6 +28,8 @@ def source_buckets(max_source_tokens: int) -> list[int]:
 class CacheShape:
     """Sizes of the keys and values of up to `max_slots` rows.
 
+    If layers are recurrent, a row has a state of `state_size` numbers for each in place of its tokens' keys and values.
+
     `kv_capacity` is the maximum number of target tokens of a row, `max_encode_tokens` the largest padded area (sources
     times the longest) of one encoder run.
     """
@@ -39,6 +42,7 @@ class CacheShape:
     max_source_tokens: int
     max_encode_tokens: int
     dtype: np.dtype[Any]
+    state_size: int = 0
 
     @property
     def num_parts(self) -> int:
@@ -46,9 +50,11 @@ class CacheShape:
         return 2 * self.num_layers
 
     @property
-    def token_bytes(self) -> int:
-        """Return the bytes of one token in one head of one part."""
-        return self.head_size * self.dtype.itemsize
+    def past(self) -> "PastShape":
+        """Return the layout of what rows keep of their own tokens."""
+        if self.state_size:
+            return PastShape(self.num_layers, 1, STATE_MULTIPLE, self.state_size // STATE_MULTIPLE, is_state=True)
+        return PastShape(self.num_parts, self.num_heads, self.kv_capacity, self.head_size)
 
     @property
     def longest_bucket(self) -> int:
@@ -58,8 +64,34 @@ class CacheShape:
     @property
     def bytes_per_slot(self) -> int:
         """Return the device memory reserved per row for its longest source and whole capacity."""
-        num_tokens = self.kv_capacity + self.longest_bucket
-        return self.num_parts * self.num_heads * num_tokens * self.token_bytes
+        past = self.past
+        own = past.num_parts * past.num_heads * past.capacity * past.head_size
+        source = self.num_parts * self.num_heads * self.longest_bucket * self.head_size
+        return (own + source) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class PastShape:
+    """Parts of a row's own memory, each (H, C, D): of `capacity` tokens, of which the live ones are copied.
+
+    A state is laid out in the same way, as some tokens of one head that are all live from the first step on.
+    """
+
+    num_parts: int
+    num_heads: int
+    capacity: int
+    head_size: int
+    is_state: bool = False
+
+    def rows(self, num_rows: int) -> tuple[int, ...]:
+        """Return the shape of some rows of a part, as the graph has it."""
+        if self.is_state:
+            return num_rows, self.capacity * self.head_size
+        return num_rows, self.num_heads, self.capacity, self.head_size
+
+    def live(self, length: int) -> int:
+        """Return how many tokens of a row are to be copied after `length` steps."""
+        return self.capacity if self.is_state else length
 
 
 class SourceBucket:
@@ -136,7 +168,7 @@ class KVCache(Protocol):
         ...
 
     def past(self, num_rows: int) -> list[Buffer]:
-        """Return the 2 L self-attention arenas of the first rows, each (num_rows, H, C, D)."""
+        """Return the 2 L self-attention arenas of the first rows, each (num_rows, H, C, D), or their L states."""
         ...
 
     def cross(self, num_rows: int) -> list[Buffer]:

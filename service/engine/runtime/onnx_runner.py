@@ -55,10 +55,10 @@ class OnnxRunner:
         self._session_config = session_config
         self._pad_id = pad_id
         self._vocabulary_size = vocabulary_size
-        num_layers = cache.shape.num_layers
+        num_layers, is_recurrent = cache.shape.num_layers, cache.shape.past.is_state
         self._cross_names = graph_io.cross_names(num_layers)
-        self._past_names = graph_io.past_names(num_layers)
-        self._present_names = graph_io.present_names(num_layers)
+        self._past_names = graph_io.past_names(num_layers, is_recurrent=is_recurrent)
+        self._present_names = graph_io.present_names(num_layers, is_recurrent=is_recurrent)
         self._bindings: dict[tuple[int, int, Need, bool], Binding] = {}
         self._total_length = np.zeros(1, np.int32)
         self._search = StepSearch(spec, vocabulary_size, inputs)
@@ -97,7 +97,8 @@ class OnnxRunner:
             BundleError: a graph can't be opened, or does not match the expected interface.
         """
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
-        num_layers = model.num_decoder_layers
+        num_layers, is_recurrent = model.num_decoder_layers, model.is_recurrent
+        inputs = graph_io.step_inputs(num_layers, is_recurrent=is_recurrent)
         encoder = SharedGraph(
             directory / manifest.graphs.encoder,
             session_config,
@@ -109,8 +110,8 @@ class OnnxRunner:
         decoder_step = SharedGraph(
             directory / manifest.graphs.decoder_step,
             session_config,
-            graph_io.step_inputs(num_layers),
-            graph_io.step_outputs(num_layers),
+            inputs,
+            graph_io.step_outputs(num_layers, is_recurrent=is_recurrent),
             workers,
             graph_io.SCORE_OUTPUTS,
             weights,
@@ -124,7 +125,8 @@ class OnnxRunner:
             kv_capacity=kv_capacity,
             max_source_tokens=limits.max_source_tokens,
             max_encode_tokens=config.max_encode_tokens,
-            dtype=decoder_step.input_dtype(graph_io.past_names(num_layers)[0]),
+            dtype=decoder_step.input_dtype(graph_io.cross_names(num_layers)[0]),
+            state_size=model.state_size,
         )
         spec = RunnerSpec(
             max_slots=shape.max_slots,

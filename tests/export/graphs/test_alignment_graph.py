@@ -16,7 +16,7 @@ from export.graphs.checks import GraphError, check_alignment
 from export.graphs.execution import AlignmentRun
 from service.bundle.manifest_parts import LanguagePair
 from tests.export.tiny_models import random_sources
-from tests.export.variants import LENGTHS, SHAPE, VARIANTS, Variant
+from tests.export.variants import LENGTHS, VARIANTS, Variant
 
 LARGEST_ERROR = 1e-5
 
@@ -76,20 +76,22 @@ def test_the_longest_target_fits(variant: Variant, run: AlignmentRun) -> None:
 
 def test_checks_pass_and_must_fit_the_model(variant: Variant) -> None:
     path, layer = variant.folder / "alignment.onnx", variant.alignment.layer
-    check_alignment(path, SHAPE, layer)
+    check_alignment(path, variant.shape, layer)
     with pytest.raises(GraphError, match="inputs are"):
-        check_alignment(path, SHAPE, layer + 1)
+        check_alignment(path, variant.shape, layer + 1)
     with pytest.raises(GraphError, match=r"cross_key.0 has shape"):
-        check_alignment(path, dataclasses.replace(SHAPE, head_size=SHAPE.head_size + 8), layer)
+        check_alignment(path, dataclasses.replace(variant.shape, head_size=variant.shape.head_size + 8), layer)
 
 
 def test_nothing_above_the_attention_is_in_the_graph(variant: Variant) -> None:
     """No layer above, no values of the last one, and no projection: otherwise half of a model would be dead weight."""
     graph = onnx.load(variant.folder / "alignment.onnx", load_external_data=False).graph
     layer = variant.alignment.layer
-    assert len([node for node in graph.node if node.op_type == "MultiHeadAttention"]) == 2 * layer + 1
+    own = 0 if variant.shape.is_recurrent else layer + 1  # beside those to the source
+    assert len([node for node in graph.node if node.op_type == "MultiHeadAttention"]) == layer + own
     # Each lower layer has three projections, its output layer, the same for cross-attention without keys and values,
-    # and two of the feed-forward; the last one has those of its self-attention and one query.
+    # and two of the feed-forward; the last one has those of its self-attention and one query. A recurrence has two.
     per_attention = 1 if variant.model.config.attention_output == "none" else 2
-    expected = layer * (3 + (per_attention - 1) + per_attention + 2) + 3 + (per_attention - 1) + 1
+    per_layer = 2 if variant.shape.is_recurrent else 3 + (per_attention - 1)
+    expected = layer * (per_layer + per_attention + 2) + per_layer + 1
     assert len([node for node in graph.node if node.op_type == "Gemm"]) == expected

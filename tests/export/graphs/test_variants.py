@@ -11,7 +11,7 @@ from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.execution import GraphPair
 from service.bundle.graph_io import NO_TOKEN
 from tests.export.tiny_models import random_sources
-from tests.export.variants import LENGTHS, NUM_STEPS, SHAPE, SUPPRESSED, VARIANTS, Variant
+from tests.export.variants import LENGTHS, NUM_STEPS, SUPPRESSED, VARIANTS, Variant
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
@@ -21,8 +21,8 @@ def variant(request: pytest.FixtureRequest, variants: Callable[[str], Variant]) 
 
 @pytest.fixture(scope="module")
 def graphs(variant: Variant) -> GraphPair:
-    check_encoder(variant.folder / "encoder.onnx", SHAPE)
-    check_decoder_step(variant.folder / "decoder_step.onnx", SHAPE)
+    check_encoder(variant.folder / "encoder.onnx", variant.shape)
+    check_decoder_step(variant.folder / "decoder_step.onnx", variant.shape)
     return variant.pair
 
 

@@ -29,16 +29,6 @@ FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
         "it is a checkpoint of Marian itself (model.npz.best-perplexity.npz)",
         "python -m transformers.models.marian.convert_marian_to_pytorch --src",
     ),
-    "Bergamot": (
-        {"model.ende.intgemm.alphas.bin": "", "lex.50.50.ende.s2t.bin": "", "vocab.deen.spm": ""},
-        "it is a model of Bergamot (model.ende.intgemm.alphas.bin)",
-        "take an OPUS-MT folder",
-    ),
-    "Bergamot, packed": (
-        {"model.ende.intgemm8.bin.gz": "", "lex.50.50.ende.s2t.bin.gz": "", "config.json": "{}"},
-        "it is a model of Bergamot (model.ende.intgemm8.bin.gz)",
-        "take an OPUS-MT folder",
-    ),
     "LoRA": (
         {"adapter_config.json": json.dumps(ADAPTER), "adapter_model.safetensors": "", "tokenizer.json": ""},
         "it is a PEFT adapter (adapter_config.json) of 'facebook/nllb-200-distilled-600M'",

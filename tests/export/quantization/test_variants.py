@@ -11,7 +11,7 @@ from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.streamed import StreamedTransformer
 from export.graphs.weights_file import WeightsFile
-from export.quantization.fused_graphs import FusedNodes, with_recorded
+from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from export.quantize import DECODER
 from tests.export import variants
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
@@ -66,8 +66,8 @@ def bundle(model: Transformer, variant: str, tmp_path_factory: pytest.TempPathFa
         made = FusedNodes(config, model.weights(), file)
         encode = made.encode_node()
         decode = made.decode_node(SUPPRESSED.get(variant, ()), renormalizes=variant in RENORMALIZES)
-    encode.save(directory / ENCODER, config)
-    with_recorded(decode, None).save(directory / DECODER, config)
+    encode.save(directory / ENCODER, shape_of(config))
+    with_recorded(decode, None).save(directory / DECODER, shape_of(config))
     return directory
 
 
@@ -90,6 +90,8 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
         "renormalizes": int(variant in RENORMALIZES),
         "recorded_layer": -1,
     }
+    if config.state_size:
+        decoder["recurrent"] = 1
     assert FusedEncoder(bundle / ENCODER).node.attributes == shared | encoder
     assert FusedDecoder(bundle / DECODER).node.attributes == shared | decoder
 

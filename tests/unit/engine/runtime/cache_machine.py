@@ -68,7 +68,10 @@ def source(cache: KVCache, row: int) -> npt.NDArray[Any]:
 
 
 def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
-    """Return a test case of random operations on caches from `new_cache`, each of `SHAPE` except for the dtype."""
+    """Return a test case of random operations on caches from `new_cache`, each of `SHAPE` except for dtype and states.
+
+    A state is that of the last token.
+    """
 
     class CacheMachine(RuleBasedStateMachine):
         """Rows compared with their expected sources and tokens, through moves, copies and changes of layout."""
@@ -100,7 +103,8 @@ def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
                 contents = get(buffer)
                 for row, (_, _, row_tokens) in enumerate(self.rows):
                     if len(row_tokens) < SHAPE.kv_capacity:
-                        contents[row, :, len(row_tokens)] = (self.num_made + row) % 500 + part
+                        written = contents[row] if self.cache.shape.state_size else contents[row, :, len(row_tokens)]
+                        written[...] = (self.num_made + row) % 500 + part
                 put(buffer, contents)
             for row, (_, _, row_tokens) in enumerate(self.rows):
                 if len(row_tokens) < SHAPE.kv_capacity:
@@ -161,7 +165,11 @@ def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
                 expected = keys_values(number, length, self.cache.shape)
                 for part in range(PARTS):
                     np.testing.assert_array_equal(cross[part][row, :, :length], expected[part])
-                    held = past[part][row, :, : len(row_tokens)]
+                for part, own in enumerate(past):
+                    if self.cache.shape.state_size:
+                        assert (own[row] == row_tokens[-1] + part).all() if row_tokens else True, f"state of row {row}"
+                        continue
+                    held = own[row, :, : len(row_tokens)]
                     assert (held == np.array(row_tokens)[None, :, None] + part).all(), f"tokens of row {row}"
             assert all(np.isfinite(array).all() for array in (*past, *cross))
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from service.bundle import fused_io
+from service.bundle.manifest_parts import ModelShape
 from service.engine.batch import Batch
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.fused_runner import FusedGraphs, FusedRunner
@@ -47,9 +48,8 @@ class NotingSession:
 
 
 def graphs(encoder: NotingSession, decoder: NotingSession, **changes: int) -> FusedGraphs:
-    given = {"num_layers": 2, "num_heads": 3, "head_size": 16, "records_attention": False, "attention_reads": False}
-    given |= changes
-    return FusedGraphs(encoder, decoder, **given, spec=SPEC)  # type: ignore[arg-type]
+    given = {"records_attention": False, "attention_reads": False} | changes
+    return FusedGraphs(encoder, decoder, model=ModelShape(2, 3, 16, 90), spec=SPEC, **given)  # type: ignore[arg-type]
 
 
 class Setup:
@@ -174,7 +174,7 @@ def test_an_interrupt_stays_until_it_is_cleared_and_termination_until_a_reset() 
 def test_slots_take_memory_only_as_far_as_their_rows_are_long() -> None:
     decoder = NotingSession()
     spec = dataclasses.replace(SPEC, max_slots=16, kv_capacity=128, max_source_tokens=128)
-    made = dataclasses.replace(graphs(NotingSession(), decoder, num_layers=4, num_heads=8, head_size=64), spec=spec)
+    made = dataclasses.replace(graphs(NotingSession(), decoder), model=ModelShape(4, 8, 64, 90), spec=spec)
     runner = FusedRunner(made, spec)
     runner.attach(Batch(16, spec.kv_capacity).state)
     before = _resident_bytes()

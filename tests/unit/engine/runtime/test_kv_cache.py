@@ -24,6 +24,7 @@ from tests.unit.engine.runtime.device_access import get, put
 
 CPU = SessionConfig("cpu", intra_op_threads=1)
 HALF_SHAPE = replace(SHAPE, dtype=np.dtype(np.float16))
+RECURRENT = replace(SHAPE, state_size=24)
 
 
 def device_cache(shape: CacheShape = SHAPE) -> DeviceCache:
@@ -185,3 +186,5 @@ def test_a_change_on_the_device_is_one_run_however_many_rows(monkeypatch: pytest
 TestHostCache = cache_test(lambda: HostCache(SHAPE), num_examples=15)
 TestDeviceCache = cache_test(device_cache, num_examples=15)
 TestDeviceCacheInHalfPrecision = cache_test(lambda: device_cache(HALF_SHAPE), num_examples=5)
+TestStatesOnTheHost = cache_test(lambda: HostCache(RECURRENT), num_examples=5)
+TestStatesOnADevice = cache_test(lambda: device_cache(RECURRENT), num_examples=8)

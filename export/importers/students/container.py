@@ -1,0 +1,205 @@
+"""Reads Marian's files of weights: its binary container, and NumPy archives (`.npz`)."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy import typing as npt
+
+CONFIG = "special:model.yml"
+EMBEDDING = "Wemb"  # in the name of each table of embeddings
+_MOST_ITEMS, _MOST_DIMS = 100_000, 8
+_VERSION = 1
+_FLOAT16, _FLOAT32, _INT8 = 0x0402, 0x0404, 0x0101
+_INTGEMM8 = (0x4101, 0x10001)  # Mozilla's fork of Marian, and Marian itself
+_REFUSED = {
+    0x4102: "weights of intgemm in 16 bits",
+    0x12001: "weights packed for one kind of CPU (intgemm8avx2)",
+    0x12002: "weights packed for one kind of CPU (intgemm8avx512)",
+    0x11001: "weights packed for one kind of CPU (intgemm8ssse3)",
+}
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """The content of a file: Marian's settings, and parameters by Marian's names.
+
+    Matrices are (out, in), as our layers have them, embeddings (V, d). `steps` has, for each parameter that is stored
+    in 8 bits, the size of one level: the values are multiples of it.
+    """
+
+    settings: Mapping[str, Any]
+    parameters: Mapping[str, Floats]
+    steps: Mapping[str, float]
+
+
+def read_model(data: bytes) -> StoredModel:
+    """Read a container or an archive, whichever it is.
+
+    Raises:
+        ValueError: it is neither, damaged, or holds weights of a kind that can't be read.
+    """
+    return _read_archive(data) if data.startswith(b"PK") else _read_container(data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    name: str
+    kind: int
+    shape: tuple[int, ...]
+    data: memoryview
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for dim in self.shape:
+            size *= dim
+        return size
+
+
+def _read_container(data: bytes) -> StoredModel:
+    parameters: dict[str, Floats] = {}
+    steps: dict[str, float] = {}
+    settings: Mapping[str, Any] | None = None
+    for item in _items(data):
+        if item.name == CONFIG:
+            settings = _settings(bytes(item.data))
+        elif item.name.endswith("QuantMultA"):
+            continue  # scales of activations, which the service finds for each row
+        elif item.kind == _FLOAT32:
+            parameters[item.name] = _oriented(item.name, _numbers(item, np.float32))
+        elif item.kind == _FLOAT16:
+            parameters[item.name] = _oriented(item.name, _numbers(item, np.float16).astype(np.float32))
+        elif item.kind in _INTGEMM8:
+            parameters[item.name], steps[item.name] = _intgemm8(item)
+        else:
+            kind = _REFUSED.get(item.kind, f"the unknown type {item.kind:#x}")
+            raise ValueError(
+                f"{item.name[:100]!r} holds {kind}; read are float32, float16 and intgemm8: take the model in one of "
+                "these, or convert it with marian-conv --gemm-type intgemm8"
+            )
+    return _checked(settings, parameters, steps)
+
+
+def _items(data: bytes) -> list[_Item]:
+    """Return all items of a container, whose numbers are little-endian and of 64 bits, but shapes, of 32."""
+    reader = _Reader(data)
+    version, count = reader.numbers("QQ")
+    if version != _VERSION:
+        raise ValueError(f"it is no container of Marian's: it begins with version {version}, expected {_VERSION}")
+    if count > _MOST_ITEMS:
+        raise ValueError(f"it claims to hold {count} items; allowed are {_MOST_ITEMS}")
+    heads = [reader.numbers("QQQQ") for _ in range(count)]
+    names = [reader.name(length) for length, *_ in heads]
+    shapes = []
+    for name, (_, _, rank, _) in zip(names, heads, strict=True):
+        if rank > _MOST_DIMS:
+            raise ValueError(f"{name[:100]!r} has {rank} dimensions; allowed are {_MOST_DIMS}")
+        shapes.append(reader.numbers(f"{rank}i"))
+    (pad,) = reader.numbers("Q")
+    reader.take(pad)
+    repeated = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
+    if repeated:
+        raise ValueError(f"it has {min(repeated)[:100]!r} more than once")
+    items = []
+    for name, (_, kind, _, num_bytes), shape in zip(names, heads, shapes, strict=True):
+        if any(dim < 1 for dim in shape):
+            raise ValueError(f"{name[:100]!r} has the shape {shape}")
+        items.append(_Item(name, kind, shape, reader.take(num_bytes)))
+    return items
+
+
+class _Reader:
+    """Takes parts of a file, one after the other; a `ValueError` if it has fewer bytes than it claims."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._position = memoryview(data), 0
+
+    def take(self, count: int) -> memoryview:
+        end = self._position + count
+        if end > len(self._data):
+            raise ValueError(f"it is cut short: {end} bytes are needed, it has {len(self._data)}")
+        part, self._position = self._data[self._position : end], end
+        return part
+
+    def numbers(self, layout: str) -> tuple[int, ...]:
+        return struct.unpack(f"<{layout}", self.take(struct.calcsize(f"<{layout}")))
+
+    def name(self, length: int) -> str:
+        text = bytes(self.take(length))
+        if not text.endswith(b"\0") or not text[:-1].isascii() or not text[:-1].decode().isprintable():
+            raise ValueError(f"it names an item {text[:40]!r}, which is no name that ends with NUL")
+        return text[:-1].decode()
+
+
+def _numbers(item: _Item, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    needed = item.size * np.dtype(dtype).itemsize
+    if needed > len(item.data):
+        raise ValueError(f"{item.name!r} of shape {item.shape} needs {needed} bytes, it has {len(item.data)}")
+    return np.frombuffer(item.data, np.dtype(dtype).newbyteorder("<"), item.size).reshape(item.shape)
+
+
+def _oriented(name: str, values: npt.NDArray[Any]) -> Floats:
+    """Return a parameter as our layers have it: matrices are stored (in, out), embeddings as they are used."""
+    if EMBEDDING in name or values.ndim != 2 or 1 in values.shape:
+        return values
+    return values.T
+
+
+def _intgemm8(item: _Item) -> tuple[Floats, float]:
+    """Return the values, and the size of a level. The levels lie (out, in) whatever the shape says, but embeddings."""
+    if len(item.shape) != 2:
+        raise ValueError(f"{item.name!r} is of intgemm8 and has the shape {item.shape}, expected a matrix")
+    if item.size + 4 > len(item.data):
+        raise ValueError(f"{item.name!r} of shape {item.shape} needs {item.size + 4} bytes, it has {len(item.data)}")
+    levels = np.frombuffer(item.data, np.int8, item.size)
+    (per_unit,) = struct.unpack("<f", item.data[item.size : item.size + 4])
+    if not 0.0 < per_unit < np.inf:
+        raise ValueError(f"{item.name!r} has {per_unit} levels per unit, expected a number above 0")
+    step = np.float32(1.0) / np.float32(per_unit)
+    shape = item.shape if EMBEDDING in item.name else item.shape[::-1]
+    return levels.reshape(shape).astype(np.float32) * step, float(step)
+
+
+def _read_archive(data: bytes) -> StoredModel:
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise ValueError(f"it is no archive of NumPy arrays, or damaged: {error}") from error
+    config = arrays.pop(CONFIG, None)
+    settings = None if config is None else _settings(config.astype(np.uint8).tobytes())
+    parameters: dict[str, Floats] = {}
+    for name, values in arrays.items():
+        if name.startswith("special:"):
+            continue
+        if not np.issubdtype(values.dtype, np.floating):
+            raise ValueError(f"{name[:100]!r} holds {values.dtype}, expected floating-point numbers")
+        parameters[name] = _oriented(name, values.astype(np.float32))
+    return _checked(settings, parameters, {})
+
+
+def _settings(text: bytes) -> Mapping[str, Any]:
+    """Return Marian's settings, which end with NULs in files of some versions."""
+    try:
+        settings = yaml.safe_load(text.rstrip(b"\0").decode())
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise ValueError(f"{CONFIG} is no YAML: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(settings, dict):
+        raise ValueError(f"{CONFIG} holds no settings")
+    return settings
+
+
+def _checked(
+    settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats], steps: Mapping[str, float]
+) -> StoredModel:
+    if settings is None:
+        raise ValueError(f"it lacks {CONFIG}, Marian's settings of the model")
+    return StoredModel(settings, parameters, steps)

@@ -1,0 +1,105 @@
+"""Makes a shortlist from what a bundle translates texts to, by the attention that its decoder records; or of a lexicon.
+
+Does not import torch.
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from export.engine_decode import greedy_options, open_engine
+from export.shortlist import Shortlist
+from export.stages import progress
+from service.bundle.manifest import Manifest
+from service.engine.generate import sequences_of
+from service.text.tokenizers import load_tokenizer
+
+_LINES_AT_ONCE = 1000
+_PROBABILITY_UNITS = 10**6  # as counts are whole numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often a source token became a target token, and how often a target token occurred, or how probable it is."""
+
+    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+    targets: Counter[int] = field(default_factory=Counter)
+
+    def shortlist(self, source_size: int, eos_id: int, first: int, best: int) -> Shortlist:
+        """Return a list of the `best` target tokens of each source token, and always the `first` most frequent ones.
+
+        The end of the sentence is always allowed.
+        """
+        always = sorted({eos_id, *(token for token, _ in self.targets.most_common(first))})
+        of_source: dict[int, list[tuple[int, int]]] = {}
+        for (source, target), count in self.pairs.items():
+            of_source.setdefault(source, []).append((-count, target))
+        lists = [sorted(target for _, target in sorted(of_source.get(id_, ()))[:best]) for id_ in range(source_size)]
+        offsets = np.cumsum([0, *map(len, lists)])
+        ids = np.array([target for each in lists for target in each], np.int32)
+        return Shortlist(np.array(always, np.int64), offsets.astype(np.int64), ids)
+
+
+def count_translations(directory: Path, manifest: Manifest, lines: Sequence[str]) -> Counts:
+    """Translate lines with an int8 bundle, and count what it attends to: each target token comes from one source token.
+
+    Raises:
+        ValueError: the bundle's decoder records no attention.
+    """
+    if not manifest.records_attention:
+        raise ValueError("its decoder records no attention, which shortlists are made of; convert its checkpoint again")
+    tokenizer, pair = load_tokenizer(manifest.tokenizer, directory), manifest.first_pair
+    longest, options, counts = manifest.limits.max_source_tokens, greedy_options(manifest), Counts()
+    with open_engine(directory, manifest) as engine:
+        for begin in progress(range(0, len(lines), _LINES_AT_ONCE), "texts"):
+            texts = lines[begin : begin + _LINES_AT_ONCE]
+            sources = [manifest.source_ids(tokenizer.encode(text), pair) for text in texts]
+            sequences = [
+                dataclasses.replace(sequence, wants_attention=True)
+                for source in sources
+                if 1 < len(source) <= longest
+                for sequence in sequences_of([(source, pair.target_prefix_ids)], options)
+            ]
+            for sequence, (found, *_) in zip(sequences, engine.generate(sequences), strict=True):
+                counts.targets.update(found.token_ids)
+                if found.attention is not None:
+                    places = found.attention.argmax(axis=1)[-len(found.token_ids) :].tolist()
+                    sources_of = (sequence.source_ids[place] for place in places)
+                    counts.pairs.update(zip(sources_of, found.token_ids, strict=True))
+    return counts
+
+
+def read_lexicon(path: Path, directory: Path, manifest: Manifest) -> Counts:
+    """Read Marian's `lex.s2t`: lines of a target piece, a source piece, and the probability of that given this one.
+
+    Raises:
+        ValueError: a line is none of these, no line has pieces of the bundle, or that has no SentencePiece models.
+    """
+    spec = manifest.tokenizer
+    if spec.kind != "sentencepiece":
+        raise ValueError(f"its tokenizer is of kind {spec.kind}; a lexicon's pieces are those of SentencePiece models")
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=str(directory / name))
+        for name in (spec.file, spec.target_file or spec.file)
+    )
+    counts = Counts()
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if not line:
+            continue
+        try:
+            target_piece, source_piece, probability = line.split()
+            weight = round(float(probability) * _PROBABILITY_UNITS)
+        except ValueError:
+            raise ValueError(f"{path.name}, line {number}: expected a target piece, a source piece, a number") from None
+        ids = source.piece_to_id(source_piece), target.piece_to_id(target_piece)
+        if weight > 0 and source.unk_id() != ids[0] and target.unk_id() != ids[1]:
+            counts.pairs[ids] += weight
+            counts.targets[ids[1]] += weight
+    if not counts.pairs:
+        raise ValueError(f"{path.name} has no pieces of this bundle")
+    return counts

@@ -1,0 +1,62 @@
+#include "runtime/shortlists.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace dragoman {
+
+namespace {
+
+constexpr int64_t kMultiple = 8; // Marian fills up its shortlists to multiples of this, and so do we
+
+} // namespace
+
+Shortlists::Shortlists(Model &model, int64_t vocabulary_size, bool has_one_vocabulary)
+    : always_(model.read_ids("the ids that are always allowed")), offsets_(model.read_ids("the shortlists' offsets")),
+      ids_(model.read_short_ids("the shortlists")), vocabulary_size_(vocabulary_size),
+      has_one_vocabulary_(has_one_vocabulary) {
+  auto require = [](bool is_right) {
+    if (!is_right)
+      throw std::invalid_argument("the shortlists have offsets or ids out of range");
+  };
+  require(!offsets_.empty() && offsets_.front() == 0 && offsets_.back() == static_cast<int64_t>(ids_.size()));
+  for (size_t token = 1; token < offsets_.size(); token++)
+    require(offsets_[token - 1] <= offsets_[token]);
+  for (int64_t id : always_)
+    require(id >= 0 && id < vocabulary_size_);
+  for (int32_t id : ids_)
+    require(id >= 0 && id < vocabulary_size_);
+}
+
+void Shortlists::find(const int64_t *token_ids, int64_t count, int32_t *result, int64_t room) const {
+  thread_local std::vector<uint64_t> allowed; // a bit for each token
+  allowed.assign((vocabulary_size_ + 63) / 64, 0);
+  int64_t num_allowed = 0;
+  auto allow = [&](int64_t id) {
+    uint64_t &word = allowed[id / 64], bit = uint64_t{1} << id % 64;
+    num_allowed += (word & bit) == 0;
+    word |= bit;
+  };
+  for (int64_t id : always_)
+    allow(id);
+  for (int64_t place = 0; place < count; place++) {
+    int64_t token = token_ids[place];
+    if (token + 1 < static_cast<int64_t>(offsets_.size()))
+      for (int64_t index = offsets_[token]; index < offsets_[token + 1]; index++)
+        allow(ids_[index]);
+    if (has_one_vocabulary_ && token < vocabulary_size_)
+      allow(token);
+  }
+  for (int64_t id = static_cast<int64_t>(always_.size()); num_allowed % kMultiple && id < vocabulary_size_; id++)
+    allow(id);
+  result[0] = 0;
+  if (num_allowed >= room)
+    return;
+  result[0] = static_cast<int32_t>(num_allowed);
+  int32_t *next = result + 1;
+  for (size_t word = 0; word < allowed.size(); word++)
+    for (uint64_t bits = allowed[word]; bits; bits &= bits - 1)
+      *next++ = static_cast<int32_t>(word * 64 + __builtin_ctzll(bits));
+}
+
+} // namespace dragoman

@@ -1,0 +1,146 @@
+"""Translations of a student against those that Marian and Bergamot made of the same files, and against NumPy."""
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from export.architecture.transformer import padding_mask
+from export.convert import convert
+from export.engine_decode import greedy_options, open_engine
+from export.importers.imported import ImportedCheckpoint
+from export.importers.options import ImportOptions
+from export.importers.selection import import_checkpoint
+from service.bundle.manifest import Manifest
+from service.engine.generate import sequences_of
+from service.text.tokenizers import Tokenizer, load_tokenizer
+from tests.export.importers.students.folders import DATA, folder
+from tests.references.fused_model import FusedDecoder, FusedEncoder
+
+ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
+LINES = (DATA / "t300.en").read_text().split("\n")[:300]
+
+
+def expected(kind: str) -> list[str]:
+    return (DATA / f"expected.{kind}.txt").read_text().split("\n")[:300]
+
+
+def equal(given: Sequence[str], wanted: Sequence[str]) -> int:
+    return sum(itertools.starmap(str.__eq__, zip(given, wanted, strict=True)))
+
+
+class Student:
+    """A bundle in 8 bits, and what its engine makes of the lines, at most twice as long as the source."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.manifest = directory, Manifest.load(directory)
+        self.tokenizer: Tokenizer = load_tokenizer(self.manifest.tokenizer, directory)
+        pair = self.manifest.first_pair
+        self.sources = [self.manifest.source_ids(self.tokenizer.encode(line), pair) for line in LINES]
+        self.outputs = self.decode(self.sources)
+
+    @property
+    def texts(self) -> list[str]:
+        return list(map(self.tokenizer.decode, self.outputs))
+
+    def decode(self, sources: Sequence[tuple[int, ...]], max_slots: int = 32) -> list[tuple[int, ...]]:
+        sequences = [
+            sequence
+            for source in sources
+            for sequence in sequences_of([(source, ())], greedy_options(self.manifest, 2 * len(source)))
+        ]
+        with open_engine(self.directory, self.manifest, max_slots=max_slots) as engine:
+            return [best.token_ids for best, *_ in engine.generate(sequences)]
+
+    def by_numpy(self, source: tuple[int, ...]) -> Iterator[int]:
+        """Yield the tokens that the bundle's graphs mean."""
+        encoder, decoder = self.graphs
+        row, token = decoder.start(encoder.encode(source), encoder.allowed(source)), decoder_start(self.manifest)
+        for _ in range(2 * len(source)):
+            token = int(row.log_probs(token).argmax())
+            if token == self.manifest.tokenizer.eos_id:
+                return
+            yield token
+
+    @functools.cached_property
+    def graphs(self) -> tuple[FusedEncoder, FusedDecoder]:
+        graphs = self.manifest.graphs
+        return FusedEncoder(self.directory / graphs.encoder), FusedDecoder(self.directory / graphs.decoder_step)
+
+
+def decoder_start(manifest: Manifest) -> int:
+    return manifest.tokenizer.decoder_start_id
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Student:
+    """Mozilla's layout with a shortlist."""
+    source = folder(tmp_path_factory.mktemp("listed") / "folder", "model.intgemm.alphas.bin", "vocab.spm", "lex.bin")
+    convert(source, source.parent / "bundle", precision="int8", options=ENGLISH_GERMAN)
+    return Student(source.parent / "bundle")
+
+
+def test_the_model_in_float_translates_as_marian_does(tmp_path: Path) -> None:
+    checkpoint = import_checkpoint(folder(tmp_path / "folder", "model.npz", "vocab.spm"), None, ENGLISH_GERMAN)
+    write = checkpoint.tokenizer_files["vocab.spm"]
+    assert not isinstance(write, Path)
+    write(tmp_path / "vocab.spm")
+    tokenizer = load_tokenizer(checkpoint.tokenizer, tmp_path)
+    outputs = greedy(checkpoint, [(*tokenizer.encode(line), checkpoint.tokenizer.eos_id) for line in LINES])
+    assert equal([tokenizer.decode(output) for output in outputs], expected("float32")) == 300
+
+
+@torch.no_grad()
+def greedy(checkpoint: ImportedCheckpoint, sources: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    """Decode all sources together, the whole output anew in each step."""
+    model, config = checkpoint.model, checkpoint.model.config
+    lengths = torch.tensor([len(source) for source in sources])
+    width = int(lengths.max())
+    source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in sources])
+    mask = padding_mask(lengths, width)
+    memory = model.encoder(source_ids, mask)
+    read = torch.full((len(sources), 1), config.decoder_start_id)
+    for _ in range(2 * width):
+        hidden = model.decoder(read, memory, mask)[:, -1]
+        logits = model.projection(hidden)
+        logits[:, list(checkpoint.suppressed_ids)] = -torch.inf
+        read = torch.cat([read, logits.argmax(-1, keepdim=True)], dim=1)
+        if bool((read[:, 1:] == config.eos_id).any(dim=1).all()):
+            break
+    ends = [row.index(config.eos_id) if config.eos_id in row else len(row) for row in read[:, 1:].tolist()]
+    return [
+        row[: min(end, 2 * len(source))] for row, end, source in zip(read[:, 1:].tolist(), ends, sources, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [("model.intgemm.alphas.bin", "bergamot-vnni.int8"), ("model.intgemm8.bin", "bergamot-vnni.noalpha")],
+)
+def test_in_8_bits_it_is_as_near_to_float_as_bergamot_is(tmp_path: Path, model: str, kind: str) -> None:
+    convert(folder(tmp_path / "folder", model, "vocab.spm"), tmp_path / "bundle", None, None, "int8",
+            options=ENGLISH_GERMAN)  # fmt: skip
+    assert equal(Student(tmp_path / "bundle").texts, expected("float32")) >= equal(expected(kind), expected("float32"))
+
+
+def test_with_a_shortlist_it_is_what_the_graphs_mean(listed: Student) -> None:
+    """A token in a hundred sentences may be as good as another one."""
+    assert listed.manifest.model.shortlist_size > 0
+    given = [tuple(listed.by_numpy(source)) for source in listed.sources]
+    assert sum(map(tuple.__eq__, given, listed.outputs)) >= 297
+
+
+def test_only_listed_tokens_are_chosen(listed: Student) -> None:
+    encoder, _ = listed.graphs
+    for source, output in zip(listed.sources[:50], listed.outputs, strict=False):
+        allowed = encoder.allowed(source)
+        assert allowed is not None
+        assert allowed[list(output)].all()
+        assert allowed.sum() < 900
+
+
+def test_neighbours_change_nothing(listed: Student) -> None:
+    assert listed.decode(listed.sources[::-1], max_slots=5) == listed.outputs[::-1]
