@@ -55,6 +55,7 @@ def main() -> None:
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--from", "kind", type=click.Choice(IMPORTER_NAMES), help="Kind of checkpoint; detected by default.")
+@click.option("--all", "is_all", is_flag=True, help="CHECKPOINT has a folder for each; convert all of them.")
 @click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
 @click.option(
     "--precision",
@@ -88,11 +89,17 @@ def convert(
     name: str | None,
     precision: str,
     check: Path | None,
+    *,
+    is_all: bool,
     **said: Any,
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
 
-    Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used.
+    With --all, the folder F of CHECKPOINT becomes the bundle F/1 of --output, a repository that `dragoman serve` takes;
+    what can't be converted is named, and the others are written.
+
+    Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used; with --all, of
+    the first that failed.
     """
     warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
     from export.convert import convert as run
@@ -103,14 +110,39 @@ def convert(
     from service.bundle.errors import BundleError
 
     options = ImportOptions(**said)
-    try:
-        run(checkpoint, output, kind, name, precision, _say, options, check)
-    except (CheckpointError, BundleError) as error:
-        _fail(str(error), EXIT_BAD_CHECKPOINT)
-    except (GraphError, VerificationError) as error:
-        _fail(f"{checkpoint} failed verification, nothing was written: {error}", EXIT_FAILED)
-    except OSError as error:
-        _fail(f"{output} can't be written: {error}.", EXIT_FAILED)
+
+    def write(source: Path, destination: Path) -> tuple[int, str]:
+        """Return the exit code, and what failed."""
+        try:
+            run(source, destination, kind, name, precision, _say, options, check)
+        except (CheckpointError, BundleError) as error:
+            return EXIT_BAD_CHECKPOINT, str(error)
+        except (GraphError, VerificationError) as error:
+            return EXIT_FAILED, f"{source} failed verification, nothing was written: {error}"
+        except OSError as error:
+            return EXIT_FAILED, f"{destination} can't be written: {error}."
+        return 0, ""
+
+    if not is_all:
+        code, problem = write(checkpoint, output)
+        if code:
+            _fail(problem, code)
+        return
+    folders = sorted(path for path in checkpoint.glob("*") if path.is_dir())
+    if not folders or name is not None:
+        raise click.UsageError(
+            f"--all: {checkpoint} has no folders" if name is None else "--name is for one checkpoint"
+        )
+    failures = list[tuple[int, str]]()
+    for number, folder in enumerate(folders, 1):
+        _say(f"{folder.name} ({number} of {len(folders)})")
+        code, problem = write(folder, output / folder.name / "1")
+        if code:
+            failures.append((code, problem))
+            click.echo(f"export: {problem}", err=True)
+    _say(f"{len(folders) - len(failures)} of {len(folders)} checkpoints are converted")
+    if failures:
+        sys.exit(failures[0][0])
 
 
 @main.command()

@@ -148,12 +148,16 @@ void dense_arg_max(const Dense &dense, const Levels &x, int64_t num_rows, int32_
 
 void dense_columns(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale, const int32_t *ids,
                    int64_t count, float *y) {
-  constexpr int kTogether = 4;
+  constexpr int kTogether = 4, kAhead = 8;
   for (int64_t i = 0; i < count; i += kTogether) {
     const int8_t *weights[kTogether];
     int32_t sums[kTogether];
-    for (int j = 0; j < kTogether; ++j) // the last one again where there are no more
+    for (int j = 0; j < kTogether; ++j) { // the last one again where there are no more
       weights[j] = columns.weights + ids[i + j < count ? i + j : count - 1] * columns.stride;
+      const int64_t next = i + j + kAhead < count ? i + j + kAhead : count - 1;
+      for (int64_t k = 0; k < columns.stride; k += 64) // columns lie anywhere, so no hardware reads ahead
+        __builtin_prefetch(columns.weights + ids[next] * columns.stride + k, 0, 3);
+    }
     multiply_columns<kTogether>(levels, weights, columns.stride, sums);
     for (int j = 0; j < kTogether && i + j < count; ++j) {
       const int64_t id = ids[i + j];

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 from export.architecture.transformer import padding_mask
+from export.cli import EXIT_BAD_CHECKPOINT, main
 from export.convert import convert
 from export.engine_decode import greedy_options, open_engine
 from export.importers.imported import ImportedCheckpoint
@@ -140,6 +142,19 @@ def test_only_listed_tokens_are_chosen(listed: Student) -> None:
         assert allowed is not None
         assert allowed[list(output)].all()
         assert allowed.sum() < 900
+
+
+def test_a_folder_of_folders_becomes_a_repository(tmp_path: Path) -> None:
+    for name in ("ende", "fren"):
+        folder(tmp_path / "all" / name, f"model.intgemm8.bin=model.{name}.intgemm8.bin", f"vocab.spm=vocab.{name}.spm")
+    folder(tmp_path / "all" / "bad", "vocab.spm")
+    (tmp_path / "all" / "metadata.json").write_text("{}")
+    command = ["convert", str(tmp_path / "all"), "--all", "--precision", "int8", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == EXIT_BAD_CHECKPOINT
+    assert "2 of 3 checkpoints are converted" in done.output
+    assert sorted(path.parent.name for path in (tmp_path / "out").glob("*/1")) == ["ende", "fren"]
+    assert Manifest.load(tmp_path / "out" / "fren" / "1").name == "fr-en"
 
 
 def test_neighbours_change_nothing(listed: Student) -> None:
