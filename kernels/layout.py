@@ -50,6 +50,8 @@ def _structure(structure: Structure) -> Iterator[str]:
         length, array = (of.value, of.name) if isinstance(of, Constant) else (of, str(of))
         size += num_bytes * length
         yield f"  {type_name} {name}{f'[{array}]' if length > 1 else ''};" + _comment(meaning)
+    if size % max(_TYPES[kind][1] for _, kind, *_ in structure.fields):
+        raise ValueError(f"{structure.name} has {size} bytes, which C++ pads; add a field `reserved`, and pack it too")
     yield f"}};\nstatic_assert(sizeof({structure.name}) == {size});\n"
 
 

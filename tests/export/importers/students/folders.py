@@ -26,6 +26,12 @@ def folder(directory: Path, *names: str) -> Path:
     return directory
 
 
+def student(directory: Path) -> Path:
+    """Return a new folder of a student, as Mozilla has them."""
+    names = ("model.intgemm.alphas.bin=model.ende.intgemm.alphas.bin", "vocab.spm=vocab.ende.spm")
+    return folder(directory, *names, "lex.bin=lex.50.50.ende.s2t.bin")
+
+
 def settings() -> dict[str, Any]:
     """Return the settings of the student."""
     with np.load(DATA / "model.npz") as archive:
