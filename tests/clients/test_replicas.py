@@ -189,7 +189,13 @@ def test_request_ids_pass_both_ways(way: str, addresses: dict[str, str]) -> None
 def test_big_calls_and_much_metadata_pass(way: str, addresses: dict[str, str]) -> None:
     texts = ["1 " * 450] * 1000  # no letters, so nothing to decode
     with documented(addresses[way]) as stub:
-        response = stub.Translate(request_of(texts), timeout=patient(30), metadata=[("x-note", "n" * 7000)])
+        call = partial(stub.Translate, request_of(texts), timeout=patient(30), metadata=[("x-note", "n" * 7000)])
+        try:
+            response = call()
+        except grpc.RpcError as error:
+            # gRPC's server may close a connection of full age before the end of a long answer has arrived: seen once.
+            assert "max_age" in str(error)
+            response = call()
     assert [translation.text for translation in response.translations] == texts
 
 

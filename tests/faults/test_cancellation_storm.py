@@ -290,5 +290,5 @@ def test_what_is_left_is_noticed(
     monkeypatch.setattr(sys.modules[__name__], "_GONE_SECONDS", 0.5)  # on a busy machine even all would be decoded
     left = Left(server)
     run_storm(loop_thread, server.address, waiting_in(server), 20, 60.0)
-    with pytest.raises(AssertionError, match=r"left behind: .*'slots'"):
+    with pytest.raises(AssertionError, match=r"left behind: .*'slots"):
         left.check_nothing()

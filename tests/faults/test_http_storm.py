@@ -175,5 +175,5 @@ def test_what_is_left_is_noticed(
     monkeypatch.setattr(sys.modules["tests.faults.test_cancellation_storm"], "_GONE_SECONDS", 0.5)
     left = Left(server)
     run_storm(loop_thread, server, 10, patient(60.0))
-    with pytest.raises(AssertionError, match=r"left behind: .*'slots'"):
+    with pytest.raises(AssertionError, match=r"left behind: .*'slots"):
         left.check_nothing()
