@@ -194,7 +194,8 @@ def test_big_calls_and_much_metadata_pass(way: str, addresses: dict[str, str]) -
             response = call()
         except grpc.RpcError as error:
             # gRPC's server may close a connection of full age before the end of a long answer has arrived: seen once.
-            assert "max_age" in str(error)
+            if "max_age" not in str(error):
+                raise
             response = call()
     assert [translation.text for translation in response.translations] == texts
 
