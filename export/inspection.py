@@ -89,6 +89,11 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
             f"alignment     decoder layer {alignment['layer']}, heads {', '.join(map(str, alignment['heads']))}: "
             f"{alignment['share_found']:.0%} of {alignment['num_pieces']} identical pieces point at each other"
         )
+    if cost := verification.get("shortlist"):
+        yield (
+            f"shortlist     up to {cost['most']} tokens of a source; {cost['same']:.1%} of {cost['num_texts']} texts have "
+            "the same translation"
+        )
     if fidelity := verification.get("fidelity"):
         yield (
             f"fidelity      {fidelity['num_sentences']} sentences as {fidelity['reference']}: greedy "

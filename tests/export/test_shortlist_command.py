@@ -35,6 +35,10 @@ def test_lists_of_texts(bundle: Path, tmp_path: Path) -> None:
     assert (before.model.shortlist_size, after.model.shortlist_size) == (0, 1001)
     assert after.verification["shortlist"]["num_texts"] == 2
     assert after.checksums != before.checksums
+    assert (
+        "shortlist     up to 1001 tokens of a source; "
+        in CliRunner().invoke(main, ["inspect", str(tmp_path / "out")]).output
+    )
     again = run(tmp_path / "out", "-o", tmp_path / "twice", "--texts", DATA / "t300.en")
     assert (again.exit_code, "has a shortlist already" in again.output) == (2, True)
     assert not (tmp_path / "twice").exists()
