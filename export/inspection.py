@@ -91,8 +91,8 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
         )
     if cost := verification.get("shortlist"):
         yield (
-            f"shortlist     up to {cost['most']} tokens of a source; {cost['same']:.1%} of {cost['num_texts']} texts have "
-            "the same translation"
+            f"shortlist     up to {cost['most']} tokens of a source; {cost['same']:.1%} of {cost['num_texts']} texts "
+            "have the same translation"
         )
     if fidelity := verification.get("fidelity"):
         yield (
