@@ -133,16 +133,15 @@ def convert(
         raise click.UsageError(
             f"--all: {checkpoint} has no folders" if name is None else "--name is for one checkpoint"
         )
-    failures = list[tuple[int, str]]()
+    codes = list[int]()
     for number, folder in enumerate(folders, 1):
         _say(f"{folder.name} ({number} of {len(folders)})")
         code, problem = write(folder, output / folder.name / "1")
+        codes.append(code)
         if code:
-            failures.append((code, problem))
             click.echo(f"export: {problem}", err=True)
-    _say(f"{len(folders) - len(failures)} of {len(folders)} checkpoints are converted")
-    if failures:
-        sys.exit(failures[0][0])
+    _say(f"{codes.count(0)} of {len(folders)} checkpoints are converted")
+    sys.exit(next(filter(None, codes), 0))
 
 
 @main.command()

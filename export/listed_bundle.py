@@ -41,6 +41,18 @@ class Cost:
         return f"{line}; BLEU {self.bleu:.2f}, {self.bleu_without:.2f} without"
 
 
+def require_listable(manifest: Manifest) -> None:
+    """Check, before any work, that a bundle can be given a shortlist.
+
+    Raises:
+        ValueError: it is no int8 bundle, or has a shortlist already.
+    """
+    if not manifest.is_fused:
+        raise ValueError(f"it is a {manifest.precision} bundle; shortlists are for int8")
+    if manifest.model.shortlist_size:
+        raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
+
+
 def listed(
     directory: Path, manifest: Manifest, shortlist: Shortlist, texts: Sequence[str], references: Sequence[str] = ()
 ) -> tuple[Manifest, Cost]:
@@ -50,9 +62,10 @@ def listed(
     are `references`, or none.
 
     Raises:
-        ValueError: it is no int8 bundle, or has a shortlist already.
+        ValueError: as for `require_listable`.
         GraphError: the graphs are not those of such a bundle.
     """
+    require_listable(manifest)
     before = decode_texts(directory, manifest, texts)
     manifest = _with_shortlist(directory, manifest, shortlist)
     after = decode_texts(directory, manifest, texts)
@@ -65,10 +78,6 @@ def listed(
 
 def _with_shortlist(directory: Path, manifest: Manifest, shortlist: Shortlist) -> Manifest:
     model = manifest.model
-    if not manifest.is_fused:
-        raise ValueError(f"it is a {manifest.precision} bundle; shortlists are for int8")
-    if model.shortlist_size:
-        raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
     most = shortlist.most(manifest.limits.max_source_tokens, model.vocabulary_size)
     model = dataclasses.replace(model, shortlist_size=most)
     own = {

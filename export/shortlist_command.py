@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from export.bundle_writer import bundle_bytes, check_destination, staged_bundle
-from export.listed_bundle import listed
+from export.listed_bundle import listed, require_listable
 from export.shortlist import Shortlist, read_shortlist
 from export.shortlist_building import count_translations, read_lexicon
 from export.stages import Stages
@@ -36,6 +36,7 @@ def write_listed(
     clock = Stages(say)
     check_destination(destination)
     manifest = Manifest.load(bundle)
+    require_listable(manifest)
     pairs = [] if check is None else [line.split("\t") for line in _lines(check)]
     if any(len(pair) < 2 for pair in pairs):
         raise ValueError(f"{check} has a line without a tab; expected are a source, a tab and a reference")

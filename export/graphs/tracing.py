@@ -56,9 +56,11 @@ def trace_decoder_step(
     batch, length = Dim("B"), Dim("S")
     dtype = model.projection.weight.dtype
     is_recurrent = config.state_size > 0
-    past = [torch.zeros(2, config.d_model, dtype=dtype) for _ in range(num_layers)]
-    past_dims: list[dict[int, Any]] = [{0: batch}] * num_layers
-    if not is_recurrent:
+    past_dims: list[dict[int, Any]]
+    if is_recurrent:
+        past = [torch.zeros(2, config.state_size, dtype=dtype) for _ in range(num_layers)]
+        past_dims = [{0: batch}] * num_layers
+    else:
         past = [torch.zeros(2, heads, 5, size, dtype=dtype) for _ in range(2 * num_layers)]
         past_dims = [{0: batch, 2: Dim("C")}] * (2 * num_layers)
     example = (

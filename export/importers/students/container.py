@@ -3,6 +3,7 @@
 import io
 import struct
 import zipfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ CONFIG = "special:model.yml"
 EMBEDDING = "Wemb"  # in the name of each table of embeddings
 _MOST_ITEMS, _MOST_DIMS = 100_000, 8
 _VERSION = 1
-_FLOAT16, _FLOAT32, _INT8 = 0x0402, 0x0404, 0x0101
+_FLOAT16, _FLOAT32 = 0x0402, 0x0404
 _INTGEMM8 = (0x4101, 0x10001)  # Mozilla's fork of Marian, and Marian itself
 _REFUSED = {
     0x4102: "weights of intgemm in 16 bits",
@@ -105,7 +106,7 @@ def _items(data: bytes) -> list[_Item]:
         shapes.append(reader.numbers(f"{rank}i"))
     (pad,) = reader.numbers("Q")
     reader.take(pad)
-    repeated = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
+    repeated = [name for name, number in Counter(names).items() if number > 1]
     if repeated:
         raise ValueError(f"it has {min(repeated)[:100]!r} more than once")
     items = []

@@ -1,7 +1,7 @@
 """Marian's settings and names of parameters, as our configuration and names."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,13 +42,32 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "ulr": (False,),
     "right-left": (False,),
 }
-_DEFAULTS: Mapping[str, Any] = {"transformer-postprocess": "dan", "transformer-preprocess": "", "type": None}
+_REQUIRED = "type"  # Marian's own default is no Transformer
 _ACTIVATIONS: Mapping[Any, Activation] = {"relu": "relu", "swish": "silu"}
 _SIZES = ("dim-emb", "enc-depth", "dec-depth", "transformer-dim-ffn", "transformer-heads")
+
+
+def _norm(theirs: str, ours: str) -> dict[str, str]:
+    return {f"{theirs}_ln_scale": f"{ours}_residual.norm.weight", f"{theirs}_ln_bias": f"{ours}_residual.norm.bias"}
+
+
+def _layers(ours: str, letters: Mapping[str, str]) -> dict[str, str]:
+    kinds = {"W": "weight", "b": "bias"}
+    return {f"{kind}{end}": f"{ours}.{name}.{kinds[kind]}" for kind in kinds for end, name in letters.items()}
+
+
 _ATTENTION = {"q": "query", "k": "key", "v": "value", "o": "output"}
+_PARTS: Mapping[str, Mapping[str, str]] = {
+    "self": _layers("self_attention", _ATTENTION) | _norm("Wo", "self_attention"),
+    "context": _layers("cross_attention", _ATTENTION) | _norm("Wo", "cross_attention"),
+    "ffn": _layers("feed_forward", {"1": "inner", "2": "outer"}) | _norm("ffn", "feed_forward"),
+    "rnn": {"W": "recurrence.candidate.weight", "Wf": "recurrence.gate.weight", "bf": "recurrence.gate.bias"}
+    | _norm("ffn", "recurrence"),
+}
 _LAYER = re.compile(r"(encoder|decoder)_l([1-9][0-9]{0,3})_(self|context|ffn|rnn)_(\w+)")
 _TABLES = ("Wemb", "encoder_Wemb", "decoder_Wemb")
 _BIAS = "decoder_ff_logit_out_b"
+_BELOW_ALL = np.float32(30.0)  # exp(-30) of a probability is below float32's precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +148,9 @@ def our_weights(stored: StoredModel, config: ModelConfig, problems: list[str]) -
     return {name: torch.tensor(np.ascontiguousarray(values)) for name, values in ours.items()}
 
 
-_BELOW_ALL = np.float32(30.0)  # exp(-30) of a probability is below float32's precision
-
-
 def _unsupported(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, allowed in _FIXED.items():
-        value = settings.get(name, _DEFAULTS.get(name, allowed[0]))
+        value = settings.get(name, None if name == _REQUIRED else allowed[0])
         if not any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in allowed):
             yield f"{name} is {str(value)[:80]!r}; supported is {' or '.join(map(repr, allowed))}"
 
@@ -144,30 +160,5 @@ def _our_name(name: str) -> str | None:
     if matched is None:
         return None
     side, number, part, rest = matched.groups()
-    layer = f"{side}.layers.{int(number) - 1}"
-    parts: Sequence[tuple[str, str]]
-    if part == "ffn":
-        parts = [
-            *((f"{kind}{place}", f"feed_forward.{inner}.{ours}") for kind, ours in (("W", "weight"), ("b", "bias"))
-              for place, inner in ((1, "inner"), (2, "outer"))),
-            ("ffn_ln_scale", "feed_forward_residual.norm.weight"),
-            ("ffn_ln_bias", "feed_forward_residual.norm.bias"),
-        ]  # fmt: skip
-    elif part == "rnn":
-        parts = [
-            ("W", "recurrence.candidate.weight"),
-            ("Wf", "recurrence.gate.weight"),
-            ("bf", "recurrence.gate.bias"),
-            ("ffn_ln_scale", "recurrence_residual.norm.weight"),
-            ("ffn_ln_bias", "recurrence_residual.norm.bias"),
-        ]
-    else:
-        attention = "self_attention" if part == "self" else "cross_attention"
-        parts = [
-            *((f"{kind}{letter}", f"{attention}.{inner}.{ours}") for kind, ours in (("W", "weight"), ("b", "bias"))
-              for letter, inner in _ATTENTION.items()),
-            ("Wo_ln_scale", f"{attention}_residual.norm.weight"),
-            ("Wo_ln_bias", f"{attention}_residual.norm.bias"),
-        ]  # fmt: skip
-    ours = dict(parts).get(rest)
-    return None if ours is None else f"{layer}.{ours}"
+    ours = _PARTS[part].get(rest)
+    return None if ours is None else f"{side}.layers.{int(number) - 1}.{ours}"

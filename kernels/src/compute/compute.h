@@ -119,7 +119,7 @@ struct Compute {
   // scale is not finite. Biases are finite or minus infinity.
   void (*dense_arg_max)(const Dense &dense, const Levels &x, int64_t num_rows, int32_t *best, float *best_value);
 
-  // The values of `count` columns of x W^T + b for one row, whose levels are finite in number up to the stride.
+  // The values of `count` columns of x W^T + b for one row, whose levels are readable up to the stride.
   void (*dense_columns)(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale,
                         const int32_t *ids, int64_t count, float *y);
 

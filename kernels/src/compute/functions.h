@@ -46,13 +46,11 @@ DRAGOMAN_INLINE Floats relu(Floats x) { return max(x, spread(0.0f)); }
 DRAGOMAN_INLINE Floats gelu(Floats x) {
   return x * spread(0.5f) * (spread(1.0f) + erf(x * spread(0.70710678118654752f)));
 }
-DRAGOMAN_INLINE Floats silu(Floats x) {
-  return x / (spread(1.0f) + exp(min(spread(0.0f) - x, spread(88.0f))));
+DRAGOMAN_INLINE Floats inverse_sigmoid(Floats x) {
+  return spread(1.0f) + exp(min(spread(0.0f) - x, spread(88.0f)));
 }
-
-DRAGOMAN_INLINE Floats sigmoid(Floats x) {
-  return spread(1.0f) / (spread(1.0f) + exp(min(spread(0.0f) - x, spread(88.0f))));
-}
+DRAGOMAN_INLINE Floats sigmoid(Floats x) { return spread(1.0f) / inverse_sigmoid(x); }
+DRAGOMAN_INLINE Floats silu(Floats x) { return x / inverse_sigmoid(x); }
 
 // How the floats of a row become 8 bits: level = round_to_even(x / scale) + zero_point.
 struct Quantizer {

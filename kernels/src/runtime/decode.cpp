@@ -97,17 +97,17 @@ State Decode::bind(const Context &context, const Tensor &result, Caches &caches)
     throw std::invalid_argument("attention has " + std::to_string(attention.shape[0]) + " rows, and there are " +
                                 std::to_string(state.num_slots) + ", or no heads are to be recorded");
   caches.records = attention.size() > 0;
-  model_.require_apart({control.memory("control"), rows.memory("rows"), outputs.memory("output_ids"),
-                 history.memory("history"), hypotheses.memory("hypotheses"), ids.memory("hypothesis_ids"),
-                 self.memory("self_cache"), cross.memory("cross_cache"), result.memory("num_steps"),
-                 attention.memory("attention")});
+  Memory of_shortlists{};
   if (has_shortlists_) {
     Tensor shortlists = context.input(9);
     caches.shortlists = shortlists.as<const int32_t>("shortlists", ort::kInt32, {state.num_slots, -1});
     caches.shortlist_room = shortlists.shape[1];
-    for (Tensor *written : {&control, &rows, &outputs, &history, &hypotheses, &ids, &self, &attention})
-      model_.require_apart({shortlists.memory("shortlists"), written->memory("what is written")});
+    of_shortlists = shortlists.memory("shortlists");
   }
+  model_.require_apart({control.memory("control"), rows.memory("rows"), outputs.memory("output_ids"),
+                 history.memory("history"), hypotheses.memory("hypotheses"), ids.memory("hypothesis_ids"),
+                 self.memory("self_cache"), cross.memory("cross_cache"), result.memory("num_steps"),
+                 attention.memory("attention"), of_shortlists});
   return state;
 }
 

@@ -89,20 +89,18 @@ void Encode::run(const Context &context) {
   Tensor is_finite = context.output(0, {sources.num_sources}), most = context.output(1, {sources.num_sources});
   sources.is_finite = is_finite.as<int32_t>("is_finite", ort::kInt32, {-1});
   sources.most_repeats = most.as<int32_t>("most_repeats", ort::kInt32, {-1});
-  model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
-                        cache.memory("cross_cache"), threads.memory("num_threads"), is_finite.memory("is_finite"),
-                        most.memory("most_repeats")});
+  Memory of_shortlists{};
   if (shortlists_) {
     Tensor shortlists = context.input(5);
     sources.shortlists = shortlists.as<int32_t>("shortlists", ort::kInt32, {cache.shape[0], -1});
     sources.shortlist_room = shortlists.shape[1];
     if (sources.shortlist_room < 1)
       throw std::invalid_argument("shortlists have no room for a number");
-    model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
-                          cache.memory("cross_cache"), threads.memory("num_threads"),
-                          is_finite.memory("is_finite"), most.memory("most_repeats"),
-                          shortlists.memory("shortlists")});
+    of_shortlists = shortlists.memory("shortlists");
   }
+  model_.require_apart({ids.memory("token_ids"), ends.memory("ends"), slots.memory("slots"),
+                        cache.memory("cross_cache"), threads.memory("num_threads"), is_finite.memory("is_finite"),
+                        most.memory("most_repeats"), of_shortlists});
   sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {

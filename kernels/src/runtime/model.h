@@ -58,9 +58,10 @@ public:
   // The zero point of the feed-forward's hidden values.
   int32_t hidden_zero() const { return architecture_.activation == Activation::kRelu ? 0 : kZero; }
 
-  // The same layer with other biases.
   // The columns of a layer whose weights have been read.
   Columns columns_of(const Dense &dense);
+
+  // The same layer with other biases.
   Dense with_biases(const Dense &dense, const std::vector<int64_t> &ids, float bias);
 
   // Throw if two of what a run reads or writes share a byte, or one does with a constant that runs read in its place.
