@@ -19,8 +19,8 @@ _LEAST_EXCESS, MOST_EXCESS = 0.85, 4.0
 # What a call must have of its estimated time, as long as it has the server to itself: typical sequences are estimated.
 BENEFIT_OF_DOUBT = 0.75
 # Toward 1, at each sequence that ends and was not compared. Otherwise a high `excess` would keep itself: whoever would
-# correct it is rejected because of it. At 2 times its capacity a server
-# made a third of what it could that way (`benchmarks.overload`).
+# correct it is rejected because of it. At 2 times its capacity a server made a third of what it
+# could that way (`benchmarks.overload`).
 _FORGET = 0.01
 
 

@@ -17,9 +17,8 @@ from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
 
-MAX_RESOLVED = (
-    1024  # what callers send that is kept resolved: options, names and codes, of which they may send any number
-)
+# What callers send that is kept resolved: options, names and codes, of which they may send any number.
+MAX_RESOLVED = 1024
 
 
 class Leases:
