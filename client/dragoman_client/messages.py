@@ -138,6 +138,7 @@ def _translation_from_pb(message: pb.Translation) -> Translation:
         tuple([_segment_from_pb(each) for each in message.segments]),
         tuple([_span_from_pb(each) for each in message.alignment]),
         message.detected_language_code,
+        message.pivot_language_code,
     )
 
 
@@ -173,6 +174,10 @@ def _model_from_pb(message: pb.Model) -> Model:
         precision=message.precision,
         any_to_any_language_codes=tuple(message.any_to_any_language_codes),
         kernels=message.kernels,
+        pivoted_pairs=tuple(
+            (pair.source_language_code, pair.target_language_code, pair.pivot_language_code)
+            for pair in message.pivoted_pairs
+        ),
     )
 
 

@@ -69,7 +69,8 @@ class Translation:
     """The result for one text: the best hypothesis' text, all hypotheses best first, and why decoding ended.
 
     `finish_reason` is that of the first segment that did not end by itself, if there is one. `alignment` is empty
-    unless requested; `detected_language_code` is empty if the source language was given.
+    unless requested; `detected_language_code` is empty if the source language was given, and `pivot_language_code`
+    unless two models translated the text, by way of that language.
     """
 
     text: str
@@ -79,6 +80,7 @@ class Translation:
     segments: tuple[Segment, ...] = ()
     alignment: tuple[AlignedSpan, ...] = ()
     detected_language_code: str = ""
+    pivot_language_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,9 @@ class Model:
     """A model loaded by a server.
 
     `language_pairs` are (source, target) codes; in addition, it translates each of `any_to_any_language_codes` into
-    each other one. `default_options` are those of calls that set none. `kernels` is what computes it on the server,
-    such as "plain"; empty if the server is too old to say.
+    each other one. `pivoted_pairs` are (source, target, pivot) codes: what another model has translated into the pivot
+    language, this one translates into the target. `default_options` are those of calls that set none. `kernels` is what
+    computes it on the server, such as "plain"; empty if the server is too old to say.
     """
 
     name: str
@@ -122,8 +125,9 @@ class Model:
     precision: str
     any_to_any_language_codes: tuple[str, ...] = ()
     kernels: str = ""
+    pivoted_pairs: tuple[tuple[str, str, str], ...] = ()
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield every direction as (source, target) codes."""
+        """Yield every direction that it translates alone, as (source, target) codes."""
         yield from self.language_pairs
         yield from itertools.permutations(self.any_to_any_language_codes, 2)

@@ -41,6 +41,10 @@ def _document(model: Model) -> dict[str, object]:
         "beam_size": model.default_options.beam_size,
         "precision": model.precision,
         "any_to_any_language_codes": model.any_to_any_language_codes,
+        "pivoted_pairs": [
+            {"source_language_code": source, "target_language_code": target, "pivot_language_code": pivot}
+            for source, target, pivot in model.pivoted_pairs
+        ],
         "kernels": model.kernels,
     }
 
@@ -61,6 +65,8 @@ def _languages(model: Model) -> str:
     directions = [_shortened([f"{source}-{target}" for source, target in model.language_pairs])]
     if model.any_to_any_language_codes:
         directions.append(f"among {_shortened(model.any_to_any_language_codes)}")
+    if model.pivoted_pairs:
+        directions.append(_shortened([f"{source}-{pivot}-{target}" for source, target, pivot in model.pivoted_pairs]))
     return ", ".join(filter(None, directions))
 
 

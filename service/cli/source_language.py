@@ -15,7 +15,10 @@ def only_source(client: Client, target: str, model: str, version: str) -> str:
     """
     from service.text.languages import ServedLanguages  # takes 50 ms, which commands with --from need not pay
 
-    pairs = {pair for served in _candidates(client, model, version) for pair in served.pairs()}
+    candidates = _candidates(client, model, version)
+    pairs = {pair for served in candidates for pair in served.pairs()}
+    if not model:
+        pairs |= {(source, into) for served in candidates for source, into, _ in served.pivoted_pairs}
     targets = {found.code for found in ServedLanguages(into for _, into in pairs).find(target)}
     sources = {source for source, into in pairs if into in targets}
     if sources:

@@ -21,7 +21,7 @@ class _Environment(BaseSettings):
         extra="forbid",
     )
 
-    @field_validator("load_model", "placeholder", mode="before", check_fields=False)
+    @field_validator(*(n for n, each in SETTINGS.items() if each.kind is tuple), mode="before", check_fields=False)
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(value.split()) if isinstance(value, str) else value

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_SERVE_"
 AUTO = "auto"  # of numbers, as a word for 0
+NONE = "none"  # of lists that are not empty by default
 
 _MAX_PORT: Final = 65_535
 _MAX_COUNT: Final = 1_000_000
@@ -60,6 +61,11 @@ class ServerConfig:
     )
     placeholder: tuple[str, ...] = Field(
         default=(), strict=False, description="A regular expression of RE2: what it matches in texts stays as it is."
+    )
+    pivot_language: tuple[str, ...] = Field(
+        default=("en",),
+        strict=False,
+        description="A language by way of which two models translate a pair that none has; none: no such pairs.",
     )
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for all interfaces.")
     port: int = Field(default=50051, ge=0, le=_MAX_PORT, description="Port for gRPC; 0 for any free one.")
@@ -196,6 +202,11 @@ class ServerConfig:
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="warning", description="Lowest level to log to standard error."
     )
+
+    @property
+    def pivot_languages(self) -> tuple[str, ...]:
+        """Return the codes of the pivot languages, in the order of preference."""
+        return () if NONE in self.pivot_language else self.pivot_language
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:

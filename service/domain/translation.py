@@ -4,6 +4,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import NamedTuple
 
 from service.domain.options import RequestedOptions
 
@@ -197,13 +198,21 @@ class CallLimits:
     max_answer_characters: int
 
 
+class KeptPart(NamedTuple):
+    """A part of a translation that is no model's: a placeholder or a term; code points, from start to before end."""
+
+    start: int
+    end: int
+    flag: Flag  # to set if its position was guessed
+
+
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
     """One candidate translation of a text or of one of its segments.
 
     `score` is its length-normalised log-probability, `None` unless requested; `num_tokens` are those of the output. Of
-    a text, `finish_reason` is that of its first segment that was cut off, if there is one. `flags` and `alignment`,
-    from the source to `text`, are a segment's; the alignment may be empty.
+    a text, `finish_reason` is that of its first segment that was cut off, if there is one. `flags`, `alignment`, from
+    the source to `text`, and `kept`, sorted and disjoint, are a segment's; the alignment may be empty.
     """
 
     text: str
@@ -212,6 +221,7 @@ class Hypothesis:
     finish_reason: FinishReason = FinishReason.STOP
     flags: tuple[Flag, ...] = ()
     alignment: tuple[AlignedSpan, ...] = ()
+    kept: tuple[KeptPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +247,8 @@ class Translation:
     """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended.
 
     `finish_reason` is that of the first segment that was cut off, if there is one. `alignment` is empty unless
-    requested; `detected_language_code` unless the request left the source language out.
+    requested; `detected_language_code` unless the request left the source language out; `pivot_language_code` unless
+    two models translated, by way of that language.
     """
 
     text: str
@@ -247,13 +258,15 @@ class Translation:
     segments: tuple[Segment, ...] = ()
     alignment: tuple[AlignedSpan, ...] = ()
     detected_language_code: str = ""
+    pivot_language_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationResult:
     """The answer to one call: the model and version used, and one translation per text, in order.
 
-    If detected languages led to several models, it is the first text's.
+    If detected languages led to several models, it is the first text's; of two models by way of a pivot language, the
+    second, which wrote the translation.
     """
 
     model: str

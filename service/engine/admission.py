@@ -192,7 +192,8 @@ class Admission:
                 room=room,
                 advice=_LATER,
             )
-        self.check_queue(num_free_slots, priority, origin, now_seconds)
+        if not sequences[0].is_continued:
+            self.check_queue(num_free_slots, priority, origin, now_seconds)
         deadlines = [each.deadline_seconds for each in sequences if each.deadline_seconds is not None]
         if deadlines:
             self._check_deadline(sequences, num_free_slots, num_rows, min(deadlines) - now_seconds)
@@ -201,14 +202,14 @@ class Admission:
         self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, left_seconds: float
     ) -> None:
         first = sequences[0]
+        reserved = first.reserved_seconds
         if len(sequences) == 1 and self._has_room(num_free_slots):
             longest_seconds = first.max_tokens * self._costs.full_turn_seconds
-            if left_seconds > MOST_EXCESS * longest_seconds > 0.0:  # as for most calls, which need no estimate
+            if left_seconds - reserved > MOST_EXCESS * longest_seconds > 0.0:  # as for most calls, without an estimate
                 return
         num_slots = first.num_slots
-        tokens = [self._costs.expected_tokens(sequence) for sequence in sequences]
-        work = (num_slots * sum(tokens), max(tokens))
-        alone = self._decode_seconds(*work, num_slots)
+        work = self._work(sequences)
+        alone = reserved + self._decode_seconds(*work, num_slots)
         if BENEFIT_OF_DOUBT * alone > left_seconds:
             raise TooLate(
                 "the call has {left:.2f} s left and takes about {needed:.2f} s",
@@ -221,7 +222,7 @@ class Admission:
             num_ahead = self._queue.waiting.num_ahead(first.priority, first.origin, len(sequences))
             wait = self._seconds_for(num_ahead, num_free_slots)
         num_joining = self._queue.num_waiting // self._costs.num_workers
-        seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
+        seconds = wait + reserved + self._decode_seconds(*work, num_rows + num_joining + num_slots)
         slowdown = seconds / alone if alone else 1.0
         share = min((slowdown - 1.0) / (_BUSY - 1.0), 1.0)
         fraction = BENEFIT_OF_DOUBT + share * (self._costs.excess - BENEFIT_OF_DOUBT)
@@ -236,7 +237,16 @@ class Admission:
                 advice="try again later, or allow more time",
             )
         if slowdown >= _MEASURED and len(sequences) == 1:
-            first.expected_seconds = seconds
+            first.expected_seconds = seconds - reserved
+
+    def alone_seconds(self, sequences: Sequence_[Sequence]) -> float:
+        """Estimate how long an idle server takes for the sequences of one call."""
+        return self._decode_seconds(*self._work(sequences), sequences[0].num_slots) if sequences else 0.0
+
+    def _work(self, sequences: Sequence_[Sequence]) -> tuple[float, float]:
+        """Estimate the row-steps of sequences of equal options, and the steps of the longest."""
+        tokens = [self._costs.expected_tokens(sequence) for sequence in sequences]
+        return sequences[0].num_slots * sum(tokens), max(tokens)
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:
         """Return the longest acceptable wait for a first slot."""

@@ -235,6 +235,10 @@ class Engine:
         self._check_available()
         self._admission.check_queue(self._num_free, priority, origin, self._clock())
 
+    def alone_seconds(self, sequences: Sequence_[Sequence]) -> float:
+        """Estimate how long sequences such as these take on an idle server; 0 while unknown. Thread-safe."""
+        return self._admission.alone_seconds(sequences)
+
     def submit(self, sequences: Sequence_[Sequence]) -> None:
         """Accept the sequences of one call, all or none; all have the same priority and origin. Thread-safe.
 

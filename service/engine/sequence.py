@@ -41,6 +41,8 @@ class Sequence:
     arrived_seconds: float
     target_prefix_ids: tuple[int, ...] = ()
     deadline_seconds: float | None = None
+    reserved_seconds: float = 0.0
+    is_continued: bool = False
     priority: Priority = Priority.NORMAL
     output_prefix_ids: tuple[int, ...] = ()
     wants_progress: bool = False

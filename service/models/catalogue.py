@@ -1,34 +1,89 @@
-"""Selects the loaded model that answers a call: by name and version, or by the language pair alone."""
+"""Selects the loaded models that answer a call: by name and version, or by the language pair alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
 from service.models.loaded_model import MAX_RESOLVED, LoadedModel
 from service.models.repository import version_number
-from service.text.languages import in_message, is_well_formed
+from service.text.languages import canonical, in_message, is_well_formed, language_of
+
+
+class Leg(NamedTuple):
+    """A model, and the language pair for which it is used."""
+
+    model: LoadedModel
+    pair: LanguagePair
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How texts of one language become texts of another: by one model, or by two, by way of a pivot language.
+
+    `pivot_language_code`, BCP 47, is empty with one leg.
+    """
+
+    legs: tuple[Leg, ...]
+    pivot_language_code: str = ""
+
+    @property
+    def writer(self) -> LoadedModel:
+        """Return the model that writes the translations."""
+        return self.legs[-1].model
+
+
+class PivotedPair(NamedTuple):
+    """A pair that no model has, the language by way of which two models translate it, and the second of them.
+
+    Codes are BCP 47.
+    """
+
+    source: str
+    target: str
+    pivot: str
+    writer: LoadedModel
 
 
 class Catalogue:
     """The models that are served, each in one or more versions; immutable. Empty until models are loaded."""
 
-    def __init__(self, models: Iterable[LoadedModel] = ()) -> None:
+    def __init__(self, models: Iterable[LoadedModel] = (), pivot_languages: Sequence[str] = ()) -> None:
+        """Translate pairs that no model has by way of the first of `pivot_languages` that two models share."""
         highest_first = sorted(models, key=lambda model: version_number(model.version), reverse=True)
         self._models: dict[str, dict[str, LoadedModel]] = {name: {} for name in sorted({m.name for m in highest_first})}
         for model in highest_first:
             self._models[model.name][model.version] = model
         self._in_order = [model for versions in self._models.values() for model in versions.values()]
-        self._resolved: dict[tuple[str, str, str, str], tuple[LoadedModel, LanguagePair]] = {}
+        self._pivots = tuple(map(canonical, pivot_languages))
+        self._pivoted: list[PivotedPair] | None = None
+        self._resolved: dict[tuple[str, str, str, str], Route] = {}
+        self._sources: dict[tuple[str, str, str], list[str]] = {}
 
     def models(self) -> list[LoadedModel]:
         """Return all models, ordered by name, and for each name the highest version first."""
         return self._in_order.copy()
 
-    def resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
-        """Find the model and its language pair.
+    def targets(self) -> dict[str, set[str]]:
+        """Return into what each language can be translated by one model, or by way of a pivot language."""
+        targets = self._direct_targets()
+        for pair in self.pivoted():
+            targets[pair.source].add(pair.target)
+        return targets
+
+    def pivoted(self) -> list[PivotedPair]:
+        """Return the pairs that are translated by way of a pivot language, sorted."""
+        if self._pivoted is None:
+            self._pivoted = sorted(self._find_pivoted(), key=lambda pair: pair[:3])
+        return self._pivoted
+
+    def resolve(self, name: str, version: str, source: str, target: str) -> Route:
+        """Find the models and their language pairs.
 
         With an empty `name`, the model whose pair is nearest to these codes is chosen, the first of equally near ones;
-        with an empty `version`, the highest that is served.
+        with an empty `version`, the highest that is served. If no model has the pair, two translate it by way of a
+        pivot language; of a named model, two of its own pairs do.
 
         Raises:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
@@ -42,15 +97,18 @@ class Catalogue:
                 self._resolved[key] = resolved
         return resolved
 
-    def _resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
+    def _resolve(self, name: str, version: str, source: str, target: str) -> Route:
         _check_code("source_language_code", source)
         _check_code("target_language_code", target)
         candidates = self._candidates(name, version)
-        found = [(model, match) for model in candidates if (match := model.pairs.find(source, target)) is not None]
-        if not found:
-            raise _unknown_pair(name, source, target, candidates)
-        model, match = min(found, key=lambda each: each[1].distance)
-        return model, match.pair
+        if direct := _leg(candidates, source, target):
+            return Route((direct,))
+        if language_of(source) != language_of(target):
+            for pivot in self._pivots:
+                first, second = _leg(candidates, source, pivot), _leg(candidates, pivot, target)
+                if first and second:
+                    return Route((first, second), pivot)
+        raise _unknown_pair(name, source, target, candidates)
 
     def sources(self, name: str, version: str, target: str) -> list[str]:
         """Return the languages that can be translated into `target`, as sorted BCP 47 codes; `name` as for `resolve`.
@@ -58,12 +116,51 @@ class Catalogue:
         Raises:
             InvalidRequest, NotFound: as for `resolve`.
         """
+        key = (name, version, target)
+        sources = self._sources.get(key)
+        if sources is None:
+            sources = self._find_sources(*key)
+            if len(self._sources) < MAX_RESOLVED:
+                self._sources[key] = sources
+        return sources
+
+    def _find_sources(self, name: str, version: str, target: str) -> list[str]:
         _check_code("target_language_code", target)
         candidates = self._candidates(name, version)
-        sources = sorted({source for model in candidates for source in model.pairs.sources(target)})
-        if not sources:
+        into = [target, *(pivot for pivot in self._pivots if _leg(candidates, pivot, target))]
+        direct, *pivoted = ({source for model in candidates for source in model.pairs.sources(code)} for code in into)
+        others = {source for each in pivoted for source in each if language_of(source) != language_of(target)}
+        if not direct | others:
             raise _unknown_target(name, target, candidates)
-        return sources
+        return sorted(direct | others)
+
+    def _direct_targets(self) -> dict[str, set[str]]:
+        targets: dict[str, set[str]] = {}
+        for model in self._in_order:
+            for source in {source for source, _ in model.pairs.listed} | set(model.pairs.any_to_any):
+                targets.setdefault(source, set()).update(model.pairs.targets(source))
+        return targets
+
+    def _find_pivoted(self) -> Iterator[PivotedPair]:
+        highest = self._candidates("", "")
+        direct = {(source, target) for source, targets in self._direct_targets().items() for target in targets}
+        near = {(language_of(source), language_of(target)) for source, target in direct}
+        found: set[tuple[str, str]] = set()
+        for pivot in self._pivots:
+            sources = {source for model in highest for source in model.pairs.sources(pivot)}
+            writers: dict[str, list[LoadedModel]] = {}
+            for model in highest:
+                for target in model.pairs.targets(pivot):
+                    writers.setdefault(target, []).append(model)
+            for target, models in writers.items():
+                second, language = _leg(models, pivot, target), language_of(target)
+                for source in sources:
+                    own = language_of(source)
+                    if second is None or own == language or (source, target) in found:
+                        continue
+                    if (own, language) not in near or _leg(highest, source, target) is None:
+                        found.add((source, target))
+                        yield PivotedPair(source, target, pivot, second.model)
 
     def _candidates(self, name: str, version: str) -> list[LoadedModel]:
         if version and not name:
@@ -104,6 +201,14 @@ class Catalogue:
                 served=Public(listed(versions)),
             )
         return model
+
+
+def _leg(models: Sequence[LoadedModel], source: str, target: str) -> Leg | None:
+    found = [(model, match) for model in models if (match := model.pairs.find(source, target)) is not None]
+    if not found:
+        return None
+    model, match = min(found, key=lambda each: each[1].distance)
+    return Leg(model, match.pair)
 
 
 def _highest(versions: Mapping[str, LoadedModel]) -> LoadedModel:

@@ -75,9 +75,11 @@ class ModelLoader:
 class FleetBridge:
     """A `FleetListener`."""
 
-    def __init__(self, metrics: Metrics, translator: Translator) -> None:
+    def __init__(self, metrics: Metrics, translator: Translator, pivot_languages: Sequence[str]) -> None:
+        """Take `pivot_languages` as `Catalogue` does."""
         self._metrics = metrics
         self._translator = translator
+        self._pivot_languages = pivot_languages
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
         """See `FleetListener.on_loaded`."""
@@ -85,7 +87,7 @@ class FleetBridge:
 
     def on_served(self, models: Sequence[LoadedModel]) -> None:
         """See `FleetListener.on_served`."""
-        self._translator.serve(Catalogue(models))
+        self._translator.serve(Catalogue(models, self._pivot_languages))
         self._metrics.serves(
             ModelInfo(
                 model.name, model.version, model.manifest.precision, model.manifest.checkpoint_sha256, model.kernels

@@ -101,7 +101,7 @@ class Server:
             config.max_versions,
             loader.load,
             loader.try_out,
-            FleetBridge(self._metrics, self._translator),
+            FleetBridge(self._metrics, self._translator, config.pivot_languages),
             drain_seconds=config.grace_seconds,
         )
         self._reloader = Reloader(self._fleet, glossaries, self._metrics, is_explicit=self._is_explicit)

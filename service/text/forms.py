@@ -36,11 +36,11 @@ class Visible(NamedTuple):
     """What a reader sees of a text; `kept` in it, and positions of it in the text, unless they are equal."""
 
     text: str
-    kept: Sequence[Span]
+    kept: Sequence[tuple[int, int]]
     offsets: Offsets | None
 
 
-def visible(text: str, kept: Sequence[Span] = ()) -> Visible:
+def visible(text: str, kept: Sequence[tuple[int, int]] = ()) -> Visible:
     """Return a text without invisible characters that mean nothing to a reader.
 
     These are control characters, soft hyphens, word joiners, byte order marks and marks of direction; joiners where no

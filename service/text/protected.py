@@ -62,14 +62,14 @@ def _unknown(text: str, start: int, end: int) -> list[Protected]:
 def find_protected(
     text: str,
     *indexes: TermIndex,
-    kept: Sequence[Span] = (),
+    kept: Sequence[Protected] = (),
     own: OwnPlaceholders | None = None,
     languages: Languages | None = None,
 ) -> list[Protected]:
     """Find a source's placeholders, the caller's `own` among them, and terms; sorted and disjoint.
 
     A term within a placeholder does not count. `languages` finds amounts and identifiers, too, outside of the others.
-    `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
+    `kept` are parts that are kept in any case, sorted and disjoint: no match may overlap one of them.
     """
     found = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
@@ -79,7 +79,7 @@ def find_protected(
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
         found = beside(found, terms)
     if kept:
-        found = beside(_verbatim(text, kept), found)
+        found = beside(kept, found)
     if languages is not None and (numbers := find_exact(text, languages)):
         found = beside(found, numbers)
     return found
@@ -88,7 +88,7 @@ def find_protected(
 def find_exact(text: str, languages: Languages) -> list[Protected]:
     """Find a source's amounts and identifiers; sorted and disjoint."""
     amounts = [Protected(*amount, Flag.NUMBERS) for amount in find_amounts(text, languages)]
-    return beside(amounts, _verbatim(text, find_identifiers(text), Flag.NUMBERS))
+    return beside(amounts, verbatim(text, find_identifiers(text), Flag.NUMBERS))
 
 
 def _enclosed(found: Iterable[Placeholder], text: str) -> Iterator[Placeholder]:
@@ -114,7 +114,8 @@ def _joined(found: Iterable[Placeholder]) -> list[Placeholder]:
     return joined
 
 
-def _verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:
+def verbatim(text: str, spans: Iterable[Span], flag: Flag = Flag.PLACEHOLDER) -> list[Protected]:
+    """Return spans whose text is kept unchanged."""
     return [Protected(*span, text[span.start : span.end], flag) for span in paced(spans)]
 
 

@@ -56,6 +56,20 @@ def assemble(
     )
 
 
+def joined(planned: PlannedText, candidates: Sequence[Candidates]) -> Candidates:
+    """Return the candidates of a plain text, with alignments and flags, whose segments have these candidates."""
+    if len(candidates) == 1 and _is_whole(planned):
+        return candidates[0]
+    ranks = range(max(map(len, candidates), default=1))
+    return tuple(_joined_hypothesis(planned, candidates, rank) for rank in ranks)
+
+
+def _joined_hypothesis(planned: PlannedText, candidates: Sequence[Candidates], rank: int) -> Hypothesis:
+    text, [part] = _draft(planned, candidates, rank)
+    flags = dict.fromkeys(flag for segment in part.segments for flag in segment.flags)
+    return replace(_hypothesis(text, candidates, rank), flags=tuple(flags), alignment=part.alignment)
+
+
 def _is_whole(planned: PlannedText) -> bool:
     """Return whether a text is one segment from its beginning to its end."""
     if planned.html is not None or len(planned.passages) != 1 or planned.passages[0].offsets is not None:
@@ -149,10 +163,11 @@ def _hypothesis(text: str, candidates: Sequence[Candidates], rank: int) -> Hypot
     chosen = [_of_rank(each, rank) for each in candidates]
     cut_off = (each.finish_reason for each in chosen if each.finish_reason is not FinishReason.STOP)
     num_tokens = sum(each.num_tokens for each in chosen)
-    return Hypothesis(text, _mean_score(chosen), num_tokens, next(cut_off, FinishReason.STOP))
+    return Hypothesis(text, mean_score(chosen), num_tokens, next(cut_off, FinishReason.STOP))
 
 
-def _mean_score(chosen: Sequence[Hypothesis]) -> float | None:
+def mean_score(chosen: Sequence[Hypothesis]) -> float | None:
+    """Return the mean of scores, weighted by tokens; `None` if one with tokens has none."""
     if len(chosen) == 1:
         return chosen[0].score
     weighted = [(each.num_tokens, each.score) for each in chosen if each.num_tokens]

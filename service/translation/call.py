@@ -18,7 +18,7 @@ from service.models.loaded_model import LoadedModel
 from service.text.markup import HtmlDocument
 from service.text.protected import Protected
 from service.text.terms import TermIndex
-from service.translation.assembling import Candidates, assemble
+from service.translation.assembling import Candidates, assemble, joined
 from service.translation.cache import CacheKey, Decoded
 from service.translation.checks import AnswerSize
 from service.translation.planned import PlannedSegment, PlannedText
@@ -44,8 +44,13 @@ class TranslationCall:
         terms: Sequence_[TermIndex],
         limits: CallLimits,
         documents: Sequence_[HtmlDocument] = (),
+        kept: Sequence_[Sequence_[Protected]] = (),
+        *,
+        is_continued: bool = False,
     ) -> None:
-        """Resolve the options. `terms` are those of the request's glossary; `documents` are as for `Planner`.
+        """Resolve the options. `terms` are those of the request's glossary; `documents` and `kept` as for `Planner`.
+
+        One that `is_continued` translates further what a call that was accepted has translated so far.
 
         Raises:
             InvalidRequest: an option is out of range.
@@ -54,6 +59,8 @@ class TranslationCall:
         self.num_characters = sum(map(len, request.texts))
         self.is_small = _is_small(request, self.num_characters)
         self.model = model
+        self.is_continued = is_continued
+        self.reserved_seconds = 0.0  # that its caller needs after it
         self.options = model.options(request.options)
         self._options_of_all = None if self.options.is_sampled else replace(self.options, seed=None)
         self.texts: list[PlannedText] = []
@@ -67,6 +74,7 @@ class TranslationCall:
         self._aligned: list[bool] = []
         self._limits = limits
         self._documents = documents
+        self._kept = kept
         self._size = AnswerSize(limits.max_answer_characters)  # of the assembled texts
         self._restorer = Restorer(
             model.tokenizer,
@@ -122,6 +130,7 @@ class TranslationCall:
             terms,
             model.unknown,
             self._documents,
+            self._kept,
             checks_numbers=self.options.check_numbers,
         )
 
@@ -186,6 +195,21 @@ class TranslationCall:
         chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
         return assemble(self.texts[index], chosen, self._size, with_alignment=self.request.return_alignments)
 
+    def joined(self, index: int, candidates: Mapping[int, Candidates]) -> Candidates:
+        """Return the candidates of the plain text of that index; `candidates` are by segment number."""
+        chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
+        return joined(self.texts[index], chosen)
+
+    def begins(self, number: int) -> bool:
+        """Return whether a segment is the first one of its text that the model reads."""
+        index, at = self.places[number]
+        own = self.segments[self._starts[index] : number + 1]
+        return bool(own[at].source_ids) and not any(segment.source_ids for segment in own[:at])
+
+    def is_aligned(self, number: int) -> bool:
+        """Return whether a segment's alignment is wanted."""
+        return self._aligned[number]
+
     def streams(self) -> list[TextStream]:
         """Return a stream for each text."""
         formats = self.request.preserve_formatting
@@ -210,6 +234,8 @@ class TranslationCall:
             arrived_seconds=time.monotonic(),
             target_prefix_ids=self.pair.target_prefix_ids,
             deadline_seconds=request.deadline_seconds,
+            reserved_seconds=self.reserved_seconds,
+            is_continued=self.is_continued,
             priority=request.priority,
             output_prefix_ids=segment.output_prefix_ids,
             wants_progress=wants_progress,

@@ -67,7 +67,9 @@ class SegmentDecoder:
         self._keep(call, fresh)
         return known | fresh
 
-    async def grow(self, call: TranslationCall) -> AsyncGenerator[SegmentProgress | dict[int, Decoded]]:
+    async def grow(
+        self, call: TranslationCall, *, wants_progress: bool = True
+    ) -> AsyncGenerator[SegmentProgress | dict[int, Decoded]]:
         """Yield the progress of the call's segments and, for some segments at a time, the results as of `decode`.
 
         Closing this generator aborts the call's sequences in the engine; callers that may stop early must close it.
@@ -77,7 +79,7 @@ class SegmentDecoder:
         """
         numbers = range(len(call.segments))
         known = self._known(call, numbers)
-        groups = _groups(call, numbers, known, wants_progress=True)
+        groups = _groups(call, numbers, known, wants_progress=wants_progress)
         known.update({number: () for number, group in groups.items() if not group})
         if known:
             yield known

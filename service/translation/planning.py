@@ -18,16 +18,17 @@ from service.text.numbers import DIGITS, Languages
 from service.text.placeholders import own_placeholders
 from service.text.protected import (
     Protected,
+    beside,
     bounds,
     find_exact,
     find_protected,
     has_letters_outside,
     spans_within,
+    verbatim,
     with_unknown,
 )
 from service.text.protection import ProtectedText, protect
 from service.text.sentences import AS_SPACES, is_simple_sentence, line_ends, pieces
-from service.text.spans import Span
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
@@ -53,6 +54,7 @@ class Planner:
         terms: Sequence[TermIndex] = (),
         unknown: UnknownCharacters | None = None,
         documents: Sequence[HtmlDocument] = (),
+        kept: Sequence[Sequence[Protected]] = (),
         *,
         checks_numbers: bool = False,
     ) -> None:
@@ -60,7 +62,8 @@ class Planner:
 
         `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds the
         characters unknown to the tokenizer; share one between planners. `documents` are the parsed texts, if they have
-        been parsed already. With `checks_numbers`, identifiers are protected and segments with numbers marked.
+        been parsed already; `kept` is what each plain text has that must stay. With `checks_numbers`, identifiers are
+        protected and segments with numbers marked.
         """
         self._request = request
         self._manifest = manifest
@@ -72,6 +75,7 @@ class Planner:
         self._size = size
         self._max_read_characters = _CHARACTERS_PER_TOKEN * manifest.limits.max_source_tokens
         self._documents = documents
+        self._kept = kept
         self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
         self._own = own_placeholders(request.placeholders)
@@ -103,11 +107,14 @@ class Planner:
             html = HtmlDocument(tuple(block for block, _ in read), text)
             return PlannedText(text, tuple(passage for _, passage in read), html)
         self._size.add(len(text))  # first: a text too long for an answer is not read
-        segment = self._simple(text)
+        kept = self._kept[index] if self._kept else ()
+        segment = None if kept else self._simple(text)
         if segment is not None:
             return PlannedText(text, (PlannedPassage(text, (self._count(segment),)),))
         mode = request.split_sentences
-        passage = self._passage(text, line_ends(text) if mode is SplitSentences.OFF else (), mode, index)
+        if mode is SplitSentences.OFF:
+            kept = beside(kept, verbatim(text, line_ends(text)))
+        passage = self._passage(text, kept, mode, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
@@ -144,12 +151,14 @@ class Planner:
         split = self._request.split_sentences
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
         self._size.add(len(block.text))
-        passage = self._passage(block.text, block.protected, mode, index)
+        passage = self._passage(block.text, verbatim(block.text, block.protected), mode, index)
         return replace(passage, needs_alignment=block.needs_alignment)
 
-    def _passage(self, written: str, kept: Sequence[Span], mode: SplitSentences, index: int) -> PlannedPassage:
-        """Return the passage of a text as it was written, of which `kept` stays unchanged."""
-        text, kept, offsets = visible(written, kept)
+    def _passage(self, written: str, kept: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
+        """Return the passage of a text as it was written, of which `kept` stays."""
+        text, places, offsets = visible(written, bounds(kept))
+        if offsets is not None:
+            kept = [replace(span, start=start, end=end) for span, (start, end) in zip(kept, places, strict=True)]
         spans = find_protected(text, *self._terms, kept=kept, own=self._own, languages=self._languages_of(text))
         whole, apart = bounds(spans), bounds([span for span in spans if span.is_apart])
         segments: list[PlannedSegment] = []

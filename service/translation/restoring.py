@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import paced
-from service.domain.translation import AlignedSpan, Flag, Hypothesis
+from service.domain.translation import AlignedSpan, Flag, Hypothesis, KeptPart
 from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
@@ -131,7 +131,8 @@ class Restorer:
         if _is_empty(text, places) and has_letters_outside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)
         score = decoded.score if self.returns_scores else None
-        return Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags, alignment)
+        kept = _kept(segment, text, places) if places else ()
+        return Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags, alignment, kept)
 
     def _of_spans(self, segment: PlannedSegment) -> Hypothesis:
         """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
@@ -139,7 +140,8 @@ class Restorer:
         parts = (((span.start, span.end), span.target) for span in paced(segment.spans))
         text, edits = replaced(segment.text, parts)
         links = (AlignedSpan(each.old_start, each.old_end, each.new_start, each.new_end) for each in paced(edits))
-        return Hypothesis(text, alignment=tuple(links))
+        kept = _kept(segment, text, [Span(each.new_start, each.new_end) for each in edits])
+        return Hypothesis(text, alignment=tuple(links), kept=kept)
 
 
 def _is_unclear(segment: PlannedSegment, text: str) -> bool:
@@ -148,6 +150,17 @@ def _is_unclear(segment: PlannedSegment, text: str) -> bool:
         used = segment.protected.symbols[: len(segment.spans)]
         return any(text.count(symbol) != 1 for symbol in used)
     return any(text.count(span.target) != 1 for span in segment.spans)
+
+
+def _kept(segment: PlannedSegment, text: str, places: Sequence[Span]) -> tuple[KeptPart, ...]:
+    """Return the placeholders and terms in a translation, of which `places` are those of the segment's spans."""
+    return tuple(
+        sorted(
+            KeptPart(*place, span.flag)
+            for span, place in zip(segment.spans, places, strict=True)
+            if span.flag in (Flag.PLACEHOLDER, Flag.TERM) and span.target and text[slice(*place)] == span.target
+        )
+    )
 
 
 def _are_as_often(segment: PlannedSegment, text: str) -> bool:

@@ -29,14 +29,13 @@ class TextStream:
 
     def feed(self, number: int, token_ids: Sequence[int]) -> str:
         """Return the new text, given the final tokens so far of the text's segment of that number."""
-        if number != self._current or number >= len(self._segments) or not self._grows(self._segments[number]):
+        if not self._is_current(number) or not self._grows(self._segments[number]):
             return ""
-        part = self._decoder.feed(token_ids)
-        if not part:
-            return ""
-        before = self._before(self._segments[number]) if not self._num_sent_of_current else ""
-        self._num_sent_of_current += len(part)
-        return self._advance(before + part)
+        return self._extend(self._decoder.feed(token_ids))
+
+    def grow(self, number: int, text: str) -> str:
+        """Return the new text, given the beginning of the translation of the text's segment of that number."""
+        return self._extend(text[self._num_sent_of_current :]) if self._is_current(number) else ""
 
     def settle(self, number: int, text: str) -> str:
         """Return the new text, given the translation of the text's segment of that number."""
@@ -55,6 +54,16 @@ class TextStream:
     def finish(self, translation: Translation) -> str:
         """Return the rest, given the whole translation."""
         return translation.text[self._num_sent :]
+
+    def _is_current(self, number: int) -> bool:
+        return number == self._current and number < len(self._segments)
+
+    def _extend(self, part: str) -> str:
+        if not part:
+            return ""
+        before = self._before(self._segments[self._current]) if not self._num_sent_of_current else ""
+        self._num_sent_of_current += len(part)
+        return self._advance(before + part)
 
     def _grows(self, segment: PlannedSegment) -> bool:
         """Return whether the model's words are used unchanged, so that the segment can be streamed."""

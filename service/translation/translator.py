@@ -5,11 +5,10 @@ import functools
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import Admission, Call, current_call
 from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, Unavailable
 from service.domain.translation import (
@@ -24,7 +23,7 @@ from service.domain.translation import (
     TranslationResult,
 )
 from service.engine.sequence import SequenceProgress, SequenceUpdate
-from service.models.catalogue import Catalogue
+from service.models.catalogue import Catalogue, Route
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.process.event_loop import all_of
@@ -37,8 +36,10 @@ from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
 from service.translation.computations import MAX_INLINE_ENTRIES, Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.pivoting import Onward, Pivoter
 from service.translation.repairing import Repairer
 from service.translation.source_languages import Part, detect_languages, joined, parts_by_detection, undetermined
+from service.translation.streaming import TextStream
 
 T = TypeVar("T")
 
@@ -64,6 +65,7 @@ class Translator:
         self._is_loading = True
         self._computations = Computations(metrics)
         self._repairer = Repairer(self._decoder, self._computations)
+        self._pivoter = Pivoter(self._decoder, self._repairer, self._computations)
 
     def serve(self, catalogue: Catalogue) -> None:
         """Translate with these models from now on."""
@@ -88,6 +90,15 @@ class Translator:
         if self._is_loading:
             raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
         return self._catalogue.models()
+
+    def catalogue(self) -> Catalogue:
+        """Return the served models with what they translate together.
+
+        Raises:
+            Unavailable: as for `models`.
+        """
+        self.models()
+        return self._catalogue
 
     def model(self, name: str, version: str) -> LoadedModel:
         """Return the model of this name; its highest version if `version` is empty.
@@ -235,33 +246,45 @@ class Translator:
         return await self._computations.run(find_parts, sum(map(len, request.texts)), request.deadline_seconds)
 
     @contextmanager
-    def _model_for(self, part: Part) -> Iterator[tuple[LoadedModel, LanguagePair]]:
-        """Keep a part's model loaded through the `with` block, even if it is replaced meanwhile, and count the call."""
+    def _route_for(self, part: Part) -> Iterator[Route]:
+        """Keep a part's models loaded through the `with` block, even if they are replaced meanwhile, and count the
+        call."""
         try:
             requested = part.request
             codes = requested.source_language_code, requested.target_language_code
-            model, pair = self._catalogue.resolve(requested.model, requested.model_version, *codes)
-            with model.leases, model.statistics.call(len(part.request.texts)):
-                yield model, pair
+            route = self._catalogue.resolve(requested.model, requested.model_version, *codes)
+            with ExitStack() as held:
+                for model, _ in route.legs:
+                    held.enter_context(model.leases)
+                    held.enter_context(model.statistics.call(len(part.request.texts)))
+                yield route
         except InvalidRequest as error:
             part.name_in_whole(error)
             raise
 
     async def _translate(self, part: Part) -> TranslationResult:
         request = part.request
-        with self._model_for(part) as (model, pair):
-            call = await self._planned(part, model, pair)
-            candidates = await self._repairer.translate(call)
+        with self._route_for(part) as route:
+            call, onward = await self._planned(part, route)
+            if onward is None:
+                candidates = await self._repairer.translate(call)
+            else:
+                candidates = await self._pivoter.translate(call, onward)
             translations = await self._computations.assemble(
                 lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))), call
             )
-            self._count(current_call(), model, request.texts, translations)
-            return TranslationResult(model.name, model.version, translations)
+            if onward is not None:
+                translations = tuple(
+                    replace(each, pivot_language_code=route.pivot_language_code) for each in translations
+                )
+            self._count(current_call(), route.writer, request.texts, translations)
+            return TranslationResult(route.writer.name, route.writer.version, translations)
 
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
         request = part.request
-        with self._model_for(part) as (model, pair):
-            call = await self._planned(part, model, pair)
+        with self._route_for(part) as route:
+            call, onward = await self._planned(part, route)
+            model = route.writer
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
             translations: dict[int, Translation] = {}
@@ -269,7 +292,11 @@ class Translator:
 
             async def assembled(index: int) -> Translation:
                 translation = await self._computations.assemble(lambda: call.translation(index, candidates), call)
-                return replace(translation, detected_language_code=part.detected_language_code)
+                return replace(
+                    translation,
+                    detected_language_code=part.detected_language_code,
+                    pivot_language_code=route.pivot_language_code,
+                )
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
                 return StreamEvent(part.place(index), delta, translation, model.name, model.version)
@@ -278,49 +305,68 @@ class Translator:
                 if not num_left[index]:
                     translations[index] = await assembled(index)
                     yield event(index, translations[index].text, translations[index])
-            async with aclosing(self._decoder.grow(call)) as all_news:
-                async for news in all_news:
-                    if isinstance(news, SegmentProgress):
-                        index, number = call.places[news.segment]
-                        if delta := streams[index].feed(number, news.token_ids):
-                            yield event(index, delta)
+            growing = self._grow(call, streams) if onward is None else self._pivoter.grow(call, onward, streams)
+            async with aclosing(growing) as all_news:
+                async for segment, new in all_news:
+                    index, number = call.places[segment]
+                    if isinstance(new, str):
+                        yield event(index, new)
                         continue
-                    restored = await self._repairer.restore(call, news)
-                    candidates.update(restored)
-                    for segment, best in restored.items():
-                        index, number = call.places[segment]
-                        delta = streams[index].settle(number, best[0].text)
-                        num_left[index] -= 1
-                        if not num_left[index]:
-                            translations[index] = await assembled(index)
-                            yield event(index, delta + streams[index].finish(translations[index]), translations[index])
-                        elif delta:
-                            yield event(index, delta)
+                    candidates[segment] = new
+                    delta = streams[index].settle(number, new[0].text)
+                    num_left[index] -= 1
+                    if not num_left[index]:
+                        translations[index] = await assembled(index)
+                        yield event(index, delta + streams[index].finish(translations[index]), translations[index])
+                    elif delta:
+                        yield event(index, delta)
             in_order = [translations[index] for index in range(len(request.texts))]
             self._count(current_call(), model, request.texts, in_order)
+
+    async def _grow(
+        self, call: TranslationCall, streams: Sequence[TextStream]
+    ) -> AsyncGenerator[tuple[int, str | Candidates]]:
+        """Yield what is new of a call's segments: what is added to the text of a stream, or in the end candidates."""
+        async with aclosing(self._decoder.grow(call)) as all_news:
+            async for news in all_news:
+                if isinstance(news, SegmentProgress):
+                    index, number = call.places[news.segment]
+                    if delta := streams[index].feed(number, news.token_ids):
+                        yield news.segment, delta
+                else:
+                    for segment, restored in (await self._repairer.restore(call, news)).items():
+                        yield segment, restored
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         """Return a model that can translate into the request's target."""
         requested = (request.model, request.model_version)
         sources = self._catalogue.sources(*requested, request.target_language_code)
-        return self._catalogue.resolve(*requested, sources[0], request.target_language_code)[0]
+        return self._catalogue.resolve(*requested, sources[0], request.target_language_code).writer
 
-    async def _planned(self, part: Part, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
-        request = part.request
+    async def _planned(self, part: Part, route: Route) -> tuple[TranslationCall, Onward | None]:
+        """Return the planned call of the first leg, and how it goes on if there are two."""
+        request, limits = part.request, self.limits
         current = current_call()
-        current.uses(model.name, model.version)
+        current.uses(route.writer.name, route.writer.version)
         # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps:
-            _check_queue(model, request, current)
+            for model, _ in route.legs:
+                _check_queue(model, request, current)
         terms: list[TermIndex] = []
+        model, pair = route.legs[0]
         if request.glossary:
-            codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
+            target = route.legs[-1].pair.target_language_code
+            codes = canonical(pair.source_language_code), canonical(target)
             terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
-        call = TranslationCall(request, model, pair, terms, self.limits, part.documents)
+        onward = None
+        if len(route.legs) > 1:
+            onward = Onward(request, route.legs[1], limits)
+            request, limits = onward.first_request(), onward.first_limits()
+        call = TranslationCall(request, model, pair, terms, limits, part.documents)
         await self._computations.plan(call)
         if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
             raise DeadlineExceeded("the deadline passed before decoding began.")
-        return call
+        return call, onward
 
     def _count(self, call: Call, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         call.translated(translations)

@@ -108,8 +108,10 @@ def _try(path: Path) -> str:
     from service.engine.config import EngineConfig
     from service.engine.runtime.session import SessionConfig
     from service.engine.sequence import Sequence
-    from service.faces.dragoman.messages import model_to_pb
+    from service.faces.dragoman.descriptions import model_documents
+    from service.faces.grpc.pb.dragoman.v1.translation_pb2 import Model
     from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
+    from service.models.catalogue import Catalogue
     from service.models.loader import load_model
     from service.models.repository import find_bundles
     from service.models.statistics import InferenceStatistics
@@ -120,7 +122,8 @@ def _try(path: Path) -> str:
     session_config = SessionConfig(intra_op_threads=1)
     model = load_model(bundle, EngineConfig(max_slots=4), session_config, listener, InferenceStatistics())
     try:
-        for message in (model_to_pb(model), metadata_to_pb(model, ["1"]), config_to_pb(model), statistics_to_pb(model)):
+        [document] = model_documents(Catalogue([model]))
+        for message in (Model(**document), metadata_to_pb(model, ["1"]), config_to_pb(model), statistics_to_pb(model)):
             message.SerializeToString()
         source_ids = model.manifest.golden[0].source_ids
         model.engine.submit([Sequence(source_ids, model.default_options, time.monotonic())])

@@ -171,7 +171,7 @@ class Hypothesis(_message.Message):
     def __init__(self, text: _Optional[str] = ..., score: _Optional[float] = ..., num_tokens: _Optional[int] = ...) -> None: ...
 
 class Translation(_message.Message):
-    __slots__ = ("text", "hypotheses", "finish_reason", "num_source_tokens", "segments", "alignment", "detected_language_code")
+    __slots__ = ("text", "hypotheses", "finish_reason", "num_source_tokens", "segments", "alignment", "detected_language_code", "pivot_language_code")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
     FINISH_REASON_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +179,7 @@ class Translation(_message.Message):
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     DETECTED_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
+    PIVOT_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
     text: str
     hypotheses: _containers.RepeatedCompositeFieldContainer[Hypothesis]
     finish_reason: FinishReason
@@ -186,7 +187,8 @@ class Translation(_message.Message):
     segments: _containers.RepeatedCompositeFieldContainer[Segment]
     alignment: _containers.RepeatedCompositeFieldContainer[AlignedSpan]
     detected_language_code: str
-    def __init__(self, text: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., num_source_tokens: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., alignment: _Optional[_Iterable[_Union[AlignedSpan, _Mapping]]] = ..., detected_language_code: _Optional[str] = ...) -> None: ...
+    pivot_language_code: str
+    def __init__(self, text: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., num_source_tokens: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., alignment: _Optional[_Iterable[_Union[AlignedSpan, _Mapping]]] = ..., detected_language_code: _Optional[str] = ..., pivot_language_code: _Optional[str] = ...) -> None: ...
 
 class Segment(_message.Message):
     __slots__ = ("source_start", "source_end", "target_start", "target_end", "finish_reason", "num_source_tokens", "num_output_tokens", "flags")
@@ -281,7 +283,7 @@ class ListModelsResponse(_message.Message):
     def __init__(self, models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision", "any_to_any_language_codes", "kernels")
+    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision", "any_to_any_language_codes", "kernels", "pivoted_pairs")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_PAIRS_FIELD_NUMBER: _ClassVar[int]
@@ -291,6 +293,7 @@ class Model(_message.Message):
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     ANY_TO_ANY_LANGUAGE_CODES_FIELD_NUMBER: _ClassVar[int]
     KERNELS_FIELD_NUMBER: _ClassVar[int]
+    PIVOTED_PAIRS_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     language_pairs: _containers.RepeatedCompositeFieldContainer[LanguagePair]
@@ -300,7 +303,18 @@ class Model(_message.Message):
     precision: str
     any_to_any_language_codes: _containers.RepeatedScalarFieldContainer[str]
     kernels: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ..., any_to_any_language_codes: _Optional[_Iterable[str]] = ..., kernels: _Optional[str] = ...) -> None: ...
+    pivoted_pairs: _containers.RepeatedCompositeFieldContainer[PivotedPair]
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ..., any_to_any_language_codes: _Optional[_Iterable[str]] = ..., kernels: _Optional[str] = ..., pivoted_pairs: _Optional[_Iterable[_Union[PivotedPair, _Mapping]]] = ...) -> None: ...
+
+class PivotedPair(_message.Message):
+    __slots__ = ("source_language_code", "target_language_code", "pivot_language_code")
+    SOURCE_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
+    PIVOT_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
+    source_language_code: str
+    target_language_code: str
+    pivot_language_code: str
+    def __init__(self, source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., pivot_language_code: _Optional[str] = ...) -> None: ...
 
 class LanguagePair(_message.Message):
     __slots__ = ("source_language_code", "target_language_code")

@@ -172,7 +172,7 @@ class Glossaries:
         return await self._translator.convert(work, size)
 
     def _pairs(self) -> Sequence[tuple[str, str]]:
-        return messages.pairs_of(languages_of(self._translator.models()))
+        return messages.pairs_of(languages_of(self._translator.catalogue()))
 
 
 def _key_name() -> str:

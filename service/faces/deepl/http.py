@@ -90,12 +90,12 @@ class DeepL:
     async def languages(self, request: HttpRequest) -> HttpAnswer:
         """List the languages that can be translated, or translated into."""
         parameters = parameters_in(request, messages.LanguagesParameters)
-        return in_json(messages.languages_document(languages_of(self._translator.models()), parameters.type))
+        return in_json(messages.languages_document(languages_of(self._translator.catalogue()), parameters.type))
 
     async def languages_of_resource(self, request: HttpRequest) -> HttpAnswer:
         """List the languages, as version 3 does."""
         parameters = parameters_in(request, messages.LanguagesOfResourceParameters)
-        languages = languages_of(self._translator.models())
+        languages = languages_of(self._translator.catalogue())
         return in_json(messages.languages_of_resource_document(languages, parameters.resource))
 
     async def usage(self, request: HttpRequest) -> HttpAnswer:

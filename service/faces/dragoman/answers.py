@@ -43,6 +43,7 @@ class Translation(BaseModel):
     )
     num_source_tokens: int
     detected_language_code: str | None = Field(None, description="Where the source language was left out.")
+    pivot_language_code: str | None = Field(None, description="Where two models translated, by way of this language.")
     hypotheses: list[Hypothesis] | None = Field(None, description="With scores, or more than one.")
     segments: list[Segment] | None = Field(None, description="With return_segments.")
     alignment: list[AlignedSpan] | None = Field(None, description="With return_alignments.")
@@ -110,6 +111,12 @@ class LanguagePair(BaseModel):
     target_language_code: str
 
 
+class PivotedPair(LanguagePair):
+    """A direction that two models translate, by way of a language that they share."""
+
+    pivot_language_code: str
+
+
 class Model(BaseModel):
     """A served model."""
 
@@ -117,6 +124,7 @@ class Model(BaseModel):
     version: str
     language_pairs: list[LanguagePair]
     any_to_any_language_codes: list[str] = Field(description="Each is translated into every other one.")
+    pivoted_pairs: list[PivotedPair] = Field(description="What another model begins and this one ends.")
     max_source_tokens: int
     max_output_tokens: int
     default_options: messages.DecodingOptions

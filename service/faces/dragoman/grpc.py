@@ -8,11 +8,11 @@ import grpc
 
 from service.domain.call import current_call
 from service.domain.translation import Priority, TranslationRequest
+from service.faces.dragoman.descriptions import model_documents
 from service.faces.dragoman.messages import (
     PRIORITIES,
     detection_to_pb,
     event_to_pb,
-    model_to_pb,
     num_entries,
     request_from_pb,
     result_to_pb,
@@ -64,7 +64,8 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802
         """List the served models."""
-        return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
+        models = model_documents(self._translator.catalogue())
+        return pb.ListModelsResponse(models=[pb.Model(**model) for model in models])
 
     def _request_from(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
         current_call().asks_for(request.texts)

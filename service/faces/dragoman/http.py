@@ -7,7 +7,7 @@ from functools import partial
 from service.domain.call import current_call
 from service.domain.translation import Priority, StreamEvent, TranslationRequest
 from service.faces.dragoman import http_messages as messages
-from service.faces.dragoman.descriptions import Document, model_document
+from service.faces.dragoman.descriptions import Document, model_documents
 from service.faces.dragoman.http_files import Files
 from service.faces.dragoman.openapi import openapi_document
 from service.faces.dragoman.reference import reference_page
@@ -94,16 +94,16 @@ class V1:
             {
                 "languages": [
                     {"language_code": each.code, "name": each.name, "targets": each.targets}
-                    for each in languages_of(self._translator.models())
+                    for each in languages_of(self._translator.catalogue())
                 ]
             }
         )
 
     async def models(self, request: HttpRequest) -> HttpAnswer:
         """List the served models, and their language pairs as OpenAI lists models."""
-        models = self._translator.models()
-        openai = models_document(names_of(models))  # under this path OpenAI's clients look for theirs
-        return in_json({"models": [model_document(model) for model in models], **openai})
+        catalogue = self._translator.catalogue()
+        openai = models_document(names_of(catalogue))  # under this path OpenAI's clients look for theirs
+        return in_json({"models": model_documents(catalogue), **openai})
 
     async def openapi(self, request: HttpRequest) -> HttpAnswer:
         """Describe this API, as OpenAPI 3.1."""

@@ -201,6 +201,8 @@ def translation_document(translation: Translation, *, with_segments: bool) -> Do
     }
     if translation.detected_language_code:
         document["detected_language_code"] = translation.detected_language_code
+    if translation.pivot_language_code:
+        document["pivot_language_code"] = translation.pivot_language_code
     if len(translation.hypotheses) > 1 or any(each.score is not None for each in translation.hypotheses):
         document["hypotheses"] = [
             {"text": each.text, "num_tokens": each.num_tokens, **({} if each.score is None else {"score": each.score})}

@@ -20,11 +20,10 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
-from service.faces.dragoman.descriptions import model_document, span_document
+from service.faces.dragoman.descriptions import span_document
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.mime_types import mime_type_from
-from service.models.loaded_model import LoadedModel
 
 Word = TypeVar("Word", bound=enum.Enum)
 
@@ -96,11 +95,6 @@ def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
     )
 
 
-def model_to_pb(model: LoadedModel) -> pb.Model:
-    """Return the public description of a model."""
-    return pb.Model(**model_document(model))
-
-
 def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
     if value not in words:
         known = ", ".join(map(names.Name, sorted(words)))
@@ -140,6 +134,8 @@ def _fill(message: pb.Translation, translation: Translation) -> None:
         message.alignment.add(**span_document(span))
     if translation.detected_language_code:
         message.detected_language_code = translation.detected_language_code
+    if translation.pivot_language_code:
+        message.pivot_language_code = translation.pivot_language_code
 
 
 # The request's attribute and the conversion for each field of a message that is not simply a text or flag of its name.

@@ -29,6 +29,7 @@ from service.faces.http.forms import fields_of, list_name
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
 from service.faces.http.spelling import spell
+from service.models.catalogue import Catalogue
 from service.text.languages import is_well_formed
 from service.translation.translator import Translator
 
@@ -100,9 +101,8 @@ class V2:
             expected = "expected a BCP 47 code such as 'en'"
             raise InvalidRequest("{path} is {code}", Path("target"), code=parameters.target, advice=expected)
         models = self._methods.models(messages.model_of(parameters.model), parameters.model or "")
-        return in_json(
-            messages.languages_document(languages_of(models, parameters.target or "en"), bool(parameters.target))
-        )
+        languages = languages_of(Catalogue(models), parameters.target or "en")
+        return in_json(messages.languages_document(languages, bool(parameters.target)))
 
     def _deadline(self) -> float:
         return time.monotonic() + self._default_deadline_seconds

@@ -1,9 +1,8 @@
 """The served languages, with their names and into which others each is translated, as several APIs list them."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.models.loaded_model import LoadedModel
+from service.models.catalogue import Catalogue
 from service.text.languages import display_name
 
 
@@ -16,13 +15,9 @@ class ListedLanguage:
     targets: list[str]
 
 
-def languages_of(models: Iterable[LoadedModel], display_language_code: str = "en") -> list[ListedLanguage]:
+def languages_of(catalogue: Catalogue, display_language_code: str = "en") -> list[ListedLanguage]:
     """Return the languages of all models, by code."""
-    targets: dict[str, set[str]] = {}
-    for model in models:
-        sources = {source for source, _ in model.pairs.listed} | set(model.pairs.any_to_any)
-        for source in sources:
-            targets.setdefault(source, set()).update(model.pairs.targets(source))
+    targets = catalogue.targets()
     for into in [target for each in targets.values() for target in each]:
         targets.setdefault(into, set())
     return [

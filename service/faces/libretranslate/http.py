@@ -73,11 +73,11 @@ class LibreTranslate:
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
         """List the languages, and into which of them each is translated."""
-        return in_json(messages.languages_document(languages_of(self._translator.models())))
+        return in_json(messages.languages_document(languages_of(self._translator.catalogue())))
 
     async def settings(self, request: HttpRequest) -> HttpAnswer:
         """Tell a page what it has to know about this server."""
-        languages = languages_of(self._translator.models())
+        languages = languages_of(self._translator.catalogue())
         document = messages.settings_document(
             languages, self._translator.limits.max_characters, self._files.endings, asks_for_keys=self._asks_for_keys
         )

@@ -49,7 +49,7 @@ class OpenAI:
         text = messages.text_of(body)
         call = current_call()
         call.asks_for((text,))
-        pair = pair_of(body.model, self._translator.models())
+        pair = pair_of(body.model, self._translator.catalogue())
         options = {"num_hypotheses": body.n if body.n != 1 else None}
         most = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         if most is not None and most < pair.max_output_tokens:  # most tools ask for many more than any text takes
@@ -88,7 +88,7 @@ class OpenAI:
     async def model(self, request: HttpRequest) -> HttpAnswer:
         """Describe a model, which is there if its pair is translated."""
         name = "/".join(request.parts[part] for part in ("owner", "name") if part in request.parts)
-        pair_of(name, self._translator.models())
+        pair_of(name, self._translator.catalogue())
         return in_json(messages.model_entry(name))
 
 

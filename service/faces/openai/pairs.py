@@ -1,9 +1,10 @@
 """Language pairs as names of models: `en-de`, `dragoman/en-de`, and `NAME:en-de` for the pair of one of our models."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from service.domain.errors import NotFound
+from service.domain.errors import InvalidRequest, NotFound
+from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
 
 AUTO = "auto"  # as source: the text's language is detected
@@ -22,15 +23,15 @@ class NamedPair:
     max_output_tokens: int
 
 
-def pair_of(given: str, models: Sequence[LoadedModel]) -> NamedPair:
+def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
     """Return the pair that a name means; codes may be in any spelling, such as `eng_Latn-deu_Latn`.
 
     Raises:
-        NotFound: no model has such a pair.
+        NotFound: no model has such a pair, nor have two by way of a pivot language.
     """
     name, _, pair = given.removeprefix(_OWNER).rpartition(":")
     found: list[tuple[int, NamedPair]] = []
-    for each in models:
+    for each in catalogue.models():
         most = each.manifest.limits.max_output_tokens
         if name in ("", each.name):
             found += [
@@ -38,16 +39,18 @@ def pair_of(given: str, models: Sequence[LoadedModel]) -> NamedPair:
                 for source, target in _splits(pair)
                 if (distance := _distance(each, source, target)) is not None
             ]
+    if not found and not name:
+        found = [(0, pivoted) for codes in _splits(pair) if (pivoted := _pivoted(catalogue, *codes)) is not None]
     if not found:
-        advice = f"GET /v1/models lists pairs, such as {next(names_of(models), 'en-de')}"
+        advice = f"GET /v1/models lists pairs, such as {next(names_of(catalogue), 'en-de')}"
         raise NotFound("model {given} is not served", "model", given, advice=advice, given=given)
     return min(found, key=lambda each: each[0])[1]
 
 
-def names_of(models: Sequence[LoadedModel]) -> Iterator[str]:
+def names_of(catalogue: Catalogue) -> Iterator[str]:
     """Yield the names of all pairs; of a model with very many, `auto-de` for each target `de`."""
     known: set[str] = set()
-    for model in models:
+    for model in catalogue.models():
         codes, pairs = model.pairs.any_to_any, list(model.pairs.listed)
         if len(codes) ** 2 > _MAX_PAIRS:
             pairs += [(AUTO, target) for target in codes]
@@ -59,6 +62,7 @@ def names_of(models: Sequence[LoadedModel]) -> Iterator[str]:
             if name not in known:  # else it is of another version of the model
                 known.add(name)
                 yield name
+    yield from (f"{pair.source}-{pair.target}" for pair in catalogue.pivoted())
 
 
 def _splits(pair: str) -> Iterator[tuple[str, str]]:
@@ -72,3 +76,12 @@ def _distance(model: LoadedModel, source: str, target: str) -> int | None:
         return 0 if model.pairs.sources(target) else None
     found = model.pairs.find(source, target)
     return found.distance if found else None
+
+
+def _pivoted(catalogue: Catalogue, source: str, target: str) -> NamedPair | None:
+    """Return the pair if two models translate it by way of a pivot language."""
+    try:
+        route = catalogue.resolve("", "", source, target)
+    except (InvalidRequest, NotFound):
+        return None
+    return NamedPair("", source, target, route.writer.manifest.limits.max_output_tokens)

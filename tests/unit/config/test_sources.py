@@ -74,6 +74,7 @@ def test_the_environment_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {
         "MODELS": "m",
         "LOAD_MODEL": " a  b ",
+        "HTTP_ORIGIN": "https://a.example https://b.example",
         "MODEL_CONTROL": "explicit",
         "GRACE_SECONDS": "5",
         "REFLECTION": "false",
@@ -86,6 +87,7 @@ def test_the_environment_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve({}, None).config == ServerConfig(
         models=Path("m"),
         load_model=("a", "b"),
+        http_origin=("https://a.example", "https://b.example"),
         model_control="explicit",
         grace_seconds=5.0,
         reflection=False,

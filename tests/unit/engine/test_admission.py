@@ -1,5 +1,7 @@
 """Admission: real requests, with measurements set by the tests; and how long a queue may be."""
 
+import dataclasses
+
 import pytest
 
 from service.domain.call import Origin
@@ -160,6 +162,24 @@ def test_what_could_not_be_done_in_time_on_an_idle_server_is_too_late() -> None:
     with pytest.raises(TooLate, match=r"has 0\.20 s left and takes about 0\.40 s"):
         door.enter(sequence(1, seconds=0.2), num_free=8, num_rows=0)
     door.enter(sequence(1, seconds=0.31), num_free=8, num_rows=0)  # admitted, as it may still be in time
+
+
+def test_time_that_is_reserved_for_what_comes_after_counts() -> None:
+    reserving = dataclasses.replace(sequence(1, seconds=0.9), reserved_seconds=0.9)
+    with pytest.raises(TooLate, match=r"has 0\.90 s left and takes about 1\.30 s"):
+        Door().enter(reserving, num_free=8, num_rows=0)
+    Door().enter(dataclasses.replace(sequence(1, seconds=0.9), reserved_seconds=0.5), num_free=8, num_rows=0)
+    assert Door().admission.alone_seconds([sequence(1), sequence(2)]) == pytest.approx(0.4)
+    assert Door().admission.alone_seconds([]) == 0.0
+
+
+def test_what_continues_a_call_does_not_meet_the_limit_of_the_queue() -> None:
+    door = Door(max_queue_seconds=0.5)
+    for number in range(8):
+        door.requests.admit([sequence(number)])
+    with pytest.raises(Overloaded):
+        door.enter(sequence(20))
+    door.enter(dataclasses.replace(sequence(20), is_continued=True))
 
 
 def test_a_deadline_that_has_passed_is_too_late_whatever_is_known() -> None:

@@ -41,22 +41,22 @@ def model(tiny_bundle: Path) -> Any:
 def test_the_pair_alone_takes_the_first_model_by_name(model: Any) -> None:
     catalogue = Catalogue([model("b", "en>de", "en>fr"), model("a", "en>de")])
     assert [each.name for each in catalogue.models()] == ["a", "b"]
-    assert catalogue.resolve("", "", "EN", "de")[0].name == "a"
-    found, pair = catalogue.resolve("", "", "en", "FR")
+    assert catalogue.resolve("", "", "EN", "de").writer.name == "a"
+    [(found, pair)] = catalogue.resolve("", "", "en", "FR").legs
     assert (found.name, pair) == ("b", LanguagePair("en", "fr"))
 
 
 def test_a_name_takes_that_model(model: Any) -> None:
     catalogue = Catalogue([model("a", "en>de"), model("b", "en>de")])
-    assert catalogue.resolve("b", "", "en", "de")[0].name == "b"
+    assert catalogue.resolve("b", "", "en", "de").writer.name == "b"
 
 
 def test_one_model_translates_many_pairs(model: Any) -> None:
     catalogue = Catalogue([model("b", "en>de"), model("many", "en>de", among=("fr", "it", "es", "de"))])
     for source, target in itertools.permutations(("fr", "it", "es", "de"), 2):
-        assert catalogue.resolve("", "", source, target)[0].name == "many"
-    assert catalogue.resolve("", "", "en", "de")[0].name == "b"
-    assert catalogue.resolve("many", "", "en", "de")[0].name == "many"
+        assert catalogue.resolve("", "", source, target).writer.name == "many"
+    assert catalogue.resolve("", "", "en", "de").writer.name == "b"
+    assert catalogue.resolve("many", "", "en", "de").writer.name == "many"
     with pytest.raises(NotFound, match=r"from 'en' it can be de\."):
         catalogue.resolve("", "", "en", "fr")
 
@@ -67,9 +67,9 @@ def test_the_highest_version_answers_unless_another_is_named(model: Any) -> None
     assert [(each.name, each.version) for each in catalogue.models()] == [
         ("a", "10"), ("a", "9"), ("a", "2"), ("b", "11"),
     ]  # fmt: skip
-    assert catalogue.resolve("", "", "en", "de")[0].version == "10"
-    assert catalogue.resolve("a", "", "en", "de")[0].version == "10"
-    assert catalogue.resolve("a", "2", "en", "de")[0].version == "2"
+    assert catalogue.resolve("", "", "en", "de").writer.version == "10"
+    assert catalogue.resolve("a", "", "en", "de").writer.version == "10"
+    assert catalogue.resolve("a", "2", "en", "de").writer.version == "2"
 
 
 def test_a_pair_that_only_an_old_version_knows_takes_that_version_by_name(model: Any) -> None:
@@ -77,7 +77,7 @@ def test_a_pair_that_only_an_old_version_knows_takes_that_version_by_name(model:
     for name in ("", "a"):
         with pytest.raises(NotFound):
             catalogue.resolve(name, "", "en", "fr")
-    assert catalogue.resolve("a", "1", "en", "fr")[0].version == "1"
+    assert catalogue.resolve("a", "1", "en", "fr").writer.version == "1"
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_long_lists_and_names_are_cut(model: Any) -> None:
 def test_the_model_with_the_nearest_codes_answers(model: Any) -> None:
     catalogue = Catalogue([model("a", "en>pt"), model("b", "en>pt-PT"), model("c", "en>pt_br", "fr>pt-BR")])
     for target, name in [("pt", "a"), ("pt-PT", "b"), ("pt-AO", "b"), ("pt-BR", "c"), ("por", "a")]:
-        assert catalogue.resolve("", "", "en", target)[0].name == name
-    found, pair = catalogue.resolve("", "", "fr", "pt")  # the nearest code alone would lead nowhere
+        assert catalogue.resolve("", "", "en", target).writer.name == name
+    [(found, pair)] = catalogue.resolve("", "", "fr", "pt").legs  # the nearest code alone would lead nowhere
     assert (found.name, pair.target_language_code) == ("c", "pt-BR")
 
 
@@ -170,6 +170,47 @@ def test_what_a_language_can_be_translated_from(model: Any) -> None:
         catalogue.sources("a", "", "en")
     with pytest.raises(InvalidRequest, match="target_language_code"):
         catalogue.sources("", "", "?")
+
+
+def test_two_models_translate_a_pair_that_none_has(model: Any) -> None:
+    models = [model("a", "de>en"), model("b", "en>fr", "en>hi"), model("c", "de>es", "es>hi", "es>it")]
+    catalogue = Catalogue(models, ["en", "spa"])
+    for asked, names, pivot in [
+        (("", "de", "fr"), ["a", "b"], "en"),
+        (("", "DE-at", "hin"), ["a", "b"], "en"),  # English comes first
+        (("", "de", "it"), ["c", "c"], "es"),
+        (("c", "de", "hi"), ["c", "c"], "es"),  # a named model by itself
+        (("", "de", "es"), ["c"], ""),
+    ]:
+        route = catalogue.resolve(asked[0], "", *asked[1:])
+        assert ([leg.model.name for leg in route.legs], route.pivot_language_code) == (names, pivot)
+        assert route.writer is route.legs[-1].model
+    for asked in [("a", "de", "fr"), ("", "fr", "hi"), ("", "it", "de")]:
+        with pytest.raises(NotFound):
+            catalogue.resolve(asked[0], "", *asked[1:])
+    assert [(*pair[:3], pair.writer.name) for pair in catalogue.pivoted()] == [
+        ("de", "fr", "en", "b"), ("de", "hi", "en", "b"), ("de", "it", "es", "c"),
+    ]  # fmt: skip
+    assert catalogue.targets()["de"] == {"en", "es", "fr", "hi", "it"}
+    assert [catalogue.sources("", "", target) for target in ("hi", "it")] == [["de", "en", "es"], ["de", "es"]]
+    without = Catalogue(models)
+    assert (without.pivoted(), without.sources("", "", "hi")) == ([], ["en", "es"])
+    with pytest.raises(NotFound, match="from 'de' it can be en, es"):
+        without.resolve("", "", "de", "fr")
+
+
+def test_a_language_does_not_become_itself_by_way_of_another(model: Any) -> None:
+    catalogue = Catalogue([model("a", "pt>en", "zh>en"), model("b", "en>pt-PT", "en>zh-Hant")], ["en"])
+    with pytest.raises(NotFound):
+        catalogue.resolve("", "", "zh", "zh-Hant")
+    assert [pair[:2] for pair in catalogue.pivoted()] == [("pt", "zh-Hant"), ("zh", "pt-PT")]
+    assert catalogue.sources("", "", "pt-PT") == ["en", "zh"]
+
+
+def test_a_near_code_is_better_than_another_model(model: Any) -> None:
+    catalogue = Catalogue([model("a", "is>en"), model("b", "en>pt-BR"), model("c", "is>pt")], ["en"])
+    assert [leg.model.name for leg in catalogue.resolve("", "", "is", "pt-BR").legs] == ["c"]
+    assert catalogue.pivoted() == []
 
 
 def test_two_hundred_languages_are_found_at_once(model: Any) -> None:

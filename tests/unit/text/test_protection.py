@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.translation import AlignedSpan, Flag, Term
-from service.text.protected import Protected, find_protected
+from service.text.protected import Protected, find_protected, verbatim
 from service.text.protection import ProtectedText, protect, replace_aligned
 from service.text.sentences import line_ends
 from service.text.target_writing import Restored
@@ -108,7 +108,7 @@ def test_white_space_and_order_are_kept(source: str, translated: str, expected: 
 
 def test_line_ends_stay_in_a_text_that_is_not_split() -> None:
     text = "One two.\n \r\nThree."
-    result = protect(text, find_protected(text, kept=line_ends(text)), SYMBOLS)
+    result = protect(text, find_protected(text, kept=verbatim(text, line_ends(text))), SYMBOLS)
     assert result is not None
     assert result.text == f"One two. {A} Three."
     assert result.restore(f"Eins zwei. {A} Drei.").text == "Eins zwei.\n \r\nDrei."

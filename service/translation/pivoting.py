@@ -1,0 +1,270 @@
+"""Translation by two models: what the first makes of a text, in the pivot language, the second translates."""
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from service.domain.checkpoint import paced
+from service.domain.errors import InvalidRequest, Path
+from service.domain.options import RequestedOptions
+from service.domain.translation import (
+    AlignedSpan,
+    CallLimits,
+    FinishReason,
+    Hypothesis,
+    KeptPart,
+    MimeType,
+    TranslationRequest,
+)
+from service.models.catalogue import Leg
+from service.text.protected import Protected
+from service.translation.assembling import Candidates, mean_score
+from service.translation.cache import Decoded
+from service.translation.call import TranslationCall
+from service.translation.computations import Computations
+from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.repairing import Repairer
+from service.translation.streaming import TextStream
+
+Tell = Callable[[int, "str | Candidates"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """The second leg of a caller's `request`."""
+
+    request: TranslationRequest
+    leg: Leg
+    limits: CallLimits
+
+    def first_request(self) -> TranslationRequest:
+        """Return the request of the first leg: one candidate of each segment, without the beginnings.
+
+        Raises:
+            InvalidRequest: an option is out of range for the second model.
+        """
+        self.leg.model.options(self.request.options)
+        options = RequestedOptions(**{**self.request.options.chosen, "num_hypotheses": 1})
+        return replace(self.request, options=options, target_prefixes=())
+
+    def first_limits(self) -> CallLimits:
+        """Return the limits of the first leg, whose segments become that many samples each in the second."""
+        options = self.leg.model.options(self.request.options)
+        num_samples = options.num_hypotheses if options.is_sampled else 1
+        return replace(self.limits, max_segments=self.limits.max_segments // num_samples)
+
+    def call(self, first: TranslationCall, translated: Mapping[int, Candidates]) -> TranslationCall:
+        """Return the call for what the first leg made of some segments, by number; its texts are in the same order.
+
+        What the first leg kept, it keeps; terms are already in the target language.
+        """
+        best = {number: candidates[0] for number, candidates in translated.items()}
+        request = replace(
+            self.request,
+            texts=tuple(each.text for each in best.values()),
+            mime_type=MimeType.PLAIN,
+            target_prefixes=self._prefixes(first, best),
+            glossary="",
+            terms=(),
+            return_alignments=any(map(first.is_aligned, best)),
+            is_strict=False,
+        )
+        kept = [_protected(each.text, each.kept) for each in best.values()]
+        model, pair = self.leg
+        return TranslationCall(request, model, pair, (), self.limits, kept=kept, is_continued=True)
+
+    def _prefixes(self, first: TranslationCall, numbers: Mapping[int, object]) -> tuple[str, ...]:
+        prefixes = self.request.target_prefixes
+        if not any(prefixes):
+            return ()
+        return tuple(prefixes[first.places[number][0]] if first.begins(number) else "" for number in numbers)
+
+
+class Pivoter:
+    """Translates calls of two legs. Sentences of both batch with everybody else's. For the event loop's thread."""
+
+    def __init__(self, decoder: SegmentDecoder, repairer: Repairer, computations: Computations) -> None:
+        self._decoder = decoder
+        self._repairer = repairer
+        self._computations = computations
+
+    async def translate(
+        self, first: TranslationCall, onward: Onward, tell: Tell | None = None
+    ) -> dict[int, Candidates]:
+        """Translate the segments of a planned call of the first leg by both; return the candidates of each, by number.
+
+        Each goes on as soon as the first model has it. `tell` is told what is certain of a segment's translation, as
+        often as that grows, and its candidates.
+
+        Cancelling this coroutine aborts the sequences of both legs.
+
+        Raises:
+            ServiceError: as for `Repairer.restore`, `Computations.plan` and `SegmentDecoder.decode`.
+        """
+        candidates: dict[int, Candidates] = {}
+        waiting: dict[int, Decoded] = {}
+
+        async def go_on() -> None:
+            decoded = waiting.copy()
+            waiting.clear()
+            restored = await self._repairer.restore(first, decoded)
+            candidates.update(await self._second(first, onward, restored, tell))
+
+        _reserve(first, onward)
+        try:
+            async with (
+                asyncio.TaskGroup() as group,
+                aclosing(self._decoder.grow(first, wants_progress=False)) as all_news,
+            ):
+                async for news in all_news:
+                    if isinstance(news, SegmentProgress):
+                        continue
+                    if not waiting:  # what ends in the same turn of the engine goes on together
+                        group.create_task(go_on())
+                    waiting.update(news)
+        except BaseExceptionGroup as errors:  # the first failure cancelled the others
+            raise errors.exceptions[0] from None
+        return candidates
+
+    async def grow(
+        self, first: TranslationCall, onward: Onward, streams: Sequence[TextStream]
+    ) -> AsyncGenerator[tuple[int, "str | Candidates"]]:
+        """Yield what is new of the segments of a planned call of the first leg: what is added to the text of its
+        stream, or in the end its candidates.
+
+        Closing this generator aborts the sequences of both legs; callers that may stop early must close it.
+
+        Raises:
+            ServiceError: as for `translate`.
+        """
+        news: dict[int, str | Candidates] = {}  # not read yet, the latest of each segment
+        has_news = asyncio.Event()
+
+        def tell(number: int, new: "str | Candidates") -> None:
+            news[number] = new
+            has_news.set()
+
+        task = asyncio.create_task(self.translate(first, onward, tell))
+        task.add_done_callback(lambda _: has_news.set())
+        try:
+            while news or not task.done():
+                if not news:
+                    has_news.clear()
+                    await has_news.wait()
+                    continue
+                number = next(iter(news))
+                new = news.pop(number)
+                if isinstance(new, str):
+                    index, segment = first.places[number]
+                    if delta := streams[index].grow(segment, new):
+                        yield number, delta
+                else:
+                    yield number, new
+            task.result()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # which has been raised, or nobody waits for
+
+    async def _second(
+        self, first: TranslationCall, onward: Onward, restored: Mapping[int, Candidates], tell: Tell | None
+    ) -> dict[int, Candidates]:
+        second = onward.call(first, restored)
+        numbers = list(restored)
+        try:
+            await self._computations.plan(second)
+        except InvalidRequest as error:
+            raise _in_callers_terms(error, first, numbers) from error
+        if tell is None:
+            found = await self._repairer.translate(second)
+        else:
+            found = await self._told(second, numbers, tell)
+
+        def joined() -> dict[int, Candidates]:
+            return {
+                number: _composed(restored[number][0], second.joined(index, found))
+                for index, number in paced(enumerate(numbers), every=8)
+            }
+
+        candidates = await self._computations.assemble(joined, second)
+        if tell is not None:
+            for number, each in candidates.items():
+                tell(number, each)
+        return candidates
+
+    async def _told(self, second: TranslationCall, numbers: Sequence[int], tell: Tell) -> dict[int, Candidates]:
+        """Translate a call of the second leg, and tell what grows of its texts, the first leg's `numbers`."""
+        streams = second.streams()
+        sent = [""] * len(streams)
+        candidates: dict[int, Candidates] = {}
+
+        def advance(index: int, delta: str) -> None:
+            if delta:
+                sent[index] += delta
+                tell(numbers[index], sent[index])
+
+        async with aclosing(self._decoder.grow(second)) as all_news:
+            async for news in all_news:
+                if isinstance(news, SegmentProgress):
+                    index, segment = second.places[news.segment]
+                    advance(index, streams[index].feed(segment, news.token_ids))
+                    continue
+                restored = await self._repairer.restore(second, news)
+                candidates.update(restored)
+                for number, best in restored.items():
+                    index, segment = second.places[number]
+                    advance(index, streams[index].settle(segment, best[0].text))
+        return candidates
+
+
+def _reserve(first: TranslationCall, onward: Onward) -> None:
+    """Reserve the time of the second leg, whose sources are about as long as those of the first."""
+    if first.request.deadline_seconds is not None:
+        alike = [sequence for number in range(len(first.segments)) for sequence in first.sequences(number)]
+        first.reserved_seconds = onward.leg.model.engine.alone_seconds(alike)
+
+
+def _protected(text: str, kept: Sequence[KeptPart]) -> list[Protected]:
+    return [Protected(start, end, text[start:end], flag) for start, end, flag in kept]
+
+
+def _in_callers_terms(error: InvalidRequest, first: TranslationCall, numbers: Sequence[int]) -> InvalidRequest:
+    """Make an error about a text of the second leg refer to the caller's text."""
+    match error.path:
+        case ("texts" | "target_prefixes" as name, int(index)):
+            error.path = Path(name, first.places[numbers[index]][0])
+    return error
+
+
+def _composed(first: Hypothesis, seconds: Candidates) -> Candidates:
+    """Return the second leg's candidates for the translation `first` as candidates for its source."""
+    return tuple(
+        replace(
+            second,
+            score=None if second.score is None else mean_score((first, second)),
+            finish_reason=second.finish_reason if first.finish_reason is FinishReason.STOP else first.finish_reason,
+            flags=tuple(dict.fromkeys((*first.flags, *second.flags))),
+            alignment=tuple(_composed_links(first.alignment, second.alignment)),
+        )
+        for second in seconds
+    )
+
+
+def _composed_links(first: Sequence[AlignedSpan], second: Sequence[AlignedSpan]) -> Iterator[AlignedSpan]:
+    """Yield the links from source to translation of parts that share a part of the pivot language's text, sorted."""
+    by_start = sorted(second, key=attrgetter("source_start"))
+    starts = [link.source_start for link in by_start]
+    longest = max((link.source_end - link.source_start for link in second), default=0)
+    links = {
+        (before.source_start, before.source_end, after.target_start, after.target_end)
+        for before in paced(first, every=16)
+        for after in by_start[
+            bisect_right(starts, before.target_start - longest) : bisect_left(starts, before.target_end)
+        ]
+        if before.target_start < after.source_end
+    }
+    return (AlignedSpan(*link) for link in sorted(links))
