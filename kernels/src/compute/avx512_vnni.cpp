@@ -8,6 +8,7 @@ constexpr int kRegisterLanes = 16;
 }
 } // namespace dragoman
 
+#include "compute/lane_sums.h"
 #include "compute/lanes.h"
 
 namespace dragoman {
@@ -45,6 +46,13 @@ DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) {
 }
 DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights weights) {
   return reinterpret_cast<Accumulators>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sums), inputs, weights));
+}
+DRAGOMAN_INLINE __m256i halves_added(Accumulators total) {
+  const __m512i value = reinterpret_cast<__m512i>(total);
+  return _mm256_add_epi32(_mm512_castsi512_si256(value), _mm512_extracti64x4_epi64(value, 1));
+}
+DRAGOMAN_INLINE void add_lanes(const Accumulators *totals, int32_t *sums) {
+  add_lanes(halves_added(totals[0]), halves_added(totals[1]), halves_added(totals[2]), halves_added(totals[3]), sums);
 }
 
 } // namespace

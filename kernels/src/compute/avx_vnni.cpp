@@ -1,4 +1,5 @@
 // AVX-VNNI: Intel client CPUs since Alder Lake, which have no AVX-512. Compile with -mavx2 -mfma -mavxvnni
+#include "compute/lane_sums.h"
 #include "compute/ymm.h"
 
 namespace dragoman {
@@ -19,6 +20,10 @@ DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights 
 #else // tests run it on CPUs that have the same instruction as part of AVX-512
   return reinterpret_cast<Accumulators>(_mm256_dpbusd_epi32(reinterpret_cast<__m256i>(sums), inputs, weights));
 #endif
+}
+DRAGOMAN_INLINE void add_lanes(const Accumulators *totals, int32_t *sums) {
+  const __m256i *four = reinterpret_cast<const __m256i *>(totals);
+  add_lanes(four[0], four[1], four[2], four[3], sums);
 }
 
 } // namespace

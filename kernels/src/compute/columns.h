@@ -8,10 +8,9 @@ namespace {
 
 constexpr int32_t kColumnShift = 0;
 
-template <int count>
 DRAGOMAN_INLINE void multiply_columns(const uint8_t *levels, const int8_t *const *weights, int64_t stride,
                                       int32_t *sums) {
-  for (int j = 0; j < count; ++j) {
+  for (int j = 0; j < kColumnsTogether; ++j) {
     sums[j] = 0;
     for (int64_t k = 0; k < stride; ++k) sums[j] += static_cast<int32_t>(levels[k]) * weights[j][k];
   }

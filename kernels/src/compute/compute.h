@@ -48,6 +48,7 @@ struct Columns {
   int64_t stride;        // K rounded up to 64
   const int32_t *sums;   // (N,): of each column's weights
 };
+constexpr int kColumnsTogether = 4; // that are multiplied with a row at a time
 
 // Rows in 8 bits: x = (level - zero_point) * scale. A row's largest magnitude is the 127th level above or below
 // `kZero`, or the 255th above 0: so a row's levels depend on nothing but the row.

@@ -47,6 +47,11 @@ DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) {
 DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights weights) {
   return reinterpret_cast<Accumulators>(vdotq_s32(reinterpret_cast<int32x4_t>(sums), weights, inputs));
 }
+DRAGOMAN_INLINE void add_lanes(const Accumulators *totals, int32_t *sums) {
+  int32x4_t four[4];
+  for (int j = 0; j < 4; ++j) four[j] = reinterpret_cast<int32x4_t>(totals[j]);
+  vst1q_s32(sums, vpaddq_s32(vpaddq_s32(four[0], four[1]), vpaddq_s32(four[2], four[3])));
+}
 
 } // namespace
 } // namespace dragoman

@@ -148,22 +148,29 @@ void dense_arg_max(const Dense &dense, const Levels &x, int64_t num_rows, int32_
 
 void dense_columns(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale, const int32_t *ids,
                    int64_t count, float *y) {
-  constexpr int kTogether = 4, kAhead = 8;
-  for (int64_t i = 0; i < count; i += kTogether) {
-    const int8_t *weights[kTogether];
-    int32_t sums[kTogether];
-    for (int j = 0; j < kTogether; ++j) { // the last one again where there are no more
-      weights[j] = columns.weights + ids[i + j < count ? i + j : count - 1] * columns.stride;
-      const int64_t next = i + j + kAhead < count ? i + j + kAhead : count - 1;
-      for (int64_t k = 0; k < columns.stride; k += 64) // columns lie anywhere, so no hardware reads ahead
-        __builtin_prefetch(columns.weights + ids[next] * columns.stride + k, 0, 3);
+  constexpr int64_t kAhead = 32;
+  auto column = [&](int64_t place) { return columns.weights + ids[place] * columns.stride; };
+  const int32_t shift = kColumnShift - dense.zero_point;
+  for (int64_t i = 0; i < count; i += kColumnsTogether) {
+    const int8_t *weights[kColumnsTogether];
+    int64_t places[kColumnsTogether];
+    for (int j = 0; j < kColumnsTogether; ++j) { // the last one again where there are no more
+      places[j] = i + j < count ? i + j : count - 1;
+      weights[j] = column(places[j]);
+      const int8_t *next = column(places[j] + kAhead < count ? places[j] + kAhead : count - 1);
+      for (int64_t k = 0; k < columns.stride; k += 64) __builtin_prefetch(next + k, 0, 3); // they lie anywhere
     }
-    multiply_columns<kTogether>(levels, weights, columns.stride, sums);
-    for (int j = 0; j < kTogether && i + j < count; ++j) {
-      const int64_t id = ids[i + j];
-      const int32_t sum = sums[j] + (kColumnShift - dense.zero_point) * columns.sums[id];
-      y[i + j] = static_cast<float>(sum) * scale * dense.scales[id] + dense.biases[id];
+    int32_t sums[kColumnsTogether], of_weights[kColumnsTogether];
+    float scales[kColumnsTogether], biases[kColumnsTogether];
+    multiply_columns(levels, weights, columns.stride, sums);
+    for (int j = 0; j < kColumnsTogether; ++j) {
+      const int64_t id = ids[places[j]];
+      of_weights[j] = columns.sums[id], scales[j] = dense.scales[id], biases[j] = dense.biases[id];
     }
+    float results[kColumnsTogether];
+    for (int j = 0; j < kColumnsTogether; ++j)
+      results[j] = static_cast<float>(sums[j] + shift * of_weights[j]) * scale * scales[j] + biases[j];
+    for (int j = 0; j < kColumnsTogether; ++j) y[places[j]] = results[j];
   }
 }
 

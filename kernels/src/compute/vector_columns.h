@@ -2,6 +2,7 @@
 //
 // The file of an instruction set has defined, beside what `compute/dot_products.h` wants,
 //   load_inputs   as many inputs of a row as a register of weights has, as `multiply` wants them
+//   add_lanes     the sums of the lanes of each of four `Accumulators`
 #pragma once
 
 #include "compute/dot_products.h"
@@ -11,22 +12,15 @@ namespace {
 
 constexpr int32_t kColumnShift = kInputShift;
 
-template <int count>
 DRAGOMAN_INLINE void multiply_columns(const uint8_t *levels, const int8_t *const *weights, int64_t stride,
                                       int32_t *sums) {
-  constexpr int kLanesEach = sizeof(Accumulators) / sizeof(int32_t);
-  Accumulators totals[count] = {};
+  Accumulators totals[kColumnsTogether] = {};
   for (int64_t k = 0; k < stride; k += static_cast<int64_t>(sizeof(Weights))) {
     const Inputs inputs = load_inputs(levels + k);
 #pragma GCC unroll 4
-    for (int j = 0; j < count; ++j) totals[j] = multiply(totals[j], inputs, load_weights(weights[j] + k));
+    for (int j = 0; j < kColumnsTogether; ++j) totals[j] = multiply(totals[j], inputs, load_weights(weights[j] + k));
   }
-  for (int j = 0; j < count; ++j) {
-    alignas(64) int32_t lanes[kLanesEach];
-    Memory<Accumulators>::store(totals[j], lanes);
-    sums[j] = 0;
-    for (int lane = 0; lane < kLanesEach; ++lane) sums[j] += lanes[lane];
-  }
+  add_lanes(totals, sums);
 }
 
 } // namespace
