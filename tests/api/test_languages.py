@@ -17,7 +17,7 @@ def client(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     models = tmp_path_factory.mktemp("models")
     write_tiny_bundle(models / "many" / "1", "many", seed=9, among="eng_Latn fra_Latn hin_Deva zho_Hant")
     write_tiny_bundle(models / "italian" / "1", "italian", "en", "it", seed=3)
-    with share(models=models, max_slots=4).client() as client:
+    with share(models=models, max_slots=4, pivot_language=("none",)).client() as client:
         yield client
 
 
