@@ -1,5 +1,6 @@
 """Translations of a student against those that Marian and Bergamot made of the same files, and against NumPy."""
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
@@ -19,13 +20,22 @@ from export.importers.imported import ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from export.shortlist import read_shortlist
+from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
+from service.engine.config import EngineConfig
 from service.engine.generate import Hypotheses, sequences_of
+from service.engine.runtime import onnx_runner
+from service.engine.runtime.device_cache import DeviceCache
+from service.engine.runtime.host_cache import HostCache
+from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence as EngineSequence
+from service.models.loader import try_model
+from service.models.repository import find_bundles
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.export.importers.students.folders import DATA, folder
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 from tests.references.shortlists import allowed_tokens
+from tests.unit.engine import reference_search
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
 LINES = (DATA / "t300.en").read_text().split("\n")[:300]
@@ -187,9 +197,64 @@ def test_in_float_with_a_shortlist_it_is_what_the_model_means(
 ) -> None:
     sources = listed_in_float.sources
     meant = greedy(checkpoint, sources, [listed_in_float.allowed(source) for source in sources])
-    print(sum(map(tuple.__eq__, listed_in_float.outputs, meant)), equal(listed_in_float.texts, expected("float32")))
     assert sum(map(tuple.__eq__, listed_in_float.outputs, meant)) >= 297
     assert equal(listed_in_float.texts, expected("float32")) < 200, "as without a shortlist"
+
+
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_every_search_is_among_the_listed_tokens(
+    listed_in_float: Student, checkpoint: ImportedCheckpoint, monkeypatch: pytest.MonkeyPatch, *, on_device: bool
+) -> None:
+    """Beams, samples and scores, all in one batch; a device's memory, which is the CPU's here, holds the same lists."""
+    if on_device:
+        config = SessionConfig(intra_op_threads=1)
+        monkeypatch.setattr(onnx_runner, "HostCache", lambda shape: DeviceCache(shape, config))
+    base = dataclasses.replace(greedy_options(listed_in_float.manifest, 12), return_scores=True)
+    asked = [
+        base,
+        dataclasses.replace(base, beam_size=4, num_hypotheses=4),
+        dataclasses.replace(base, temperature=1.5, top_k=64, seed=3),
+        dataclasses.replace(base, beam_size=2, repetition_penalty=1.3, no_repeat_ngram_size=2, min_output_tokens=4),
+    ]
+    rows = [(source, options) for source in listed_in_float.sources[:4] for options in asked]
+    sequences = [each for source, options in rows for each in sequences_of([(source, ())], options)]
+    start, eos_id = (checkpoint.model.config.decoder_start_id,), checkpoint.model.config.eos_id
+    for (source, options), given in zip(rows, listed_in_float.generate(sequences, max_slots=7), strict=True):
+        log_probs = functools.partial(listed_log_probs, checkpoint, source, listed_in_float.allowed(source))
+        outputs, scores = zip(*reference_search.search(log_probs, start, eos_id, options), strict=True)
+        found = [each.token_ids for each in given]
+        assert found == [tuple(token for token in output if token != eos_id) for output in outputs]
+        np.testing.assert_allclose([each.score for each in given], scores, rtol=1e-4)
+
+
+@torch.no_grad()
+def listed_log_probs(
+    checkpoint: ImportedCheckpoint, source: tuple[int, ...], allowed: npt.NDArray[np.bool_], inputs: Sequence[int]
+) -> npt.NDArray[np.float32]:
+    """Return log-probabilities (V,) among the allowed tokens, of which some are never chosen."""
+    logits = checkpoint.model(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
+    logits[~torch.from_numpy(allowed)] = -torch.inf
+    log_probs = logits.log_softmax(-1)
+    log_probs[list(checkpoint.suppressed_ids)] = -torch.inf
+    return np.asarray(log_probs.numpy(), np.float32)
+
+
+def test_golden_pairs_are_those_of_the_shortlist(listed_in_float: Student, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = find_bundles(listed_in_float.directory)
+    config, session_config = EngineConfig(max_slots=8), SessionConfig(intra_op_threads=1)
+    try_model(found, config, session_config)
+    monkeypatch.setattr(onnx_runner, "HostCache", AllowsAll)
+    with pytest.raises(BundleError, match="fails its self-test"):
+        try_model(found, config, session_config)
+
+
+class AllowsAll(HostCache):
+    """Rows that may consist of all tokens."""
+
+    def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
+        are_finite = super().store_sources(rows, lengths, num_live)
+        self.lists[:] = True
+        return are_finite
 
 
 def test_a_folder_of_folders_becomes_a_repository(tmp_path: Path) -> None:

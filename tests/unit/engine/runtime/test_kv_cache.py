@@ -25,6 +25,7 @@ from tests.unit.engine.runtime.device_access import get, put
 CPU = SessionConfig("cpu", intra_op_threads=1)
 HALF_SHAPE = replace(SHAPE, dtype=np.dtype(np.float16))
 RECURRENT = replace(SHAPE, state_size=24)
+LISTED = replace(SHAPE, listed_width=16)
 
 
 def device_cache(shape: CacheShape = SHAPE) -> DeviceCache:
@@ -188,3 +189,5 @@ TestDeviceCache = cache_test(device_cache, num_examples=15)
 TestDeviceCacheInHalfPrecision = cache_test(lambda: device_cache(HALF_SHAPE), num_examples=5)
 TestStatesOnTheHost = cache_test(lambda: HostCache(RECURRENT), num_examples=5)
 TestStatesOnADevice = cache_test(lambda: device_cache(RECURRENT), num_examples=8)
+TestListsOnTheHost = cache_test(lambda: HostCache(LISTED), num_examples=8)
+TestListsOnADevice = cache_test(lambda: device_cache(LISTED), num_examples=8)
