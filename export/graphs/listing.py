@@ -24,41 +24,47 @@ from service.bundle.manifest import Manifest
 _PREFIX = "shortlist."  # of all names that are added
 _SUPPRESSED = "projection.suppressed_weight"  # `DecoderStepGraph`: its logits count for totals only
 
-# `table` (source vocabulary, K) has each token's list, filled up with the `filler`, `always` (1, W) what is marked from
-# the beginning, the filler included, and `costs` (W,) the ids that lists may be filled up with, of others W.
+# B sources of up to S tokens, each of which has a list of up to K: `table` (source vocabulary, K), where short ones are
+# filled up with V, the `filler`. `always` (1, W) is 1 where every source is marked, as the filler is; `costs` (W,) are
+# the ids that may be added until the number is a `multiple`, lowest first, and W, the `most`, for all others.
 _ENCODER = """
 shortlist (int64[B, S] source_ids, int32[B] source_lengths) => (bool[B, W] listed)
 <int64 zero = {0}, int64 one = {1}, int64[1] first = {1}, int64[1] second = {2}, int64[2] rows = {0, -1},
  float mark = {1}, float nothing = {-1}>
 {
-    num_sources = Shape <start = 0, end = 1> (source_ids)
+    # Padding has no list.
     width = Shape <start = 1, end = 2> (source_ids)
-    longest = Squeeze (width)
-    places = Range (zero, longest, one)
+    end = Squeeze (width)
+    places = Range (zero, end, one)
     lengths = Cast <to = 7> (source_lengths)
     ends = Unsqueeze (lengths, first)
     is_live = Less (places, ends)
     is_list_live = Unsqueeze (is_live, second)
     lists = Gather (table, source_ids)
     live_lists = Where (is_list_live, lists, filler)
-    ids = Reshape (live_lists, rows)
+    ids = Reshape (live_lists, rows)  # (B, S K)
+
+    num_sources = Shape <start = 0, end = 1> (source_ids)
+    one_row_each = Concat <axis = 0> (num_sources, first)
+    unmarked = Expand (always, one_row_each)
     num_ids = Shape (ids)
     marks = Expand (mark, num_ids)
-    of_all = Concat <axis = 0> (num_sources, first)
-    begun = Expand (always, of_all)
-    marked = ScatterElements <axis = 1> (begun, ids, marks)
+    marked = ScatterElements <axis = 1> (unmarked, ids, marks)  # (B, W), 0 or 1
 
+    # How many are missing; the filler does not count.
     total = ReduceSum (marked, first)
-    raised = Add (total, to_next)
-    multiples = Mul (raised, reciprocal)
-    whole = Cast <to = 7> (multiples)
-    rounded = Cast <to = 1> (whole)
-    wanted = Mul (rounded, multiple)
+    at_most = Add (total, to_next)
+    eighths = Mul (at_most, reciprocal)
+    whole = Cast <to = 7> (eighths)
+    number = Cast <to = 1> (whole)
+    wanted = Mul (number, multiple)
     wanted_total = Add (wanted, mark)
-    missing = Sub (wanted_total, total)
+    missing = Sub (wanted_total, total)  # (B, 1)
+
+    # Those up to the last of the lowest ids that are missing, if there are so many.
     is_marked = Cast <to = 9> (marked)
     free = Where (is_marked, most, costs)
-    lowest, unused = TopK <axis = 1, largest = 0> (free, most_missing)
+    lowest, columns = TopK <axis = 1, largest = 0> (free, most_missing)
     is_missing = Less (ranks, missing)
     added = Where (is_missing, lowest, nothing)
     last = ReduceMax (added, first)

@@ -86,7 +86,6 @@ class DeviceCache:
         for row in range(self.shape.max_slots):
             self._zero_self([row])
             self._cross.zero(_indices([row * self._cross_row(longest)]), offsets)
-            self._lists.zero(_indices([row]), self._list_offsets)
 
     def encoder_width(self, longest: int) -> int:
         """See `KVCache.encoder_width`; rounded up to whole blocks."""
@@ -160,7 +159,6 @@ class DeviceCache:
         bucket = self._bucket.length
         bases = _indices(rows) * self._cross_row(bucket)
         self._cross.zero(bases, self._cross_offsets(bucket, 0, bucket))
-        self._lists.zero(_indices(rows), self._list_offsets)
 
     def _do_moves(self) -> None:
         if not self._moves:

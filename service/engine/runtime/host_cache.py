@@ -26,7 +26,7 @@ class HostCache:
         encoded_shape = (shape.num_parts, most_tokens * shape.num_heads * shape.head_size)
         self._encoded_flat: Array = np.zeros(encoded_shape, shape.dtype)
         self._encoded = self._encoded_flat  # the part used by the last encoder run, (2 L, B, H, width, D)
-        self._encoded_lists = np.zeros((shape.max_slots, shape.listed_width), np.bool_)
+        self.lists, self._encoded_lists = np.zeros((2, shape.max_slots, shape.listed_width), np.bool_)
         self.self_arenas: Array
         self.cross_views: Array
         self.clear_all()
@@ -44,7 +44,6 @@ class HostCache:
         arena_shape = (past.num_parts, shape.max_slots, past.num_heads, past.capacity, past.head_size)
         self.self_arenas = np.zeros(arena_shape, shape.dtype)
         self._cross_flat: Array = np.zeros((shape.num_parts, shape.max_slots * row_size), shape.dtype)
-        self.lists = np.zeros((shape.max_slots, shape.listed_width), np.bool_)
         self._bucket = SourceBucket(shape.max_source_tokens)
         self.cross_views = self._cross_layout(self._bucket.length)
 
@@ -106,7 +105,6 @@ class HostCache:
         for row in rows:
             self.self_arenas[:, row] = 0
             self.cross_views[:, row] = 0
-            self.lists[row] = False
 
     def _buffers(self, parts: Array, lists: Array) -> list[Buffer]:
         return [*map(Buffer.of, parts), *([Buffer.of(lists)] if self.shape.listed_width else [])]

@@ -45,6 +45,10 @@ def test_buckets_grow_by_at_most_a_half_and_end_where_the_longest_source_fits() 
     assert all(bucket % 8 == 0 for bucket in source_buckets(4096))
 
 
+def test_a_list_takes_a_byte_for_each_token() -> None:
+    assert LISTED.bytes_per_slot == SHAPE.bytes_per_slot + 16
+
+
 def test_the_bucket_grows_at_once_and_shrinks_after_a_while() -> None:
     bucket = SourceBucket(40)
     bucket.length = bucket.after_join(10, num_live=0)
