@@ -175,7 +175,9 @@ def inspect(bundle: Path, as_json: bool) -> None:
 def shortlist(
     bundle: Path, output: Path, texts: Path | None, lexicon: Path | None, first: int, best: int, check: Path | None
 ) -> None:
-    """Write BUNDLE, which must be int8, to --output with a shortlist: decoding gets faster.
+    """Write BUNDLE to --output with a shortlist: translations consist of tokens that are listed for their sources.
+
+    Decoding gets faster if it is int8.
 
     It is made of what the bundle translates --texts to, or read from --lexicon.
 

@@ -19,6 +19,7 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.listed_bundle import listed
 from export.quantize import write_int8
+from export.shortlist import Shortlist
 from export.stages import Stages
 from export.tools import tool_versions
 from export.verification_sentences import alignment_sentences, golden_sentences, lines_of, random_sentences
@@ -76,9 +77,12 @@ def write_bundle(
 
     with staged_bundle(destination) as directory:
         if precision == "int8":
-            manifest, expected = _write_fused(load, name, check, directory, clock), None
+            manifest, shortlist = _write_fused(load, name, check, directory, clock)
+            expected = None
         else:
-            manifest, expected = _write_graphs(lambda: load().in_float32(), name, precision, directory, clock)
+            manifest, shortlist, expected = _write_graphs(
+                lambda: load().in_float32(), name, precision, directory, clock
+            )
         if precision == "float32":
             verify_engine(directory, manifest)
             num_golden = len(manifest.golden)
@@ -89,6 +93,9 @@ def write_bundle(
             manifest = dataclasses.replace(
                 manifest, verification={**manifest.verification, "fidelity": dataclasses.asdict(fidelity)}
             )
+        if shortlist is not None:
+            manifest, cost = listed(directory, manifest, shortlist, [golden.text for golden in manifest.golden])
+            clock.done("list", cost.line())
         manifest.save(directory)
     clock.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
     return manifest
@@ -112,24 +119,21 @@ def _begin(
 
 def _write_fused(
     load: Callable[[], ImportedCheckpoint], name: str | None, check: Path | None, directory: Path, clock: Stages
-) -> Manifest:
-    """Write all files of an int8 bundle but the manifest, which is returned."""
+) -> tuple[Manifest, Shortlist | None]:
+    """Write all files of an int8 bundle but the manifest; return that, and the shortlist that the bundle shall have."""
     checkpoint, tokenizer = _begin(load, name, directory, clock)
     own = [] if check is None else list(lines_of(check, checkpoint, tokenizer))
     manifest = write_int8(
         checkpoint, tokenizer, directory, lambda shape, graphs: _manifest(checkpoint, shape, graphs, "int8"), own, clock
     )
-    if checkpoint.shortlist is None:
-        return manifest
-    manifest, cost = listed(directory, manifest, checkpoint.shortlist, [golden.text for golden in manifest.golden])
-    clock.done("list", cost.line())
-    return manifest
+    return manifest, checkpoint.shortlist
 
 
 def _write_graphs(
     load: Callable[[], ImportedCheckpoint], name: str | None, precision: str, directory: Path, clock: Stages
-) -> tuple[Manifest, ReferenceOutputs | None]:
-    """Write all files but the manifest, verified against torch; return the manifest and the reference's outputs.
+) -> tuple[Manifest, Shortlist | None, ReferenceOutputs | None]:
+    """Write all files but the manifest, verified against torch; return that, the shortlist that the bundle shall have,
+    and the reference's outputs.
 
     The torch model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
     """
@@ -139,7 +143,8 @@ def _write_graphs(
     if expected is not None:
         clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
     with WeightsFile(directory) as file:
-        return _trace_graphs(checkpoint, tokenizer, precision, directory, file, clock), expected
+        manifest = _trace_graphs(checkpoint, tokenizer, precision, directory, file, clock)
+    return manifest, checkpoint.shortlist, expected
 
 
 def _trace_graphs(

@@ -11,6 +11,7 @@ from service.domain.translation import FinishReason
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.runtime.aligner import Pair
+from service.engine.runtime.runners import Runners, open_runners
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Attention
 from service.text.tokenizers import load_tokenizer
@@ -19,13 +20,19 @@ ONE_LANE = 16  # slots: too few for a second worker, which would hold another co
 
 
 def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> OfflineEngine:
-    """Open a bundle's graphs on an engine that accepts any number of sequences at once.
+    """Open a bundle's graphs on an engine that accepts any number of sequences at once."""
+    opened, config = open_graphs(directory, manifest, max_slots)
+    return OfflineEngine(opened.runners, config)
+
+
+def open_graphs(directory: Path, manifest: Manifest, max_slots: int = 32) -> tuple[Runners, EngineConfig]:
+    """Open a bundle's graphs on the CPU, in any precision, for an engine that accepts any number of sequences at once.
 
     Weights of gigabytes are used as they are in the file, without a prepacked copy for the kernels.
     """
     session_config = SessionConfig(prepacks_weights=not has_large_weights(directory))
     config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
-    return OfflineEngine.open(directory, manifest, config, session_config)
+    return open_runners(directory, manifest, config, session_config), config
 
 
 def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> DecodingOptions:

@@ -1,4 +1,4 @@
-"""Adds a shortlist to an int8 bundle: its graphs then choose the tokens of a translation from those of its source."""
+"""Adds a shortlist to a bundle: its graphs then choose the tokens of a translation from those of its source."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from export.bundle_writer import checksums
 from export.engine_decode import decode_golden, decode_texts
+from export.graphs.listing import list_graphs
 from export.graphs.weights_file import WeightsFile
 from export.quantization.checks import check_fused
 from export.quantization.interface import declared
@@ -45,11 +46,9 @@ def require_listable(manifest: Manifest) -> None:
     """Check, before any work, that a bundle can be given a shortlist.
 
     Raises:
-        ValueError: it is no int8 bundle, or has a shortlist already.
+        ValueError: it has a shortlist already.
     """
-    if not manifest.is_fused:
-        raise ValueError(f"it is a {manifest.precision} bundle; shortlists are for int8")
-    if manifest.model.shortlist_size:
+    if manifest.model.has_shortlists:
         raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
 
 
@@ -77,30 +76,32 @@ def listed(
 
 
 def _with_shortlist(directory: Path, manifest: Manifest, shortlist: Shortlist) -> Manifest:
-    model = manifest.model
-    most = shortlist.most(manifest.limits.max_source_tokens, model.vocabulary_size)
-    model = dataclasses.replace(model, shortlist_size=most)
-    own = {
-        "shortlists": 1,
-        "vocabulary_size": model.vocabulary_size,
-        "one_vocabulary": int(bool(manifest.architecture.get("share_embeddings"))),
-    }
-    names = manifest.graphs.encoder, manifest.graphs.decoder_step
+    most = shortlist.most(manifest.limits.max_source_tokens, manifest.model.vocabulary_size)
+    manifest = dataclasses.replace(manifest, model=dataclasses.replace(manifest.model, shortlist_size=most))
     with WeightsFile(directory, appends=True) as file:
-        constants = [
-            file.add("shortlist.always", shortlist.always),
-            file.add("shortlist.offsets", shortlist.offsets),
-            file.add("shortlist.ids", shortlist.ids),
-        ]
-    _change(directory / names[0], fused_io.ENCODE, own, constants, model)
-    _change(directory / names[1], fused_io.DECODE, {"shortlists": 1}, [], model)
-    manifest = dataclasses.replace(manifest, model=model)
+        (_list_fused_graphs if manifest.is_fused else list_graphs)(directory, manifest, shortlist, file)
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     golden = [
         dataclasses.replace(each, output_ids=output, translation=tokenizer.decode(manifest.without_end(output)))
         for each, output in zip(manifest.golden, decode_golden(directory, manifest), strict=True)
     ]
     return dataclasses.replace(manifest, golden=tuple(golden), checksums=checksums(directory))
+
+
+def _list_fused_graphs(directory: Path, manifest: Manifest, shortlist: Shortlist, file: WeightsFile) -> None:
+    model, graphs = manifest.model, manifest.graphs
+    own = {
+        "shortlists": 1,
+        "vocabulary_size": model.vocabulary_size,
+        "one_vocabulary": int(bool(manifest.architecture.get("share_embeddings"))),
+    }
+    constants = [
+        file.add("shortlist.always", shortlist.always),
+        file.add("shortlist.offsets", shortlist.offsets),
+        file.add("shortlist.ids", shortlist.ids),
+    ]
+    _change(directory / graphs.encoder, fused_io.ENCODE, own, constants, model)
+    _change(directory / graphs.decoder_step, fused_io.DECODE, {"shortlists": 1}, [], model)
 
 
 def _change(

@@ -1,4 +1,4 @@
-"""Makes a shortlist from what a bundle translates texts to, by the attention that its decoder records; or of a lexicon.
+"""Makes a shortlist from what a bundle translates texts to, by its alignments; or of a lexicon.
 
 Does not import torch.
 """
@@ -12,11 +12,14 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from export.engine_decode import greedy_options, open_engine
+from export.engine_decode import greedy_options, open_graphs
 from export.shortlist import Shortlist
 from export.stages import progress
 from service.bundle.manifest import Manifest
-from service.engine.generate import sequences_of
+from service.engine.generate import OfflineEngine, sequences_of
+from service.engine.runtime.aligner import Aligner
+from service.engine.sequence import Attention, DecodedHypothesis
+from service.engine.sequence import Sequence as DecodedSequence
 from service.text.tokenizers import load_tokenizer
 
 _LINES_AT_ONCE = 1000
@@ -46,16 +49,17 @@ class Counts:
 
 
 def count_translations(directory: Path, manifest: Manifest, lines: Sequence[str]) -> Counts:
-    """Translate lines with an int8 bundle, and count what it attends to: each target token comes from one source token.
+    """Translate lines with a bundle, and count what it attends to: each target token comes from one source token.
 
     Raises:
-        ValueError: the bundle's decoder records no attention.
+        ValueError: the bundle has no alignments.
     """
-    if not manifest.records_attention:
-        raise ValueError("its decoder records no attention, which shortlists are made of; convert its checkpoint again")
+    if not manifest.graphs.alignment:
+        raise ValueError("it tells no alignments, which shortlists are made of; convert its checkpoint again")
     tokenizer, pair = load_tokenizer(manifest.tokenizer, directory), manifest.first_pair
     longest, options, counts = manifest.limits.max_source_tokens, greedy_options(manifest), Counts()
-    with open_engine(directory, manifest) as engine:
+    opened, config = open_graphs(directory, manifest)
+    with OfflineEngine(opened.runners, config) as engine:
         for begin in progress(range(0, len(lines), _LINES_AT_ONCE), "texts"):
             texts = lines[begin : begin + _LINES_AT_ONCE]
             sources = [manifest.source_ids(tokenizer.encode(text), pair) for text in texts]
@@ -65,13 +69,25 @@ def count_translations(directory: Path, manifest: Manifest, lines: Sequence[str]
                 if 1 < len(source) <= longest
                 for sequence in sequences_of([(source, pair.target_prefix_ids)], options)
             ]
-            for sequence, (found, *_) in zip(sequences, engine.generate(sequences), strict=True):
-                counts.targets.update(found.token_ids)
-                if found.attention is not None:
-                    places = found.attention.argmax(axis=1)[-len(found.token_ids) :].tolist()
+            found = [best for best, *_ in engine.generate(sequences)]
+            attention = _attention(opened.aligner, sequences, found)
+            for sequence, best, own in zip(sequences, found, attention, strict=True):
+                counts.targets.update(best.token_ids)
+                if own is not None and best.token_ids:
+                    places = own.argmax(axis=1)[-len(best.token_ids) :].tolist()
                     sources_of = (sequence.source_ids[place] for place in places)
-                    counts.pairs.update(zip(sources_of, found.token_ids, strict=True))
+                    counts.pairs.update(zip(sources_of, best.token_ids, strict=True))
     return counts
+
+
+def _attention(
+    aligner: Aligner | None, sequences: Sequence[DecodedSequence], found: Sequence[DecodedHypothesis]
+) -> Sequence[Attention | None]:
+    """Return the attention (T, S) of translations, prefix included: what `aligner` tells, or the decoder recorded."""
+    if aligner is None:
+        return [best.attention for best in found]
+    pairs = zip(sequences, found, strict=True)
+    return aligner.align([(each.source_ids, (*each.target_prefix_ids, *best.token_ids)) for each, best in pairs])
 
 
 def read_lexicon(path: Path, directory: Path, manifest: Manifest) -> Counts:

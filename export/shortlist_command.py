@@ -30,7 +30,7 @@ def write_listed(
 
     Raises:
         BundleError: `bundle` is none, or `destination` holds something else.
-        ValueError: the bundle is not int8, or a file is not what it should be.
+        ValueError: the bundle has a shortlist already, or a file is not what it should be.
         GraphError: the graphs are wrong; nothing is written.
     """
     clock = Stages(say)

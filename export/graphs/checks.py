@@ -9,7 +9,7 @@ from service.bundle import graph_io
 from service.bundle.graph_file import OPERATORS
 from service.bundle.manifest_parts import ModelShape
 
-INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
+BOOL, INT32, INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
 FLOAT, FLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
 _DTYPES = {
     graph_io.SOURCE_IDS: INT64,
@@ -26,6 +26,7 @@ _DTYPES = {
     graph_io.LOG_TOTALS: FLOAT,
     graph_io.TARGET_IDS: INT64,
     graph_io.ATTENTION: FLOAT,
+    graph_io.LISTED: BOOL,
 }
 _SHAPES: dict[str, list[str | int]] = {
     graph_io.SOURCE_IDS: ["B", "S"],
@@ -48,7 +49,7 @@ def check_encoder(path: Path, shape: ModelShape, precision: str = "float32") -> 
     Raises:
         GraphError: with all problems.
     """
-    outputs = graph_io.cross_names(shape.num_decoder_layers)
+    outputs = graph_io.source_names(shape.num_decoder_layers, has_shortlists=shape.has_shortlists)
     _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"}, precision)
 
 
@@ -60,7 +61,7 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
     """
     layers = shape.num_decoder_layers
     operators = {"MultiHeadAttention"} if shape.is_recurrent else {"GroupQueryAttention", "MultiHeadAttention"}
-    inputs = graph_io.step_inputs(layers, is_recurrent=shape.is_recurrent)
+    inputs = graph_io.step_inputs(layers, is_recurrent=shape.is_recurrent, has_shortlists=shape.has_shortlists)
     outputs = [*graph_io.step_outputs(layers, is_recurrent=shape.is_recurrent), *graph_io.SCORE_OUTPUTS]
     _check(path, shape, inputs, outputs, operators, precision)
     graph = onnx.load(path, load_external_data=False).graph
@@ -131,6 +132,8 @@ def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
         return ["B", shape.state_size]
     if name.startswith(("past_", "present_")):
         return ["B", shape.num_heads, "C", shape.head_size]
+    if name == graph_io.LISTED:
+        return ["B", graph_io.listed_width(shape.vocabulary_size)]
     if name == graph_io.LOGITS:
         return ["B", shape.vocabulary_size]
     return _SHAPES.get(name, ["B"])

@@ -29,10 +29,11 @@ class GraphPair:
 
     def start(self, sources: Sequence[Sequence[int]], pad_id: int, capacity: int) -> "DecodingState":
         """Encode sources of any lengths in one padded batch; `capacity` is the maximum number of tokens fed per row."""
-        names = graph_io.cross_names(self.shape.num_decoder_layers)
+        shape = self.shape
+        names = graph_io.source_names(shape.num_decoder_layers, has_shortlists=shape.has_shortlists)
         cross = dict(zip(names, self.fetch_encoded(sources, pad_id, names), strict=True))
         lengths = np.array([len(source) for source in sources], dtype=np.int32)
-        return DecodingState(self._step, self.shape, lengths, cross, capacity)
+        return DecodingState(self._step, shape, lengths, cross, capacity)
 
     def fetch_encoded(self, sources: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]) -> list[Any]:
         """Encode sources of any lengths in one padded batch; return the named outputs of the encoder graph."""
@@ -74,7 +75,7 @@ class AlignmentRun:
 
 
 class DecodingState:
-    """The state of a batch being decoded: cross-attention keys and values, caches, and the length of each row."""
+    """The state of a batch being decoded: what the encoder made of sources, caches, and the length of each row."""
 
     def __init__(
         self,

@@ -26,8 +26,8 @@ OPERATORS: Mapping[str, frozenset[str]] = {
     "": frozenset(
         """
         Add ArgMax Cast Clip Concat Exp Expand Gather GatherND Gelu Gemm IsNaN LayerNormalization Less MatMul
-        Mul Not Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceSum Relu Reshape Shape
-        Sigmoid Slice Softmax Sqrt Squeeze Sub TopK Transpose Unsqueeze Where
+        Mul Not Range Reciprocal ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceSum Relu Reshape
+        ScatterElements Shape Sigmoid Slice Softmax Sqrt Squeeze Sub TopK Transpose Unsqueeze Where
         """.split()  # noqa: SIM905  # a word a name: forty lines of quotes otherwise
     ),
     "com.microsoft": frozenset({"GroupQueryAttention", "MultiHeadAttention"}),

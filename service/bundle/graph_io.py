@@ -1,13 +1,15 @@
 """Names, dtypes and shapes of the graphs' inputs and outputs: written by `export.graphs`, bound by `service.engine`.
 
 B = rows, S = source length (padded), T = target length (padded), C = capacity of the key/value arena, H = heads,
-D = head size, K = candidates.
+D = head size, K = candidates, V = the target's vocabulary, W = V + 1 rounded up to a multiple of 8.
 
 Encoder graph
     in   source_ids        (B, S) int64     padded with pad_id on the right
          source_lengths    (B,)   int32     live tokens per row, at least 1
     out  cross_key.<l>     (B, H, S, D)     one pair per decoder layer l: cross-attention keys and values
          cross_value.<l>   (B, H, S, D)     at padded positions they are finite and masked by the step graph
+         listed            (B, W) bool      if the model has shortlists (`ModelShape.shortlist_size`): which of the V
+                                            tokens the translation of a source may consist of; the rest means nothing
 
 Decoder step graph: one token per row; rows have different lengths
     in   token_ids         (B,)   int64     the last token chosen (decoder_start_id at first)
@@ -21,6 +23,7 @@ Decoder step graph: one token per row; rows have different lengths
                                             what a layer keeps of the tokens so far, ignored if `lengths` is 0
          cross_key.<l>     (B, H, S, D)
          cross_value.<l>   (B, H, S, D)
+         listed            (B, W) bool      as above, if the model has shortlists
     out  next_ids          (B,)   int64     arg-max over the allowed tokens: all that greedy search needs. NO_TOKEN
                                             for a row whose last hidden state contains NaN
          next_log_probs    (B,)   float32   its log-probability
@@ -30,6 +33,7 @@ Decoder step graph: one token per row; rows have different lengths
          logits             (B, V) float32  of all tokens, minus infinity for those in `suppressed_ids`
          log_totals         (B,)   float32  log-sum-exp of the whole vocabulary's logits, suppressed tokens included
 
+With shortlists, a row's vocabulary is the tokens in its list: others are not allowed, and have no share of anything.
 Log-probabilities are normalised over the whole vocabulary, or over the allowed tokens if the model requires it
 (transformers' `renormalize_logits`); tokens in the model's `suppressed_ids` are never chosen.
 With K = 0 they are not computed: then only `next_ids` and `logits` may be fetched. With K >= 1 all outputs are
@@ -60,15 +64,28 @@ CANDIDATE_LOG_PROBS = "candidate_log_probs"
 LOGITS = "logits"
 LOG_TOTALS = "log_totals"
 SCORE_OUTPUTS = (LOGITS, LOG_TOTALS)
+LISTED = "listed"
 TARGET_IDS = "target_ids"
 ATTENTION = "attention"
 
 NO_TOKEN = -1
 
+_WORD_BYTES = 8  # a device's memory is copied in words
+
+
+def listed_width(vocabulary_size: int) -> int:
+    """Return W, with room for one more token than there are: where lists are shorter than others, they name that."""
+    return -(-(vocabulary_size + 1) // _WORD_BYTES) * _WORD_BYTES
+
 
 def cross_names(num_layers: int) -> list[str]:
-    """Return encoder outputs, which are step inputs: `cross_key.0, cross_value.0, cross_key.1, ...`."""
+    """Return the keys and values of a source: `cross_key.0, cross_value.0, cross_key.1, ...`."""
     return _per_layer("cross", num_layers)
+
+
+def source_names(num_layers: int, *, has_shortlists: bool = False) -> list[str]:
+    """Return all encoder outputs, in order: what a row keeps of its source, and the last step inputs."""
+    return [*cross_names(num_layers), *([LISTED] if has_shortlists else [])]
 
 
 def past_names(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
@@ -86,10 +103,11 @@ def encoder_inputs() -> list[str]:
     return [SOURCE_IDS, SOURCE_LENGTHS]
 
 
-def step_inputs(num_layers: int, *, is_recurrent: bool = False) -> list[str]:
+def step_inputs(num_layers: int, *, is_recurrent: bool = False, has_shortlists: bool = False) -> list[str]:
     """Return the inputs of the decoder step graph, in order."""
     scalars = [TOKEN_IDS, LENGTHS, TOTAL_LENGTH, SOURCE_LENGTHS, NUM_CANDIDATES]
-    return scalars + past_names(num_layers, is_recurrent=is_recurrent) + cross_names(num_layers)
+    past = past_names(num_layers, is_recurrent=is_recurrent)
+    return scalars + past + source_names(num_layers, has_shortlists=has_shortlists)
 
 
 def step_outputs(num_layers: int, *, is_recurrent: bool = False) -> list[str]:

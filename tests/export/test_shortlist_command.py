@@ -1,5 +1,8 @@
 """`python -m export shortlist`: lists of what a bundle translates texts to, or of a lexicon."""
 
+import dataclasses
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from export.cli import main
 from export.convert import convert
 from export.importers.options import ImportOptions
 from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Graphs
 from tests.export.importers.students.folders import DATA, folder
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
@@ -84,7 +88,24 @@ def test_what_is_wrong_is_said_in_one_line(
     assert not Path("out").exists()
 
 
-def test_only_int8_bundles_have_shortlists(exported: tuple[Path, Manifest], tmp_path: Path) -> None:
-    done = run(exported[0], "-o", tmp_path / "out", "--texts", DATA / "t300.en")
-    assert done.exit_code == 2
-    assert "float32" in done.output or "records no attention" in done.output
+def test_a_plain_bundle_is_made_one_of_its_own_translations(exported: tuple[Path, Manifest], tmp_path: Path) -> None:
+    """What a bundle translates texts to, it translates them to again, from few tokens."""
+    directory, manifest = exported
+    texts = tmp_path / "texts"
+    texts.write_text("\n".join(golden.text for golden in manifest.golden))
+    done = run(directory, "-o", tmp_path / "out", "--texts", texts, "--first", 0, "--best", 1000)
+    assert done.exit_code == 0, done.output
+    counted = re.search(r"lists of (\d+) tokens, (\d+) ids", done.output)
+    assert counted is not None
+    assert 0 < int(counted[2]) < int(counted[1])
+    assert f"100.0% of {len(manifest.golden)} texts have the same translation" in done.output
+    written = Manifest.load(tmp_path / "out")
+    assert written.golden == manifest.golden
+    assert written.model.shortlist_size > 0
+
+
+def test_without_alignments_there_is_nothing_to_count(exported: tuple[Path, Manifest], tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(exported[0], tmp_path / "bundle"))
+    dataclasses.replace(exported[1], graphs=Graphs()).save(directory)
+    done = run(directory, "-o", tmp_path / "out", "--texts", DATA / "t300.en")
+    assert (done.exit_code, "it tells no alignments" in done.output) == (2, True)

@@ -1,19 +1,30 @@
-"""Models that differ from the shipped one in every choice: post-norm, no biases, nothing shared; and their graphs."""
+"""Models that differ from the shipped one in every choice: post-norm, no biases, nothing shared; and their graphs.
+
+One has a shortlist.
+"""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy import typing as npt
 
 from export.architecture import PositionConfig, Transformer
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
+from export.graphs.listing import list_graphs
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import WeightsFile
+from export.shortlist import Shortlist
+from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import ModelShape
 from tests.export.tiny_models import tiny_config, tiny_model
+from tests.references.shortlists import allowed_tokens
+from tests.unit.models.bare_manifest import MANIFEST
 
 SUPPRESSED = (3, 1, 40)
 LENGTHS = [2, 9, 30, 5, 17]
@@ -58,25 +69,48 @@ ALIGNMENTS = {
     "by hand": AlignmentHeads(1, (1,), reads=True),
     "recurrent": AlignmentHeads(2, (1, 2)),
 }
+_LENGTHS = np.random.default_rng(5).integers(0, 5, 70)  # of the lists
+SHORTLISTS = {
+    "recurrent": Shortlist(
+        np.array([2, 3, 7]),
+        np.cumsum([0, *_LENGTHS]),
+        np.random.default_rng(6).integers(0, 90, _LENGTHS.sum()).astype(np.int32),
+    )
+}
 SHAPE = ModelShape(num_decoder_layers=3, num_heads=3, head_size=padded_head_size(10), vocabulary_size=90)
 
 
 class Variant(NamedTuple):
-    """A model, the heads that its alignment graph is made of, and the folder of its graphs."""
+    """A model, the heads that its alignment graph is made of, its shortlist, and the folder of its graphs."""
 
     model: Transformer
     alignment: AlignmentHeads
+    shortlist: Shortlist | None
     folder: Path
 
     @property
     def shape(self) -> ModelShape:
         """Return the sizes that the graphs have."""
-        return dataclasses.replace(SHAPE, state_size=self.model.config.state_size)
+        shortlist_size = 90 if self.shortlist else 0
+        return dataclasses.replace(SHAPE, state_size=self.model.config.state_size, shortlist_size=shortlist_size)
 
     @property
     def pair(self) -> GraphPair:
         """Open encoder and decoder step."""
         return GraphPair(self.folder / "encoder.onnx", self.folder / "decoder_step.onnx", self.shape, num_threads=1)
+
+    @property
+    def manifest(self) -> Manifest:
+        """Return what of a manifest describes the graphs."""
+        architecture = self.model.config.to_document()
+        return dataclasses.replace(MANIFEST, model=self.shape, suppressed_ids=SUPPRESSED, architecture=architecture)
+
+    def allowed(self, source_ids: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Return which tokens (V,) the translation of a source may consist of, suppressed ones included."""
+        if self.shortlist is None:
+            return np.ones(90, np.bool_)
+        lists = self.shortlist
+        return allowed_tokens(lists.always, lists.offsets, lists.ids, source_ids, 90, has_one_vocabulary=False)
 
 
 def trace_variant(name: str, folder: Path) -> Variant:
@@ -90,4 +124,7 @@ def trace_variant(name: str, folder: Path) -> Variant:
         trace_encoder(model, folder / "encoder.onnx", file)
         trace_decoder_step(model, SUPPRESSED, folder / "decoder_step.onnx", file)
         trace_alignment(model, ALIGNMENTS[name], folder / "alignment.onnx", file)
-    return Variant(model, ALIGNMENTS[name], folder)
+        variant = Variant(model, ALIGNMENTS[name], SHORTLISTS.get(name), folder)
+        if variant.shortlist is not None:
+            list_graphs(folder, variant.manifest, variant.shortlist, file)
+    return variant

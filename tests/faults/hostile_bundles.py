@@ -122,6 +122,7 @@ def opened() -> Iterator[Hostile]:
     renamed = _graph(encoder, lambda model: setattr(model.graph, "name", "x" * 2**20))
     yield Hostile("a name of a megabyte", renamed, may_load=True)
     yield Hostile("wider heads", _manifest("model", head_size=4096))
+    yield Hostile("shortlists that no graph has", _manifest("model", shortlist_size=8), "missing: ['listed']")
     longest = _manifest("limits", max_output_tokens=10**6, max_source_tokens=10**6)
     yield Hostile("rows of a million tokens", longest, may_load=True)
     yield Hostile("a long sentence", _long_sentence, "self-test")

@@ -38,3 +38,4 @@ def test_a_base_models_rows_can_all_be_reordered_at_once() -> None:
 
 
 TestDeviceCache = cache_test(lambda: DeviceCache(HALF_SHAPE, CUDA), num_examples=10)
+TestLists = cache_test(lambda: DeviceCache(replace(HALF_SHAPE, listed_width=16), CUDA), num_examples=5)

@@ -17,6 +17,7 @@ from onnx import numpy_helper
 from export.quantization.weights import unpack
 from service.bundle import fused_io
 from tests.references.bfloat16 import rounded
+from tests.references.shortlists import allowed_tokens
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer[Any]]
@@ -190,17 +191,9 @@ class FusedEncoder(_Part):
         """Return which tokens (V,) the translation of a source may consist of; `None`: all."""
         if self._shortlists is None:
             return None
+        size, has_one = self.node["vocabulary_size"], bool(self.node["one_vocabulary"])
         always, offsets, ids = self._shortlists
-        chosen = set(always.tolist())
-        for token in source_ids:
-            chosen.update(ids[slice(*offsets[token : token + 2])].tolist() if token + 1 < len(offsets) else [])
-        if self.node["one_vocabulary"]:
-            chosen.update(source_ids)
-        for token in range(len(always), self.node["vocabulary_size"]):
-            if len(chosen) % 8 == 0:
-                break
-            chosen.add(token)
-        return np.isin(np.arange(self.node["vocabulary_size"]), list(chosen))
+        return allowed_tokens(always, offsets, ids, source_ids, size, has_one_vocabulary=has_one)
 
     def encode(self, source_ids: Sequence[int]) -> list[tuple[Floats, Floats]]:
         """Return each decoder layer's keys and values of a source, (S, H D)."""

@@ -10,7 +10,7 @@ from service.engine.runtime.session import Buffer, DeviceMemory, GraphSession, S
 Indices = npt.NDArray[np.int64]
 
 _GRAPH = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # written by export.graphs.memory_graphs
-_WORD_BYTES = 8  # the graph copies 8-byte words, whatever they contain
+WORD_BYTES = 8  # the graph copies 8-byte words, whatever they contain
 
 
 def open_copy_graph(config: SessionConfig) -> GraphSession:
@@ -37,7 +37,7 @@ class BlockMemory:
         most_rows: int,
         most_offsets: int,
     ) -> None:
-        assert block_bytes % _WORD_BYTES == 0, f"a block of {block_bytes} bytes"
+        assert block_bytes % WORD_BYTES == 0, f"a block of {block_bytes} bytes"
         self.block_bytes = block_bytes
         self._zero_block = num_blocks
         self._memory = DeviceMemory(device, (num_blocks + 1) * block_bytes)
@@ -45,7 +45,7 @@ class BlockMemory:
         self._indices: Indices = np.zeros(2 * (most_rows + most_offsets), np.int64)
         self._device_indices = DeviceMemory(device, self._indices.nbytes)
         self._session = copy_graph
-        words = self._memory.view(0, np.int64, (num_blocks + 1, block_bytes // _WORD_BYTES))
+        words = self._memory.view(0, np.int64, (num_blocks + 1, block_bytes // WORD_BYTES))
         self._binding = self._session.bind({"memory": words}, {"moved": words})
 
     def view(self, block: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from service.engine.runtime.block_memory import BlockMemory, Indices, open_copy_graph
+from service.engine.runtime.block_memory import WORD_BYTES, BlockMemory, Indices, open_copy_graph
 from service.engine.runtime.kv_cache import CacheShape, SourceBucket
 from service.engine.runtime.session import Array, Buffer, GraphSession, SessionConfig
 
@@ -24,7 +24,8 @@ class DeviceCache:
     beams, copies blocks within one memory: one small run, however many rows it affects.
 
     Moves are collected and done together before the next operation. Copies are of whole blocks, as many as the row with
-    the most live tokens has. A state is one block of each part.
+    the most live tokens has. A state is one block of each part. So is a list in its memory, where those of rows are
+    followed by the encoder's.
     """
 
     def __init__(self, shape: CacheShape, config: SessionConfig) -> None:
@@ -57,6 +58,15 @@ class DeviceCache:
                 ),
             )
         )
+        self._lists = BlockMemory(
+            copy_graph,
+            config.device,
+            2 * shape.max_slots,
+            max(shape.listed_width, WORD_BYTES),
+            most_rows=shape.max_slots,
+            most_offsets=1,
+        )
+        self._list_offsets = _indices(range(shape.listed_width > 0))  # none: there is nothing to copy
         self._finite = GraphSession(_GRAPHS / f"zero_if_finite.{shape.dtype.name}.onnx", config, ["encoded"], ["sums"])
         self._encoded_shape = (0, 0)  # sources and width of the last encoder run
         self._bucket = SourceBucket(shape.max_source_tokens)
@@ -86,10 +96,11 @@ class DeviceCache:
         self._encoded_shape = (num_sources, width)
         shape = (num_sources, self.shape.num_heads, width, self.shape.head_size)
         part = num_sources * self._cross_row(width)
-        return [
+        encoded = [
             self._cross.view(self._staging + index * part, self.shape.dtype, shape)
             for index in range(self.shape.num_parts)
         ]
+        return [*encoded, *self._list_views(self.shape.max_slots, num_sources)]
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
         """See `KVCache.store_sources`. A source's own tokens are followed by the encoder's padding, then by zeros."""
@@ -98,7 +109,10 @@ class DeviceCache:
         self._lay_out(self._bucket.after_join(width, num_live), num_live)
         bucket = self._bucket.length
         sources = _indices([source for source, own_rows in enumerate(rows) for _ in own_rows])
-        targets = _indices([row for own_rows in rows for row in own_rows]) * self._cross_row(bucket)
+        own_rows = _indices([row for own_rows in rows for row in own_rows])
+        offsets = self._list_offsets
+        self._lists.copy(self.shape.max_slots + sources, offsets, own_rows, offsets)
+        targets = own_rows * self._cross_row(bucket)
         self._cross.copy(
             self._staging + sources * self._cross_row(width),
             self._cross_offsets(width, 0, width, part=num_sources * self._cross_row(width)),
@@ -123,9 +137,10 @@ class DeviceCache:
     def cross(self, num_rows: int) -> list[Buffer]:
         """See `KVCache.cross`."""
         shape = (num_rows, self.shape.num_heads, self._bucket.length, self.shape.head_size)
-        return [
+        cross = [
             self._cross.view(part * self._cross_part, self.shape.dtype, shape) for part in range(self.shape.num_parts)
         ]
+        return [*cross, *self._list_views(0, num_rows)]
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `KVCache.move`; postponed until the next step or other change."""
@@ -154,6 +169,7 @@ class DeviceCache:
         bucket = self._bucket.length
         row, offsets = self._cross_row(bucket), self._cross_offsets(bucket, 0, bucket)
         self._cross.copy(_indices(sources) * row, offsets, _indices(targets) * row, offsets)
+        self._lists.copy(_indices(sources), self._list_offsets, _indices(targets), self._list_offsets)
         self._moves.clear()
 
     def _copy_self(self, source_rows: Sequence[int], target_rows: Sequence[int], num_tokens: int) -> None:
@@ -178,6 +194,10 @@ class DeviceCache:
         )
         self._cross.zero(rows * self._cross_row(bucket), self._cross_offsets(bucket, keep, bucket))
         self._bucket.length = bucket
+
+    def _list_views(self, first: int, count: int) -> list[Buffer]:
+        width = self.shape.listed_width
+        return [self._lists.view(first, np.bool_, (count, width))] if width else []
 
     def _are_finite(self) -> list[bool]:
         num_sources, width = self._encoded_shape

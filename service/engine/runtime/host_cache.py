@@ -16,6 +16,8 @@ class HostCache:
     cost nothing. Of recurrent layers, these are the states: `PastShape`.
 
     `cross_views` (2 L, max_slots, H, S, D): a view of a flat buffer laid out for S.
+
+    `lists` (max_slots, W).
     """
 
     def __init__(self, shape: CacheShape) -> None:
@@ -24,6 +26,7 @@ class HostCache:
         encoded_shape = (shape.num_parts, most_tokens * shape.num_heads * shape.head_size)
         self._encoded_flat: Array = np.zeros(encoded_shape, shape.dtype)
         self._encoded = self._encoded_flat  # the part used by the last encoder run, (2 L, B, H, width, D)
+        self.lists, self._encoded_lists = np.zeros((2, shape.max_slots, shape.listed_width), np.bool_)
         self.self_arenas: Array
         self.cross_views: Array
         self.clear_all()
@@ -53,7 +56,7 @@ class HostCache:
         heads, size = self.shape.num_heads, self.shape.head_size
         used = self._encoded_flat[:, : num_sources * heads * width * size]
         self._encoded = used.reshape(self.shape.num_parts, num_sources, heads, width, size)
-        return [Buffer.of(part) for part in self._encoded]
+        return self._buffers(self._encoded, self._encoded_lists[:num_sources])
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
         """See `KVCache.store_sources`."""
@@ -67,6 +70,7 @@ class HostCache:
             for row in own_rows:
                 target[:, row, :, :length] = self._encoded[:, source, :, :length]
                 target[:, row, :, length:] = 0
+            self.lists[list(own_rows)] = self._encoded_lists[source]
         return self._are_finite()
 
     def prepare_step(self, longest: int, num_live: int) -> None:
@@ -81,12 +85,13 @@ class HostCache:
 
     def cross(self, num_rows: int) -> list[Buffer]:
         """See `KVCache.cross`."""
-        return [Buffer.of(part[:num_rows]) for part in self.cross_views]
+        return self._buffers(self.cross_views[:, :num_rows], self.lists[:num_rows])
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `KVCache.move`."""
         self.reorder([source_row], [target_row], [length])
         self.cross_views[:, target_row] = self.cross_views[:, source_row]
+        self.lists[target_row] = self.lists[source_row]
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
         """See `KVCache.reorder`."""
@@ -100,6 +105,9 @@ class HostCache:
         for row in rows:
             self.self_arenas[:, row] = 0
             self.cross_views[:, row] = 0
+
+    def _buffers(self, parts: Array, lists: Array) -> list[Buffer]:
+        return [*map(Buffer.of, parts), *([Buffer.of(lists)] if self.shape.listed_width else [])]
 
     def _are_finite(self) -> list[bool]:
         """Return, per source of the last encoder run, whether its keys and values are finite, usually by one sum."""

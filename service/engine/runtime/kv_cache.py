@@ -1,4 +1,5 @@
-"""The interface of the running rows' memory: keys and values or states of their tokens, and those of their sources."""
+"""The interface of the running rows' memory: keys and values or states of their tokens, and what is kept of their
+sources: keys and values, and the list of the tokens that are allowed."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -31,7 +32,8 @@ class CacheShape:
     If layers are recurrent, a row has a state of `state_size` numbers for each in place of its tokens' keys and values.
 
     `kv_capacity` is the maximum number of target tokens of a row, `max_encode_tokens` the largest padded area (sources
-    times the longest) of one encoder run.
+    times the longest) of one encoder run. `listed_width` is that of the lists of allowed tokens
+    (`graph_io.listed_width`); 0: there are none.
     """
 
     num_layers: int
@@ -43,6 +45,7 @@ class CacheShape:
     max_encode_tokens: int
     dtype: np.dtype[Any]
     state_size: int = 0
+    listed_width: int = 0
 
     @property
     def num_parts(self) -> int:
@@ -67,7 +70,7 @@ class CacheShape:
         past = self.past
         own = past.num_parts * past.num_heads * past.capacity * past.head_size
         source = self.num_parts * self.num_heads * self.longest_bucket * self.head_size
-        return (own + source) * self.dtype.itemsize
+        return (own + source) * self.dtype.itemsize + self.listed_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +132,12 @@ class SourceBucket:
 
 
 class KVCache(Protocol):
-    """Keys and values of the running rows; the live ones are always the rows [0, n).
+    """The memory of the running rows; the live ones are always the rows [0, n).
 
-    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket. There are 2 L parts: keys and
-    values of each layer. The buffers returned by `past` and `cross` stay valid until the bucket changes or everything
-    is cleared. Everything that a graph can read is finite, because masked positions are still multiplied.
+    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket, W = the width of lists. There are
+    2 L parts: keys and values of each layer. The buffers returned by `past` and `cross` stay valid until the bucket
+    changes or everything is cleared. Everything that a graph can read is finite, because masked positions are still
+    multiplied.
     """
 
     shape: CacheShape
@@ -152,7 +156,8 @@ class KVCache(Protocol):
         ...
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
-        """Return the buffers for the 2 L outputs of the next encoder run, each (num_sources, H, width, D)."""
+        """Return the buffers for the outputs of the next encoder run: 2 L of (num_sources, H, width, D) and, if there
+        are any, the lists (num_sources, W)."""
         ...
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
@@ -172,7 +177,8 @@ class KVCache(Protocol):
         ...
 
     def cross(self, num_rows: int) -> list[Buffer]:
-        """Return the 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D)."""
+        """Return the 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D), and, if there are
+        any, their lists (num_rows, W)."""
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:

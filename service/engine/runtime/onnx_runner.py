@@ -56,7 +56,7 @@ class OnnxRunner:
         self._pad_id = pad_id
         self._vocabulary_size = vocabulary_size
         num_layers, is_recurrent = cache.shape.num_layers, cache.shape.past.is_state
-        self._cross_names = graph_io.cross_names(num_layers)
+        self._source_names = graph_io.source_names(num_layers, has_shortlists=cache.shape.listed_width > 0)
         self._past_names = graph_io.past_names(num_layers, is_recurrent=is_recurrent)
         self._present_names = graph_io.present_names(num_layers, is_recurrent=is_recurrent)
         self._bindings: dict[tuple[int, int, Need, bool], Binding] = {}
@@ -98,12 +98,13 @@ class OnnxRunner:
         """
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
         num_layers, is_recurrent = model.num_decoder_layers, model.is_recurrent
-        inputs = graph_io.step_inputs(num_layers, is_recurrent=is_recurrent)
+        has_shortlists = model.has_shortlists
+        inputs = graph_io.step_inputs(num_layers, is_recurrent=is_recurrent, has_shortlists=has_shortlists)
         encoder = SharedGraph(
             directory / manifest.graphs.encoder,
             session_config,
             graph_io.encoder_inputs(),
-            graph_io.cross_names(num_layers),
+            graph_io.source_names(num_layers, has_shortlists=has_shortlists),
             workers,
             weights=weights,
         )
@@ -127,6 +128,7 @@ class OnnxRunner:
             max_encode_tokens=config.max_encode_tokens,
             dtype=decoder_step.input_dtype(graph_io.cross_names(num_layers)[0]),
             state_size=model.state_size,
+            listed_width=graph_io.listed_width(model.vocabulary_size) if has_shortlists else 0,
         )
         spec = RunnerSpec(
             max_slots=shape.max_slots,
@@ -201,11 +203,11 @@ class OnnxRunner:
         source_ids = np.full((len(jobs), width), self._pad_id, np.int64)
         for row, job in zip(source_ids, jobs, strict=True):
             row[: len(job.source_ids)] = job.source_ids
-        cross = self._cache.encoder_outputs(len(jobs), width)
+        encoded = self._cache.encoder_outputs(len(jobs), width)
         session = self._encoder.session(is_alone=self.is_alone)
         binding = session.bind(
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
-            dict(zip(self._cross_names, cross, strict=True)),
+            dict(zip(self._source_names, encoded, strict=True)),
         )
         session.run(binding)
         for job in jobs:
@@ -281,7 +283,7 @@ class OnnxRunner:
             graph_io.NUM_CANDIDATES: np.array([need.num_candidates or need.log_probs or need.log_totals], np.int64),
             **self._inputs.buffers(num_rows),
             **dict(zip(self._past_names, past, strict=True)),
-            **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
+            **dict(zip(self._source_names, self._cache.cross(num_rows), strict=True)),
         }
         outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
         outputs[graph_io.NEXT_IDS] = search.next_ids[:num_rows]

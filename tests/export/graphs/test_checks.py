@@ -1,5 +1,6 @@
 """Each fault that the graph checks know is found in a graph that has it."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,11 @@ def test_right_graphs_pass_and_must_fit_the_model(exported: tuple[Path, Manifest
     other = ModelShape(num_decoder_layers=2, num_heads=2, head_size=16, vocabulary_size=150)
     with pytest.raises(GraphError, match=r"cross_key.0 has shape"):
         check_encoder(directory / manifest.graphs.encoder, other)
+    listed = dataclasses.replace(manifest.model, shortlist_size=8)
+    with pytest.raises(GraphError, match=r"outputs are .* expected .*'listed'"):
+        check_encoder(directory / manifest.graphs.encoder, listed)
+    with pytest.raises(GraphError, match=r"inputs are .* expected .*'listed'"):
+        check_decoder_step(directory / manifest.graphs.decoder_step, listed)
 
 
 def test_no_onnx_at_all(tmp_path: Path, exported: tuple[Path, Manifest]) -> None:

@@ -1,13 +1,16 @@
 """Translations of a student against those that Marian and Bergamot made of the same files, and against NumPy."""
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from numpy import typing as npt
 
 from export.architecture.transformer import padding_mask
 from export.cli import EXIT_BAD_CHECKPOINT, main
@@ -16,11 +19,23 @@ from export.engine_decode import greedy_options, open_engine
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
+from export.shortlist import read_shortlist
+from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
-from service.engine.generate import sequences_of
+from service.engine.config import EngineConfig
+from service.engine.generate import Hypotheses, sequences_of
+from service.engine.runtime import onnx_runner
+from service.engine.runtime.device_cache import DeviceCache
+from service.engine.runtime.host_cache import HostCache
+from service.engine.runtime.session import SessionConfig
+from service.engine.sequence import Sequence as EngineSequence
+from service.models.loader import try_model
+from service.models.repository import find_bundles
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.export.importers.students.folders import DATA, folder
 from tests.references.fused_model import FusedDecoder, FusedEncoder
+from tests.references.shortlists import allowed_tokens
+from tests.unit.engine import reference_search
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
 LINES = (DATA / "t300.en").read_text().split("\n")[:300]
@@ -35,7 +50,7 @@ def equal(given: Sequence[str], wanted: Sequence[str]) -> int:
 
 
 class Student:
-    """A bundle in 8 bits, and what its engine makes of the lines, at most twice as long as the source."""
+    """A bundle, and what its engine makes of the lines, at most twice as long as the source."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.manifest = directory, Manifest.load(directory)
@@ -54,8 +69,16 @@ class Student:
             for source in sources
             for sequence in sequences_of([(source, ())], greedy_options(self.manifest, 2 * len(source)))
         ]
+        return [best.token_ids for best, *_ in self.generate(sequences, max_slots)]
+
+    def generate(self, sequences: Sequence[EngineSequence], max_slots: int = 32) -> list[Hypotheses]:
         with open_engine(self.directory, self.manifest, max_slots=max_slots) as engine:
-            return [best.token_ids for best, *_ in engine.generate(sequences)]
+            return engine.generate(sequences)
+
+    def allowed(self, source: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+        """Return which tokens (V,) Marian's shortlist allows."""
+        lists, size = read_shortlist((DATA / "lex.bin").read_bytes(), 1000, 1000), self.manifest.model.vocabulary_size
+        return allowed_tokens(lists.always, lists.offsets, lists.ids, source, size, has_one_vocabulary=True)
 
     def by_numpy(self, source: tuple[int, ...]) -> Iterator[int]:
         """Yield the tokens that the bundle's graphs mean."""
@@ -85,8 +108,29 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Student:
     return Student(source.parent / "bundle")
 
 
-def test_the_model_in_float_translates_as_marian_does(tmp_path: Path) -> None:
-    checkpoint = import_checkpoint(folder(tmp_path / "folder", "model.npz", "vocab.spm"), None, ENGLISH_GERMAN)
+@pytest.fixture(scope="module")
+def listed_in_float(tmp_path_factory: pytest.TempPathFactory) -> Student:
+    """The model as Marian wrote it with the same shortlist, in plain graphs."""
+    source = folder(tmp_path_factory.mktemp("listed") / "folder", "model.npz", "vocab.spm", "lex.bin")
+    convert(source, source.parent / "bundle", options=ENGLISH_GERMAN)
+    return Student(source.parent / "bundle")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> ImportedCheckpoint:
+    """The model in float, in torch."""
+    source = folder(tmp_path_factory.mktemp("float") / "folder", "model.npz", "vocab.spm")
+    return import_checkpoint(source, None, ENGLISH_GERMAN)
+
+
+@pytest.fixture(params=["listed", "listed_in_float"])
+def student(request: pytest.FixtureRequest) -> Student:
+    """Fused and plain graphs with a shortlist."""
+    found: Student = request.getfixturevalue(request.param)
+    return found
+
+
+def test_the_model_in_float_translates_as_marian_does(checkpoint: ImportedCheckpoint, tmp_path: Path) -> None:
     write = checkpoint.tokenizer_files["vocab.spm"]
     assert not isinstance(write, Path)
     write(tmp_path / "vocab.spm")
@@ -96,26 +140,28 @@ def test_the_model_in_float_translates_as_marian_does(tmp_path: Path) -> None:
 
 
 @torch.no_grad()
-def greedy(checkpoint: ImportedCheckpoint, sources: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """Decode all sources together, the whole output anew in each step."""
+def greedy(
+    checkpoint: ImportedCheckpoint,
+    sources: Sequence[tuple[int, ...]],
+    allowed: Sequence[npt.NDArray[np.bool_]] | None = None,
+) -> list[tuple[int, ...]]:
+    """Decode all sources together, the whole output anew in each step; `allowed` tokens (V,) of each, or all."""
     model, config = checkpoint.model, checkpoint.model.config
     lengths = torch.tensor([len(source) for source in sources])
     width = int(lengths.max())
     source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in sources])
     mask = padding_mask(lengths, width)
     memory = model.encoder(source_ids, mask)
-    read = torch.full((len(sources), 1), config.decoder_start_id)
-    for _ in range(2 * width):
+    limits, read = 2 * lengths, torch.full((len(sources), 1), config.decoder_start_id)
+    while not bool(((read[:, 1:] == config.eos_id).any(dim=1) | (read.shape[1] > limits)).all()):
         hidden = model.decoder(read, memory, mask)[:, -1]
         logits = model.projection(hidden)
         logits[:, list(checkpoint.suppressed_ids)] = -torch.inf
+        if allowed is not None:
+            logits[~torch.from_numpy(np.stack(allowed))] = -torch.inf
         read = torch.cat([read, logits.argmax(-1, keepdim=True)], dim=1)
-        if bool((read[:, 1:] == config.eos_id).any(dim=1).all()):
-            break
-    ends = [row.index(config.eos_id) if config.eos_id in row else len(row) for row in read[:, 1:].tolist()]
-    return [
-        row[: min(end, 2 * len(source))] for row, end, source in zip(read[:, 1:].tolist(), ends, sources, strict=True)
-    ]
+    outputs = [row[:limit] for row, limit in zip(read[:, 1:].tolist(), limits.tolist(), strict=True)]
+    return [tuple(itertools.takewhile(lambda token: token != config.eos_id, output)) for output in outputs]
 
 
 @pytest.mark.parametrize(
@@ -135,13 +181,80 @@ def test_with_a_shortlist_it_is_what_the_graphs_mean(listed: Student) -> None:
     assert sum(map(tuple.__eq__, given, listed.outputs)) >= 297
 
 
-def test_only_listed_tokens_are_chosen(listed: Student) -> None:
-    encoder, _ = listed.graphs
-    for source, output in zip(listed.sources[:50], listed.outputs, strict=False):
-        allowed = encoder.allowed(source)
-        assert allowed is not None
+def test_only_listed_tokens_are_chosen(student: Student) -> None:
+    for source, output in zip(student.sources[:50], student.outputs, strict=False):
+        allowed = student.allowed(source)
         assert allowed[list(output)].all()
         assert allowed.sum() < 900
+
+
+def test_neighbours_change_nothing(student: Student) -> None:
+    assert student.decode(student.sources[::-1], max_slots=5) == student.outputs[::-1]
+
+
+def test_in_float_with_a_shortlist_it_is_what_the_model_means(
+    listed_in_float: Student, checkpoint: ImportedCheckpoint
+) -> None:
+    sources = listed_in_float.sources
+    meant = greedy(checkpoint, sources, [listed_in_float.allowed(source) for source in sources])
+    assert sum(map(tuple.__eq__, listed_in_float.outputs, meant)) >= 297
+    assert equal(listed_in_float.texts, expected("float32")) < 200, "as without a shortlist"
+
+
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_every_search_is_among_the_listed_tokens(
+    listed_in_float: Student, checkpoint: ImportedCheckpoint, monkeypatch: pytest.MonkeyPatch, *, on_device: bool
+) -> None:
+    """Beams, samples and scores, all in one batch; a device's memory, which is the CPU's here, holds the same lists."""
+    if on_device:
+        config = SessionConfig(intra_op_threads=1)
+        monkeypatch.setattr(onnx_runner, "HostCache", lambda shape: DeviceCache(shape, config))
+    base = dataclasses.replace(greedy_options(listed_in_float.manifest, 12), return_scores=True)
+    asked = [
+        base,
+        dataclasses.replace(base, beam_size=4, num_hypotheses=4),
+        dataclasses.replace(base, temperature=1.5, top_k=64, seed=3),
+        dataclasses.replace(base, beam_size=2, repetition_penalty=1.3, no_repeat_ngram_size=2, min_output_tokens=4),
+    ]
+    rows = [(source, options) for source in listed_in_float.sources[:4] for options in asked]
+    sequences = [each for source, options in rows for each in sequences_of([(source, ())], options)]
+    start, eos_id = (checkpoint.model.config.decoder_start_id,), checkpoint.model.config.eos_id
+    for (source, options), given in zip(rows, listed_in_float.generate(sequences, max_slots=7), strict=True):
+        log_probs = functools.partial(listed_log_probs, checkpoint, source, listed_in_float.allowed(source))
+        outputs, scores = zip(*reference_search.search(log_probs, start, eos_id, options), strict=True)
+        found = [each.token_ids for each in given]
+        assert found == [tuple(token for token in output if token != eos_id) for output in outputs]
+        np.testing.assert_allclose([each.score for each in given], scores, rtol=1e-4)
+
+
+@torch.no_grad()
+def listed_log_probs(
+    checkpoint: ImportedCheckpoint, source: tuple[int, ...], allowed: npt.NDArray[np.bool_], inputs: Sequence[int]
+) -> npt.NDArray[np.float32]:
+    """Return log-probabilities (V,) among the allowed tokens, of which some are never chosen."""
+    logits = checkpoint.model(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
+    logits[~torch.from_numpy(allowed)] = -torch.inf
+    log_probs = logits.log_softmax(-1)
+    log_probs[list(checkpoint.suppressed_ids)] = -torch.inf
+    return np.asarray(log_probs.numpy(), np.float32)
+
+
+def test_golden_pairs_are_those_of_the_shortlist(listed_in_float: Student, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = find_bundles(listed_in_float.directory)
+    config, session_config = EngineConfig(max_slots=8), SessionConfig(intra_op_threads=1)
+    try_model(found, config, session_config)
+    monkeypatch.setattr(onnx_runner, "HostCache", AllowsAll)
+    with pytest.raises(BundleError, match="fails its self-test"):
+        try_model(found, config, session_config)
+
+
+class AllowsAll(HostCache):
+    """Rows that may consist of all tokens."""
+
+    def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
+        are_finite = super().store_sources(rows, lengths, num_live)
+        self.lists[:] = True
+        return are_finite
 
 
 def test_a_folder_of_folders_becomes_a_repository(tmp_path: Path) -> None:
@@ -155,7 +268,3 @@ def test_a_folder_of_folders_becomes_a_repository(tmp_path: Path) -> None:
     assert "2 of 3 checkpoints are converted" in done.output
     assert sorted(path.parent.name for path in (tmp_path / "out").glob("*/1")) == ["ende", "fren"]
     assert Manifest.load(tmp_path / "out" / "fren" / "1").name == "fr-en"
-
-
-def test_neighbours_change_nothing(listed: Student) -> None:
-    assert listed.decode(listed.sources[::-1], max_slots=5) == listed.outputs[::-1]

@@ -35,10 +35,15 @@ def keys_values(number: int, width: int, shape: CacheShape = SHAPE) -> list[npt.
     return [(pattern + 320 * (number % 5) + part).astype(shape.dtype) for part in range(shape.num_parts)]
 
 
+def lists(number: int, shape: CacheShape) -> list[npt.NDArray[np.bool_]]:
+    """Return the fake list of a source, (W,), that identifies it, if there are any."""
+    return [number >> np.arange(shape.listed_width) & 1 > 0] if shape.listed_width else []
+
+
 def encode(cache: KVCache, numbers: Sequence[int], width: int) -> None:
     """Copy encoder outputs to where the cache expects them."""
-    width = cache.encoder_width(width)
-    each = [keys_values(number, width, cache.shape) for number in numbers]
+    width, shape = cache.encoder_width(width), cache.shape
+    each = [[*keys_values(number, width, shape), *lists(number, shape)] for number in numbers]
     for part, buffer in enumerate(cache.encoder_outputs(len(numbers), width)):
         put(buffer, np.stack([parts[part] for parts in each]))
 
@@ -68,7 +73,8 @@ def source(cache: KVCache, row: int) -> npt.NDArray[Any]:
 
 
 def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
-    """Return a test case of random operations on caches from `new_cache`, each of `SHAPE` except for dtype and states.
+    """Return a test case of random operations on caches from `new_cache`, each of `SHAPE` except for dtype, states and
+    lists.
 
     A state is that of the last token.
     """
@@ -165,6 +171,7 @@ def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
                 expected = keys_values(number, length, self.cache.shape)
                 for part in range(PARTS):
                     np.testing.assert_array_equal(cross[part][row, :, :length], expected[part])
+                np.testing.assert_array_equal([held[row] for held in cross[PARTS:]], lists(number, self.cache.shape))
                 for part, own in enumerate(past):
                     if self.cache.shape.state_size:
                         assert (own[row] == row_tokens[-1] + part).all() if row_tokens else True, f"state of row {row}"

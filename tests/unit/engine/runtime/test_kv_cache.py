@@ -25,6 +25,7 @@ from tests.unit.engine.runtime.device_access import get, put
 CPU = SessionConfig("cpu", intra_op_threads=1)
 HALF_SHAPE = replace(SHAPE, dtype=np.dtype(np.float16))
 RECURRENT = replace(SHAPE, state_size=24)
+LISTED = replace(SHAPE, listed_width=16)
 
 
 def device_cache(shape: CacheShape = SHAPE) -> DeviceCache:
@@ -42,6 +43,10 @@ def test_buckets_grow_by_at_most_a_half_and_end_where_the_longest_source_fits() 
     assert source_buckets(128) == [8, 16, 24, 32, 48, 64, 96, 128]
     assert source_buckets(129)[-1] == 192
     assert all(bucket % 8 == 0 for bucket in source_buckets(4096))
+
+
+def test_a_list_takes_a_byte_for_each_token() -> None:
+    assert LISTED.bytes_per_slot == SHAPE.bytes_per_slot + 16
 
 
 def test_the_bucket_grows_at_once_and_shrinks_after_a_while() -> None:
@@ -188,3 +193,5 @@ TestDeviceCache = cache_test(device_cache, num_examples=15)
 TestDeviceCacheInHalfPrecision = cache_test(lambda: device_cache(HALF_SHAPE), num_examples=5)
 TestStatesOnTheHost = cache_test(lambda: HostCache(RECURRENT), num_examples=5)
 TestStatesOnADevice = cache_test(lambda: device_cache(RECURRENT), num_examples=8)
+TestListsOnTheHost = cache_test(lambda: HostCache(LISTED), num_examples=8)
+TestListsOnADevice = cache_test(lambda: device_cache(LISTED), num_examples=8)
