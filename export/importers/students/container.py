@@ -32,13 +32,11 @@ Floats = npt.NDArray[np.float32]
 class StoredModel:
     """The content of a file: Marian's settings, and parameters by Marian's names.
 
-    Matrices are (out, in), as our layers have them, embeddings (V, d). `steps` has, for each parameter that is stored
-    in 8 bits, the size of one level: the values are multiples of it.
+    Matrices are (out, in), as our layers have them, embeddings (V, d).
     """
 
     settings: Mapping[str, Any]
     parameters: Mapping[str, Floats]
-    steps: Mapping[str, float]
 
 
 def read_model(data: bytes) -> StoredModel:
@@ -67,7 +65,6 @@ class _Item:
 
 def _read_container(data: bytes) -> StoredModel:
     parameters: dict[str, Floats] = {}
-    steps: dict[str, float] = {}
     settings: Mapping[str, Any] | None = None
     for item in _items(data):
         if item.name == CONFIG:
@@ -79,14 +76,14 @@ def _read_container(data: bytes) -> StoredModel:
         elif item.kind == _FLOAT16:
             parameters[item.name] = _oriented(item.name, _numbers(item, np.float16).astype(np.float32))
         elif item.kind in _INTGEMM8:
-            parameters[item.name], steps[item.name] = _intgemm8(item)
+            parameters[item.name] = _intgemm8(item)
         else:
             kind = _REFUSED.get(item.kind, f"the unknown type {item.kind:#x}")
             raise ValueError(
                 f"{item.name[:100]!r} holds {kind}; read are float32, float16 and intgemm8: take the model in one of "
                 "these, or convert it with marian-conv --gemm-type intgemm8"
             )
-    return _checked(settings, parameters, steps)
+    return _checked(settings, parameters)
 
 
 def _items(data: bytes) -> list[_Item]:
@@ -154,8 +151,8 @@ def _oriented(name: str, values: npt.NDArray[Any]) -> Floats:
     return values.T
 
 
-def _intgemm8(item: _Item) -> tuple[Floats, float]:
-    """Return the values, and the size of a level. The levels lie (out, in) whatever the shape says, but embeddings."""
+def _intgemm8(item: _Item) -> Floats:
+    """Return the values. The levels lie (out, in) whatever the shape says, but embeddings."""
     if len(item.shape) != 2:
         raise ValueError(f"{item.name!r} is of intgemm8 and has the shape {item.shape}, expected a matrix")
     if item.size + 4 > len(item.data):
@@ -166,7 +163,7 @@ def _intgemm8(item: _Item) -> tuple[Floats, float]:
         raise ValueError(f"{item.name!r} has {per_unit} levels per unit, expected a number above 0")
     step = np.float32(1.0) / np.float32(per_unit)
     shape = item.shape if EMBEDDING in item.name else item.shape[::-1]
-    return levels.reshape(shape).astype(np.float32) * step, float(step)
+    return levels.reshape(shape).astype(np.float32) * step
 
 
 def _read_archive(data: bytes) -> StoredModel:
@@ -184,7 +181,7 @@ def _read_archive(data: bytes) -> StoredModel:
         if not np.issubdtype(values.dtype, np.floating):
             raise ValueError(f"{name[:100]!r} holds {values.dtype}, expected floating-point numbers")
         parameters[name] = _oriented(name, values.astype(np.float32))
-    return _checked(settings, parameters, {})
+    return _checked(settings, parameters)
 
 
 def _settings(text: bytes) -> Mapping[str, Any]:
@@ -198,9 +195,7 @@ def _settings(text: bytes) -> Mapping[str, Any]:
     return settings
 
 
-def _checked(
-    settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats], steps: Mapping[str, float]
-) -> StoredModel:
+def _checked(settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats]) -> StoredModel:
     if settings is None:
         raise ValueError(f"it lacks {CONFIG}, Marian's settings of the model")
-    return StoredModel(settings, parameters, steps)
+    return StoredModel(settings, parameters)
