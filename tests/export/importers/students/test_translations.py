@@ -1,28 +1,30 @@
-"""Translations of a student against those that Marian and Bergamot made of the same files, and against NumPy."""
+"""Translations of a student against those of Marian, Bergamot and fxtranslate of the same files, and against NumPy."""
 
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from fxtranslate import Translator
 
 from export.architecture.transformer import padding_mask
 from export.cli import EXIT_BAD_CHECKPOINT, main
 from export.convert import convert
 from export.engine_decode import greedy_options, open_engine
-from export.importers.imported import ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest import Manifest
 from service.engine.generate import sequences_of
 from service.text.tokenizers import Tokenizer, load_tokenizer
-from tests.export.importers.students.folders import DATA, folder
+from tests.export.importers.students.folders import DATA, arrays, config_item, container, float_items, folder
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
+UNKNOWN = " \N{DOUBLE QUESTION MARK} "  # SentencePiece's text of `<unk>`
 LINES = (DATA / "t300.en").read_text().split("\n")[:300]
 
 
@@ -85,37 +87,87 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Student:
     return Student(source.parent / "bundle")
 
 
-def test_the_model_in_float_translates_as_marian_does(tmp_path: Path) -> None:
-    checkpoint = import_checkpoint(folder(tmp_path / "folder", "model.npz", "vocab.spm"), None, ENGLISH_GERMAN)
-    write = checkpoint.tokenizer_files["vocab.spm"]
-    assert not isinstance(write, Path)
-    write(tmp_path / "vocab.spm")
-    tokenizer = load_tokenizer(checkpoint.tokenizer, tmp_path)
-    outputs = greedy(checkpoint, [(*tokenizer.encode(line), checkpoint.tokenizer.eos_id) for line in LINES])
-    assert equal([tokenizer.decode(output) for output in outputs], expected("float32")) == 300
+class Original:
+    """The model in float32, and what it makes of the lines, at most twice as long as the source."""
+
+    def __init__(self, directory: Path) -> None:
+        self.checkpoint = import_checkpoint(folder(directory, "model.npz", "vocab.spm"), None, ENGLISH_GERMAN)
+        write = self.checkpoint.tokenizer_files["vocab.spm"]
+        assert not isinstance(write, Path)
+        write(directory / "vocab.spm")
+        self.tokenizer: Tokenizer = load_tokenizer(self.checkpoint.tokenizer, directory)
+        eos_id = self.checkpoint.tokenizer.eos_id
+        self.sources = [(*self.tokenizer.encode(line), eos_id) for line in LINES]
+
+    def texts(self, outputs: Sequence[Sequence[int]]) -> list[str]:
+        """Return outputs as text; unknown tokens are nothing."""
+        return [self.tokenizer.decode(output).replace(UNKNOWN, "") for output in outputs]
+
+    @torch.no_grad()
+    def decode(self, forbidden: torch.Tensor) -> list[list[int]]:
+        """Decode all sources together, anew in each step; tokens of a mask (V,) or (N, V) are never chosen."""
+        model, config = self.checkpoint.model, self.checkpoint.model.config
+        lengths = torch.tensor([len(source) for source in self.sources])
+        width = int(lengths.max())
+        source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in self.sources])
+        mask = padding_mask(lengths, width)
+        memory = model.encoder(source_ids, mask)
+        read = torch.full((len(source_ids), 2 + 2 * width), config.eos_id)
+        read[:, 0] = config.decoder_start_id
+        running = torch.arange(len(read))
+        for length in range(1, 1 + 2 * width):
+            hidden = model.decoder(read[running, :length], memory[running], mask[running])[:, -1]
+            logits = model.projection(hidden).masked_fill(forbidden.expand(len(read), -1)[running], -torch.inf)
+            read[running, length] = logits.argmax(-1)
+            running = running[(read[running, length] != config.eos_id) & (2 * lengths[running] > length)]
+            if not len(running):
+                break
+        return [row[1 : row.index(config.eos_id)] for row in read.tolist()]
+
+    def forbid(self, *token_ids: int) -> torch.Tensor:
+        """Return a mask (V,) of tokens."""
+        size = self.checkpoint.model.config.target_vocabulary_size
+        return torch.isin(torch.arange(size), torch.tensor(token_ids))
 
 
-@torch.no_grad()
-def greedy(checkpoint: ImportedCheckpoint, sources: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """Decode all sources together, the whole output anew in each step."""
-    model, config = checkpoint.model, checkpoint.model.config
-    lengths = torch.tensor([len(source) for source in sources])
-    width = int(lengths.max())
-    source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in sources])
-    mask = padding_mask(lengths, width)
-    memory = model.encoder(source_ids, mask)
-    read = torch.full((len(sources), 1), config.decoder_start_id)
-    for _ in range(2 * width):
-        hidden = model.decoder(read, memory, mask)[:, -1]
-        logits = model.projection(hidden)
-        logits[:, list(checkpoint.suppressed_ids)] = -torch.inf
-        read = torch.cat([read, logits.argmax(-1, keepdim=True)], dim=1)
-        if bool((read[:, 1:] == config.eos_id).any(dim=1).all()):
-            break
-    ends = [row.index(config.eos_id) if config.eos_id in row else len(row) for row in read[:, 1:].tolist()]
-    return [
-        row[: min(end, 2 * len(source))] for row, end, source in zip(read[:, 1:].tolist(), ends, sources, strict=True)
-    ]
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    return Original(tmp_path_factory.mktemp("original") / "folder")
+
+
+def test_the_model_in_float_translates_as_marian_does(original: Original) -> None:
+    outputs = original.decode(original.forbid(*original.checkpoint.suppressed_ids))
+    assert equal(original.texts(outputs), expected("float32")) == 300
+
+
+def by_fxtranslate(shortlist: bytes | None) -> list[str]:
+    """Return what PyPI's fxtranslate makes of the lines, in float32; it writes an unknown token as nothing."""
+    vocabulary = (DATA / "vocab.spm").read_bytes()
+    model = container([*float_items(arrays()), config_item()])
+    return list(map(Translator(model, vocabulary, vocabulary, shortlist).translate, LINES))
+
+
+def test_the_model_in_float_translates_as_fxtranslate_does(original: Original) -> None:
+    """It may choose `<unk>`, which Marian and we never do: the only outputs that differ are those where it does."""
+    config, given = original.checkpoint.model.config, by_fxtranslate(None)
+    outputs = original.decode(original.forbid(config.decoder_start_id))
+    assert equal(original.texts(outputs), given) == 300
+    with_unknown = sum(config.unk_id in output for output in outputs)
+    assert with_unknown > 0
+    assert equal(expected("float32"), given) == 300 - with_unknown
+
+
+def test_a_shortlist_is_read_as_fxtranslate_reads_it(original: Original, listed: Student) -> None:
+    """An output that is cut at our limit is only its beginning: fxtranslate's limit is a little later."""
+    encoder, _ = listed.graphs
+    lists = [mask for source in listed.sources if (mask := encoder.allowed(source)) is not None]
+    allowed = torch.tensor(np.stack(lists))
+    allowed[:, original.checkpoint.model.config.unk_id] = True
+    outputs = original.decode(~allowed)
+    texts, given = original.texts(outputs), by_fxtranslate((DATA / "lex.bin").read_bytes())
+    for output, source, text, wanted in zip(outputs, original.sources, texts, given, strict=True):
+        assert wanted.startswith(text) if len(output) == 2 * len(source) else wanted == text
+    assert equal(by_fxtranslate(None), given) < 200
 
 
 @pytest.mark.parametrize(
