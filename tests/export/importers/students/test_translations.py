@@ -1,9 +1,11 @@
 """Translations of a student against those of Marian, Bergamot and fxtranslate of the same files, and against NumPy."""
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +16,11 @@ from fxtranslate import Translator
 from export.architecture.transformer import padding_mask
 from export.cli import EXIT_BAD_CHECKPOINT, main
 from export.convert import convert
-from export.engine_decode import greedy_options, open_engine
+from export.engine_decode import open_engine
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest import Manifest
+from service.domain.options import DecodingOptions
 from service.engine.generate import sequences_of
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.export.importers.students.folders import DATA, arrays, config_item, container, float_items, folder
@@ -25,6 +28,7 @@ from tests.references.fused_model import FusedDecoder, FusedEncoder
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
 UNKNOWN = " \N{DOUBLE QUESTION MARK} "  # SentencePiece's text of `<unk>`
+GREEDY = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=1)
 LINES = (DATA / "t300.en").read_text().split("\n")[:300]
 
 
@@ -50,12 +54,14 @@ class Student:
     def texts(self) -> list[str]:
         return list(map(self.tokenizer.decode, self.outputs))
 
-    def decode(self, sources: Sequence[tuple[int, ...]], max_slots: int = 32) -> list[tuple[int, ...]]:
-        sequences = [
-            sequence
-            for source in sources
-            for sequence in sequences_of([(source, ())], greedy_options(self.manifest, 2 * len(source)))
-        ]
+    def decode(
+        self, sources: Sequence[tuple[int, ...]], max_slots: int = 32, options: DecodingOptions = GREEDY
+    ) -> list[tuple[int, ...]]:
+        """Decode as the options say, but with each source's own limit, and seed of a sample."""
+        sequences = []
+        for source in sources:
+            own = dataclasses.replace(options, max_output_tokens=2 * len(source), seed=sum(source))
+            sequences += sequences_of([(source, ())], own)
         with open_engine(self.directory, self.manifest, max_slots=max_slots) as engine:
             return [best.token_ids for best, *_ in engine.generate(sequences)]
 
@@ -209,5 +215,9 @@ def test_a_folder_of_folders_becomes_a_repository(tmp_path: Path) -> None:
     assert Manifest.load(tmp_path / "out" / "fren" / "1").name == "fr-en"
 
 
-def test_neighbours_change_nothing(listed: Student) -> None:
-    assert listed.decode(listed.sources[::-1], max_slots=5) == listed.outputs[::-1]
+@pytest.mark.parametrize("changed", [{}, {"beam_size": 4}, {"temperature": 1.0, "top_k": 40}], ids=str)
+def test_neighbours_change_nothing(listed: Student, changed: dict[str, Any]) -> None:
+    options = dataclasses.replace(GREEDY, **changed)
+    given = listed.decode(listed.sources, options=options)
+    assert listed.decode(listed.sources[::-1], max_slots=5, options=options) == given[::-1]
+    assert (given == listed.outputs) == (not changed)
