@@ -164,20 +164,19 @@ void Model::require_apart(std::initializer_list<Memory> all) const {
       dragoman::require_apart({one, constant});
 }
 
-// Return a constant, which may lie at an odd address.
-template <typename Id> static std::vector<Id> ids_of(const Tensor &tensor) {
-  std::vector<Id> ids(tensor.size());
+// They may lie at an odd address.
+std::vector<int64_t> Model::read_ids(const char *what) {
+  Tensor tensor = node_.constant(what, ort::kInt64, {-1});
+  std::vector<int64_t> ids(tensor.size());
   if (!ids.empty())
-    std::memcpy(ids.data(), tensor.data, ids.size() * sizeof(Id));
+    std::memcpy(ids.data(), tensor.data, ids.size() * sizeof(int64_t));
   return ids;
 }
 
-std::vector<int64_t> Model::read_ids(const char *what) {
-  return ids_of<int64_t>(node_.constant(what, ort::kInt64, {-1}));
-}
-
-std::vector<int32_t> Model::read_short_ids(const char *what) {
-  return ids_of<int32_t>(node_.constant(what, ort::kInt32, {-1}));
+StoredIds Model::read_stored_ids(const char *what) {
+  Tensor tensor = node_.constant(what, ort::kInt32, {-1});
+  in_place_.push_back(tensor.memory("a table of ids"));
+  return StoredIds(tensor);
 }
 
 Columns Model::columns_of(const Dense &dense) {

@@ -3,6 +3,7 @@
 // `kernels/README.md` has the order of the constants.
 #pragma once
 
+#include <cstring>
 #include <deque>
 #include <initializer_list>
 #include <string>
@@ -37,6 +38,23 @@ struct Embedding {
   int64_t num_positions;
 };
 
+// Ids where they were read to, or where their file is mapped: at any address, and whoever writes to that file changes
+// them, so they are checked whenever they are used.
+class StoredIds {
+public:
+  explicit StoredIds(const Tensor &tensor) : data_(static_cast<const char *>(tensor.data)), size_(tensor.size()) {}
+  int64_t size() const { return size_; }
+  int32_t operator[](int64_t index) const {
+    int32_t id;
+    std::memcpy(&id, data_ + index * sizeof id, sizeof id);
+    return id;
+  }
+
+private:
+  const char *data_;
+  int64_t size_;
+};
+
 // Reads a node's constants, and owns what is computed of them.
 class Model {
 public:
@@ -51,7 +69,7 @@ public:
   Dense read_dense(const char *what, int64_t num_inputs, int64_t num_outputs, int32_t zero_point = kZero);
   // Tensor of ids, any number of them.
   std::vector<int64_t> read_ids(const char *what);
-  std::vector<int32_t> read_short_ids(const char *what);
+  StoredIds read_stored_ids(const char *what);
 
   // The heads of attention, side by side.
   CacheShape heads() const;

@@ -13,19 +13,19 @@ constexpr int64_t kMultiple = 8; // Marian fills up its shortlists to multiples 
 
 Shortlists::Shortlists(Model &model, int64_t vocabulary_size, bool has_one_vocabulary)
     : always_(model.read_ids("the ids that are always allowed")), offsets_(model.read_ids("the shortlists' offsets")),
-      ids_(model.read_short_ids("the shortlists")), vocabulary_size_(vocabulary_size),
+      ids_(model.read_stored_ids("the shortlists")), vocabulary_size_(vocabulary_size),
       has_one_vocabulary_(has_one_vocabulary) {
   auto require = [](bool is_right) {
     if (!is_right)
       throw std::invalid_argument("the shortlists have offsets or ids out of range");
   };
-  require(!offsets_.empty() && offsets_.front() == 0 && offsets_.back() == static_cast<int64_t>(ids_.size()));
+  require(!offsets_.empty() && offsets_.front() == 0 && offsets_.back() == ids_.size());
   for (size_t token = 1; token < offsets_.size(); token++)
     require(offsets_[token - 1] <= offsets_[token]);
   for (int64_t id : always_)
     require(id >= 0 && id < vocabulary_size_);
-  for (int32_t id : ids_)
-    require(id >= 0 && id < vocabulary_size_);
+  for (int64_t index = 0; index < ids_.size(); index++)
+    require(ids_[index] >= 0 && ids_[index] < vocabulary_size_);
 }
 
 void Shortlists::find(const int64_t *token_ids, int64_t count, int32_t *result, int64_t room) const {
@@ -43,7 +43,8 @@ void Shortlists::find(const int64_t *token_ids, int64_t count, int32_t *result, 
     int64_t token = token_ids[place];
     if (token + 1 < static_cast<int64_t>(offsets_.size()))
       for (int64_t index = offsets_[token]; index < offsets_[token + 1]; index++)
-        allow(ids_[index]);
+        if (int64_t id = ids_[index]; id >= 0 && id < vocabulary_size_)
+          allow(id);
     if (has_one_vocabulary_ && token < vocabulary_size_)
       allow(token);
   }

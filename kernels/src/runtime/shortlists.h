@@ -33,7 +33,7 @@ public:
 
 private:
   std::vector<int64_t> always_, offsets_;
-  std::vector<int32_t> ids_;
+  StoredIds ids_; // of all lists, most of an imported model's constants beside its weights
   int64_t vocabulary_size_;
   bool has_one_vocabulary_; // then a source's own tokens are allowed as well
 };

@@ -5,23 +5,26 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from fxtranslate import Translator
 from numpy import typing as npt
 
 from export.architecture.transformer import padding_mask
 from export.cli import EXIT_BAD_CHECKPOINT, main
 from export.convert import convert
-from export.engine_decode import greedy_options, open_engine
+from export.engine_decode import open_engine
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from export.shortlist import read_shortlist
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import Hypotheses, sequences_of
 from service.engine.runtime import onnx_runner
@@ -32,12 +35,14 @@ from service.engine.sequence import Sequence as EngineSequence
 from service.models.loader import try_model
 from service.models.repository import find_bundles
 from service.text.tokenizers import Tokenizer, load_tokenizer
-from tests.export.importers.students.folders import DATA, folder
+from tests.export.importers.students.folders import DATA, arrays, config_item, container, float_items, folder
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 from tests.references.shortlists import allowed_tokens
 from tests.unit.engine import reference_search
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
+UNKNOWN = " \N{DOUBLE QUESTION MARK} "  # SentencePiece's text of `<unk>`
+GREEDY = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=1)
 LINES = (DATA / "t300.en").read_text().split("\n")[:300]
 
 
@@ -63,12 +68,14 @@ class Student:
     def texts(self) -> list[str]:
         return list(map(self.tokenizer.decode, self.outputs))
 
-    def decode(self, sources: Sequence[tuple[int, ...]], max_slots: int = 32) -> list[tuple[int, ...]]:
-        sequences = [
-            sequence
-            for source in sources
-            for sequence in sequences_of([(source, ())], greedy_options(self.manifest, 2 * len(source)))
-        ]
+    def decode(
+        self, sources: Sequence[tuple[int, ...]], max_slots: int = 32, options: DecodingOptions = GREEDY
+    ) -> list[tuple[int, ...]]:
+        """Decode as the options say, but with each source's own limit, and seed of a sample."""
+        sequences = []
+        for source in sources:
+            own = dataclasses.replace(options, max_output_tokens=2 * len(source), seed=sum(source))
+            sequences += sequences_of([(source, ())], own)
         return [best.token_ids for best, *_ in self.generate(sequences, max_slots)]
 
     def generate(self, sequences: Sequence[EngineSequence], max_slots: int = 32) -> list[Hypotheses]:
@@ -116,11 +123,52 @@ def listed_in_float(tmp_path_factory: pytest.TempPathFactory) -> Student:
     return Student(source.parent / "bundle")
 
 
+class Original:
+    """The model in float32, and what it makes of the lines, at most twice as long as the source."""
+
+    def __init__(self, directory: Path) -> None:
+        self.checkpoint = import_checkpoint(folder(directory, "model.npz", "vocab.spm"), None, ENGLISH_GERMAN)
+        write = self.checkpoint.tokenizer_files["vocab.spm"]
+        assert not isinstance(write, Path)
+        write(directory / "vocab.spm")
+        self.tokenizer: Tokenizer = load_tokenizer(self.checkpoint.tokenizer, directory)
+        eos_id = self.checkpoint.tokenizer.eos_id
+        self.sources = [(*self.tokenizer.encode(line), eos_id) for line in LINES]
+
+    def texts(self, outputs: Sequence[Sequence[int]]) -> list[str]:
+        """Return outputs as text; unknown tokens are nothing."""
+        return [self.tokenizer.decode(output).replace(UNKNOWN, "") for output in outputs]
+
+    @torch.no_grad()
+    def decode(self, forbidden: torch.Tensor) -> list[tuple[int, ...]]:
+        """Decode all sources together, anew in each step; tokens of a mask (V,) or (N, V) are never chosen."""
+        model, config = self.checkpoint.model, self.checkpoint.model.config
+        lengths = torch.tensor([len(source) for source in self.sources])
+        width = int(lengths.max())
+        source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in self.sources])
+        mask = padding_mask(lengths, width)
+        memory = model.encoder(source_ids, mask)
+        read = torch.full((len(source_ids), 2 + 2 * width), config.eos_id)
+        read[:, 0] = config.decoder_start_id
+        running = torch.arange(len(read))
+        for length in range(1, 1 + 2 * width):
+            hidden = model.decoder(read[running, :length], memory[running], mask[running])[:, -1]
+            logits = model.projection(hidden).masked_fill(forbidden.expand(len(read), -1)[running], -torch.inf)
+            read[running, length] = logits.argmax(-1)
+            running = running[(read[running, length] != config.eos_id) & (2 * lengths[running] > length)]
+            if not len(running):
+                break
+        return [tuple(row[1 : row.index(config.eos_id)]) for row in read.tolist()]
+
+    def forbid(self, *token_ids: int) -> torch.Tensor:
+        """Return a mask (V,) of tokens."""
+        size = self.checkpoint.model.config.target_vocabulary_size
+        return torch.isin(torch.arange(size), torch.tensor(token_ids))
+
+
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> ImportedCheckpoint:
-    """The model in float, in torch."""
-    source = folder(tmp_path_factory.mktemp("float") / "folder", "model.npz", "vocab.spm")
-    return import_checkpoint(source, None, ENGLISH_GERMAN)
+def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    return Original(tmp_path_factory.mktemp("original") / "folder")
 
 
 @pytest.fixture(params=["listed", "listed_in_float"])
@@ -130,38 +178,37 @@ def student(request: pytest.FixtureRequest) -> Student:
     return found
 
 
-def test_the_model_in_float_translates_as_marian_does(checkpoint: ImportedCheckpoint, tmp_path: Path) -> None:
-    write = checkpoint.tokenizer_files["vocab.spm"]
-    assert not isinstance(write, Path)
-    write(tmp_path / "vocab.spm")
-    tokenizer = load_tokenizer(checkpoint.tokenizer, tmp_path)
-    outputs = greedy(checkpoint, [(*tokenizer.encode(line), checkpoint.tokenizer.eos_id) for line in LINES])
-    assert equal([tokenizer.decode(output) for output in outputs], expected("float32")) == 300
+def test_the_model_in_float_translates_as_marian_does(original: Original) -> None:
+    outputs = original.decode(original.forbid(*original.checkpoint.suppressed_ids))
+    assert equal(original.texts(outputs), expected("float32")) == 300
 
 
-@torch.no_grad()
-def greedy(
-    checkpoint: ImportedCheckpoint,
-    sources: Sequence[tuple[int, ...]],
-    allowed: Sequence[npt.NDArray[np.bool_]] | None = None,
-) -> list[tuple[int, ...]]:
-    """Decode all sources together, the whole output anew in each step; `allowed` tokens (V,) of each, or all."""
-    model, config = checkpoint.model, checkpoint.model.config
-    lengths = torch.tensor([len(source) for source in sources])
-    width = int(lengths.max())
-    source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in sources])
-    mask = padding_mask(lengths, width)
-    memory = model.encoder(source_ids, mask)
-    limits, read = 2 * lengths, torch.full((len(sources), 1), config.decoder_start_id)
-    while not bool(((read[:, 1:] == config.eos_id).any(dim=1) | (read.shape[1] > limits)).all()):
-        hidden = model.decoder(read, memory, mask)[:, -1]
-        logits = model.projection(hidden)
-        logits[:, list(checkpoint.suppressed_ids)] = -torch.inf
-        if allowed is not None:
-            logits[~torch.from_numpy(np.stack(allowed))] = -torch.inf
-        read = torch.cat([read, logits.argmax(-1, keepdim=True)], dim=1)
-    outputs = [row[:limit] for row, limit in zip(read[:, 1:].tolist(), limits.tolist(), strict=True)]
-    return [tuple(itertools.takewhile(lambda token: token != config.eos_id, output)) for output in outputs]
+def by_fxtranslate(shortlist: bytes | None) -> list[str]:
+    """Return what PyPI's fxtranslate makes of the lines, in float32; it writes an unknown token as nothing."""
+    vocabulary = (DATA / "vocab.spm").read_bytes()
+    model = container([*float_items(arrays()), config_item()])
+    return list(map(Translator(model, vocabulary, vocabulary, shortlist).translate, LINES))
+
+
+def test_the_model_in_float_translates_as_fxtranslate_does(original: Original) -> None:
+    """It may choose `<unk>`, which Marian and we never do: the only outputs that differ are those where it does."""
+    config, given = original.checkpoint.model.config, by_fxtranslate(None)
+    outputs = original.decode(original.forbid(config.decoder_start_id))
+    assert equal(original.texts(outputs), given) == 300
+    with_unknown = sum(config.unk_id in output for output in outputs)
+    assert with_unknown > 0
+    assert equal(expected("float32"), given) == 300 - with_unknown
+
+
+def test_a_shortlist_is_read_as_fxtranslate_reads_it(original: Original, listed: Student) -> None:
+    """An output that is cut at our limit is only its beginning: fxtranslate's limit is a little later."""
+    allowed = torch.tensor(np.stack(list(map(listed.allowed, listed.sources))))
+    allowed[:, original.checkpoint.model.config.unk_id] = True
+    outputs = original.decode(~allowed)
+    texts, given = original.texts(outputs), by_fxtranslate((DATA / "lex.bin").read_bytes())
+    for output, source, text, wanted in zip(outputs, original.sources, texts, given, strict=True):
+        assert wanted.startswith(text) if len(output) == 2 * len(source) else wanted == text
+    assert equal(by_fxtranslate(None), given) < 200
 
 
 @pytest.mark.parametrize(
@@ -188,28 +235,31 @@ def test_only_listed_tokens_are_chosen(student: Student) -> None:
         assert allowed.sum() < 900
 
 
-def test_neighbours_change_nothing(student: Student) -> None:
-    assert student.decode(student.sources[::-1], max_slots=5) == student.outputs[::-1]
+@pytest.mark.parametrize("changed", [{}, {"beam_size": 4}, {"temperature": 1.0, "top_k": 40}], ids=str)
+def test_neighbours_change_nothing(student: Student, changed: dict[str, Any]) -> None:
+    options = dataclasses.replace(GREEDY, **changed)
+    given = student.decode(student.sources, options=options)
+    assert student.decode(student.sources[::-1], max_slots=5, options=options) == given[::-1]
+    assert (given == student.outputs) == (not changed)
 
 
-def test_in_float_with_a_shortlist_it_is_what_the_model_means(
-    listed_in_float: Student, checkpoint: ImportedCheckpoint
-) -> None:
-    sources = listed_in_float.sources
-    meant = greedy(checkpoint, sources, [listed_in_float.allowed(source) for source in sources])
+def test_in_float_with_a_shortlist_it_is_what_the_model_means(listed_in_float: Student, original: Original) -> None:
+    allowed = torch.tensor(np.stack(list(map(listed_in_float.allowed, listed_in_float.sources))))
+    meant = original.decode(~allowed | original.forbid(*original.checkpoint.suppressed_ids))
     assert sum(map(tuple.__eq__, listed_in_float.outputs, meant)) >= 297
     assert equal(listed_in_float.texts, expected("float32")) < 200, "as without a shortlist"
 
 
 @pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
 def test_every_search_is_among_the_listed_tokens(
-    listed_in_float: Student, checkpoint: ImportedCheckpoint, monkeypatch: pytest.MonkeyPatch, *, on_device: bool
+    listed_in_float: Student, original: Original, monkeypatch: pytest.MonkeyPatch, *, on_device: bool
 ) -> None:
     """Beams, samples and scores, all in one batch; a device's memory, which is the CPU's here, holds the same lists."""
     if on_device:
         config = SessionConfig(intra_op_threads=1)
         monkeypatch.setattr(onnx_runner, "HostCache", lambda shape: DeviceCache(shape, config))
-    base = dataclasses.replace(greedy_options(listed_in_float.manifest, 12), return_scores=True)
+    checkpoint = original.checkpoint
+    base = dataclasses.replace(GREEDY, max_output_tokens=12, return_scores=True)
     asked = [
         base,
         dataclasses.replace(base, beam_size=4, num_hypotheses=4),
