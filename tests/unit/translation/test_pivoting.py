@@ -27,7 +27,7 @@ from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
 from tests.unit.translation.letters import PAIR, LetterTokenizer
-from tests.unit.translation.test_translator import ScriptedEngine, answer
+from tests.unit.translation.scripted_engine import ScriptedEngine, answer
 
 LIMITS = CallLimits(max_characters=1_000_000, max_segments=8, max_answer_characters=4_000_000)
 

@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
-from service.domain.call import Origin
 from service.domain.errors import (
     DeadlineExceeded,
     EngineFailure,
     InvalidRequest,
     NotFound,
     Overloaded,
-    ServiceError,
     TooLong,
     Unavailable,
 )
@@ -30,14 +28,13 @@ from service.domain.options import RequestedOptions
 from service.domain.translation import (
     AlignedSpan,
     CallLimits,
-    FinishReason,
     Priority,
     SplitSentences,
     Term,
     TranslationRequest,
 )
 from service.engine.engine import Engine
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceUpdate
 from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
@@ -50,6 +47,7 @@ from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
 from tests.unit.translation.letters import EOS, PAIR, LetterTokenizer
+from tests.unit.translation.scripted_engine import ScriptedEngine, answer
 
 PREFIX = PAIR.source_prefix_ids
 LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_characters=4_000_000)
@@ -63,39 +61,6 @@ class SpacelessTokenizer(LetterTokenizer):
 
     def source_spans(self, text: str) -> list[TokenSpan]:
         return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
-
-
-class ScriptedEngine:
-    """Keeps its requests until the test decides how they end."""
-
-    can_change_scores = True
-
-    def __init__(self) -> None:
-        self.submitted: list[Sequence] = []
-        self.aborted: list[Sequence] = []
-        self.refusal: ServiceError | None = None
-        self.is_full = False
-        self.arrived = asyncio.Event()
-
-    def submit(self, sequences: list[Sequence]) -> None:
-        if self.refusal is not None:
-            raise self.refusal
-        self.submitted += sequences
-        self.arrived.set()
-
-    def check_queue(self, priority: Priority, origin: Origin) -> None:
-        if self.is_full:
-            raise Overloaded("full", 1.0)
-
-    def abort(self, sequences: list[Sequence]) -> None:
-        self.aborted += sequences
-
-
-def answer(sequence: Sequence, score: float = -0.5) -> SequenceUpdate:
-    """Return the engine's answer: the source's letters in reverse."""
-    letters = sequence.source_ids[len(PREFIX) : -1]
-    hypothesis = DecodedHypothesis(tuple(reversed(letters)), score, FinishReason.STOP)
-    return SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,))
 
 
 @pytest.fixture(scope="module")
