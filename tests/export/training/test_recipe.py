@@ -48,7 +48,7 @@ def test_short_sentences_may_weigh_more(part: str, source: str, weight: float) -
     ],
 )
 def test_what_is_wrong_is_named(old: str, new: str, message: str, tmp_path: Path) -> None:
-    text = RECIPES[0].read_text(encoding="utf-8")
+    text = Path("export/training/recipes/en-de.toml").read_text(encoding="utf-8")
     assert old in text
     path = tmp_path / "recipe.toml"
     path.write_text(text.replace(old, new), encoding="utf-8")
