@@ -62,7 +62,7 @@ def test_the_language_pair_picks_the_model(server: ServerProcess) -> None:
 def test_german_becomes_hindi_by_way_of_english(server: ServerProcess) -> None:
     lines = (REPOSITORY / "checkpoints" / "de-en" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:200]
     sources, references, _ = zip(*(line.split("\t") for line in lines), strict=True)
-    options = Options(check_numbers=False)  # else numbers are protected, and what is protected stays so in the second leg
+    options = Options(check_numbers=False)  # else what the first leg protects stays so in the second
     with Client(server.address) as client:
         english = [each.text for each in client.translate(sources, "de", "en", options=options)]
         assert BLEU().corpus_score(english, [list(references)]).score > 20
