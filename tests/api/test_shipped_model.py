@@ -1,6 +1,7 @@
 """The shipped models in a real server: quality, and answers that do not depend on the load."""
 
 import asyncio
+import functools
 import random
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -66,10 +67,9 @@ def test_german_becomes_hindi_by_way_of_english(server: ServerProcess) -> None:
     with Client(server.address) as client:
         english = [each.text for each in client.translate(sources, "de", "en", options=options)]
         assert BLEU().corpus_score(english, [list(references)]).score > 20
-        split = {"options": options, "split_sentences": SplitSentences.OFF}
-        english = [each.text for each in client.translate(sources, "de", "en", **split)]
-        by_hand = client.translate(english, "en", "hi", **split)
-        pivoted = client.translate(sources, "de", "hi", **split)
+        whole = functools.partial(client.translate, options=options, split_sentences=SplitSentences.OFF)
+        by_hand = whole([each.text for each in whole(sources, "de", "en")], "en", "hi")
+        pivoted = whole(sources, "de", "hi")
     assert [each.text for each in pivoted] == [each.text for each in by_hand]
     assert {each.pivot_language_code for each in pivoted} == {"en"}
 
