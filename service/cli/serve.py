@@ -187,16 +187,18 @@ def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"]) -> str:
         command += f" --server {reachable}"
     if config.tls_certificate:
         command += " --tls"
-    model = models[0]
-    pair: LanguagePair = model.manifest.first_pair
+    firsts: list[tuple[LoadedModel, LanguagePair]] = [(model, model.manifest.first_pair) for model in models]
+    model, pair = next((first for first in firsts if _is_english(first[1])), firsts[0])
     sources = {p.source_language_code for m in models for p in m.manifest.pairs()}
     if len(sources) > 1:
         command += f" --from {pair.source_language_code}"
     command += f" --to {pair.target_language_code}"
-    english = pair.source_language_code.lower().startswith("en")
-    text = "Where is the train station?" if english else model.manifest.golden[0].text
-    quoted = f'"{text}"' if english else shlex.quote(text)
+    quoted = '"Where is the train station?"' if _is_english(pair) else shlex.quote(model.manifest.golden[0].text)
     return f"{ready} Try: {command} {quoted}"
+
+
+def _is_english(pair: LanguagePair) -> bool:
+    return pair.source_language_code.lower().startswith("en")
 
 
 def _program() -> str:

@@ -62,6 +62,12 @@ def test_another_language_gets_a_sentence_of_its_own(server: Any) -> None:
     assert ready_line(*server("fr>de")).endswith("--to de 'Where is the train station?'")  # the golden sentence
 
 
+def test_an_english_sentence_is_for_a_model_that_reads_english(server: Any) -> None:
+    (config, [german]), (_, [english]) = server("de>en"), server("en>fr")
+    line = ready_line(config, [german, english])
+    assert line.endswith('--from en --to fr "Where is the train station?"')
+
+
 def test_several_sources_need_a_choice(server: Any) -> None:
     assert "--from en --to de" in ready_line(*server("en>de", "fr>de"))
 
