@@ -160,9 +160,15 @@ def test_a_deadline_that_only_one_can_meet_is_refused_at_once(server: InProcessS
         request = request_of(texts, **FRENCH_TO_GERMAN)
         with pytest.raises(grpc.RpcError, match="takes about") as refusal:
             stub.Translate(request, timeout=seconds)
+        assert server.metric("dragoman_sentences_total", model="fr-en", outcome="ok") == started
+        assert server.is_idle()
+        accepted = stub.Translate.future(
+            request_of(texts, source_language_code="fr", target_language_code="en"), seconds
+        )
+        eventually(lambda: first.snapshot().num_running > 0)
+        accepted.cancel()
+    eventually(server.is_idle)
     assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert server.metric("dragoman_sentences_total", model="fr-en", outcome="ok") == started
-    assert server.is_idle()
 
 
 def test_every_list_of_pairs_has_them(server: InProcessServer, client: Client) -> None:
