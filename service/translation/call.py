@@ -114,6 +114,10 @@ class TranslationCall:
             self.places += [(index, number) for number in range(len(self.segments) - self._starts[index])]
         self._starts.append(len(self.segments))
 
+    def check_prefixes(self) -> None:
+        """See `Planner.check_prefixes`."""
+        self._new_planner().check_prefixes()
+
     def _new_planner(self) -> Planner:
         request, model, limits = self.request, self.model, self._limits
         terms = [TermIndex(request.terms), *self._terms] if request.terms else self._terms

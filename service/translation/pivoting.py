@@ -44,9 +44,10 @@ class Onward:
         """Return the request of the first leg: one candidate of each segment, without the beginnings.
 
         Raises:
-            InvalidRequest: an option is out of range for the second model.
+            InvalidRequest: an option is out of range for the second model, or it has no pieces for a beginning.
         """
-        self.leg.model.options(self.request.options)
+        model, pair = self.leg
+        TranslationCall(self.request, model, pair, (), self.limits).check_prefixes()
         options = RequestedOptions(**{**self.request.options.chosen, "num_hypotheses": 1})
         return replace(self.request, options=options, target_prefixes=())
 
@@ -235,8 +236,8 @@ def _protected(text: str, kept: Sequence[KeptPart]) -> list[Protected]:
 def _in_callers_terms(error: InvalidRequest, first: TranslationCall, numbers: Sequence[int]) -> InvalidRequest:
     """Make an error about a text of the second leg refer to the caller's text."""
     match error.path:
-        case ("texts" | "target_prefixes" as name, int(index)):
-            error.path = Path(name, first.places[numbers[index]][0])
+        case ("texts", int(index)):
+            error.path = Path("texts", first.places[numbers[index]][0])
     return error
 
 

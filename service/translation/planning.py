@@ -119,6 +119,16 @@ class Planner:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
 
+    def check_prefixes(self) -> None:
+        """Check the request's target prefixes.
+
+        Raises:
+            InvalidRequest: as for `plan`.
+        """
+        for index, prefix in enumerate(self._request.target_prefixes):
+            if prefix:
+                self._prefix_ids(index)
+
     def protecting(self, segment: PlannedSegment, spans: Sequence[Protected]) -> PlannedSegment | None:
         """Return a planned segment with other protected spans; `None` if the model can't read it in that way."""
         if not has_letters_outside(segment.text, spans):

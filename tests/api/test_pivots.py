@@ -81,14 +81,16 @@ def test_a_glossary_of_the_pair_is_used(serve: Serve, models: Path, tmp_path: Pa
     assert found.text.count("Zqfenster") == 1
 
 
-def test_the_beginning_of_the_translation_can_be_given(client: Client) -> None:
+def test_the_beginning_of_the_translation_can_be_given(server: InProcessServer, client: Client) -> None:
     texts = ["Save the file. Where is the train?", "Hello"]
     prefixes, options = ["Hallo, kannst", "Die Datei"], Options(check_numbers=False)
     found = client.translate(texts, "fr", "de", target_prefixes=prefixes, options=options)
     assert found[0].text.startswith("Hallo, kannst")
     assert found[1].text.startswith("Die Datei")
+    decoded = server.metric("dragoman_sentences_total", model="fr-en", outcome="ok")
     with pytest.raises(ClientError, match=r"target_prefixes\[1\] has characters"):
         client.translate(texts, "fr", "de", target_prefixes=["", "漢字"])
+    assert server.metric("dragoman_sentences_total", model="fr-en", outcome="ok") == decoded
 
 
 def test_alignments_lead_from_the_source_to_the_translation(client: Client) -> None:
