@@ -70,12 +70,12 @@ ATTENTION = "attention"
 
 NO_TOKEN = -1
 
-_WORD_BYTES = 8  # a device's memory is copied in words
+WORD_BYTES = 8  # a device's memory is copied in words, whatever they contain
 
 
 def listed_width(vocabulary_size: int) -> int:
     """Return W, with room for one more token than there are: where lists are shorter than others, they name that."""
-    return -(-(vocabulary_size + 1) // _WORD_BYTES) * _WORD_BYTES
+    return -(-(vocabulary_size + 1) // WORD_BYTES) * WORD_BYTES
 
 
 def cross_names(num_layers: int) -> list[str]:

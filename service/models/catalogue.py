@@ -1,14 +1,16 @@
 """Selects the loaded models that answer a call: by name and version, or by the language pair alone."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
 from service.models.loaded_model import MAX_RESOLVED, LoadedModel
 from service.models.repository import version_number
 from service.text.languages import canonical, in_message, is_well_formed, language_of
+
+T = TypeVar("T")
 
 
 class Leg(NamedTuple):
@@ -58,8 +60,8 @@ class Catalogue:
         self._in_order = [model for versions in self._models.values() for model in versions.values()]
         self._pivots = tuple(map(canonical, pivot_languages))
         self._pivoted: list[PivotedPair] | None = None
-        self._resolved: dict[tuple[str, str, str, str], Route] = {}
-        self._sources: dict[tuple[str, str, str], list[str]] = {}
+        self._resolved: dict[tuple[str, ...], Route] = {}
+        self._sources: dict[tuple[str, ...], list[str]] = {}
 
     def models(self) -> list[LoadedModel]:
         """Return all models, ordered by name, and for each name the highest version first."""
@@ -89,13 +91,7 @@ class Catalogue:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
             NotFound: there is no such model or version, or none that translates this pair.
         """
-        key = (name, version, source, target)
-        resolved = self._resolved.get(key)
-        if resolved is None:
-            resolved = self._resolve(*key)
-            if len(self._resolved) < MAX_RESOLVED:
-                self._resolved[key] = resolved
-        return resolved
+        return _remembered(self._resolved, (name, version, source, target), self._resolve)
 
     def _resolve(self, name: str, version: str, source: str, target: str) -> Route:
         _check_code("source_language_code", source)
@@ -116,13 +112,7 @@ class Catalogue:
         Raises:
             InvalidRequest, NotFound: as for `resolve`.
         """
-        key = (name, version, target)
-        sources = self._sources.get(key)
-        if sources is None:
-            sources = self._find_sources(*key)
-            if len(self._sources) < MAX_RESOLVED:
-                self._sources[key] = sources
-        return sources
+        return _remembered(self._sources, (name, version, target), self._find_sources)
 
     def _find_sources(self, name: str, version: str, target: str) -> list[str]:
         _check_code("target_language_code", target)
@@ -201,6 +191,16 @@ class Catalogue:
                 served=Public(listed(versions)),
             )
         return model
+
+
+def _remembered(known: dict[tuple[str, ...], T], key: tuple[str, ...], find: Callable[..., T]) -> T:
+    """Return what was found for a key, or find it now; callers may send any number of keys."""
+    found = known.get(key)
+    if found is None:
+        found = find(*key)
+        if len(known) < MAX_RESOLVED:
+            known[key] = found
+    return found
 
 
 def _leg(models: Sequence[LoadedModel], source: str, target: str) -> Leg | None:

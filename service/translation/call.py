@@ -206,9 +206,8 @@ class TranslationCall:
 
     def begins(self, number: int) -> bool:
         """Return whether a segment is the first one of its text that the model reads."""
-        index, at = self.places[number]
-        own = self.segments[self._starts[index] : number + 1]
-        return bool(own[at].source_ids) and not any(segment.source_ids for segment in own[:at])
+        own = range(self._starts[self.places[number][0]], number + 1)
+        return next((each for each in own if self.segments[each].source_ids), None) == number
 
     def is_aligned(self, number: int) -> bool:
         """Return whether a segment's alignment is wanted."""

@@ -203,22 +203,17 @@ class Pivoter:
         sent = [""] * len(streams)
         candidates: dict[int, Candidates] = {}
 
-        def advance(index: int, delta: str) -> None:
-            if delta:
-                sent[index] += delta
-                tell(numbers[index], sent[index])
-
-        async with aclosing(self._decoder.grow(second)) as all_news:
-            async for news in all_news:
-                if isinstance(news, SegmentProgress):
-                    index, segment = second.places[news.segment]
-                    advance(index, streams[index].feed(segment, news.token_ids))
-                    continue
-                restored = await self._repairer.restore(second, news)
-                candidates.update(restored)
-                for number, best in restored.items():
-                    index, segment = second.places[number]
-                    advance(index, streams[index].settle(segment, best[0].text))
+        async with aclosing(self._repairer.grow(second, streams)) as all_news:
+            async for segment, new in all_news:
+                index, place = second.places[segment]
+                if isinstance(new, str):
+                    delta = new
+                else:
+                    candidates[segment] = new
+                    delta = streams[index].settle(place, new[0].text)
+                if delta:
+                    sent[index] += delta
+                    tell(numbers[index], sent[index])
         return candidates
 
 

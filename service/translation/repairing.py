@@ -1,7 +1,8 @@
 """Segments whose translations have other numbers than their sources are decoded once more, these numbers protected."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 
 from service.domain.checkpoint import paced
 from service.domain.errors import Overloaded, TooLate
@@ -15,7 +16,8 @@ from service.translation.cache import Decoded
 from service.translation.call import TranslationCall
 from service.translation.computations import Computations
 from service.translation.correcting import languages_of
-from service.translation.decoding import SegmentDecoder
+from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.streaming import TextStream
 
 
 class Repairer:
@@ -47,6 +49,26 @@ class Repairer:
 
     async def _translated(self, call: TranslationCall, numbers: Collection[int]) -> dict[int, Candidates]:
         return await self.restore(call, await self._decoder.decode(call, numbers))
+
+    async def grow(
+        self, call: TranslationCall, streams: Sequence[TextStream]
+    ) -> AsyncGenerator[tuple[int, str | Candidates]]:
+        """Yield what is new of a call's segments: what is added to the text of a stream, or in the end candidates.
+
+        Closing this generator aborts the call's sequences; callers that may stop early must close it.
+
+        Raises:
+            ServiceError: as for `translate`.
+        """
+        async with aclosing(self._decoder.grow(call)) as all_news:
+            async for news in all_news:
+                if isinstance(news, SegmentProgress):
+                    index, number = call.places[news.segment]
+                    if delta := streams[index].feed(number, news.token_ids):
+                        yield news.segment, delta
+                else:
+                    for segment, restored in (await self.restore(call, news)).items():
+                        yield segment, restored
 
     async def restore(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
         """Return the candidates of some of a call's segments from what was decoded, or from what is decoded now.

@@ -35,11 +35,10 @@ from service.translation.cache import TranslationCache
 from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
 from service.translation.computations import MAX_INLINE_ENTRIES, Computations
-from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.decoding import SegmentDecoder
 from service.translation.pivoting import Onward, Pivoter
 from service.translation.repairing import Repairer
 from service.translation.source_languages import Part, detect_languages, joined, parts_by_detection, undetermined
-from service.translation.streaming import TextStream
 
 T = TypeVar("T")
 
@@ -305,7 +304,8 @@ class Translator:
                 if not num_left[index]:
                     translations[index] = await assembled(index)
                     yield event(index, translations[index].text, translations[index])
-            growing = self._grow(call, streams) if onward is None else self._pivoter.grow(call, onward, streams)
+            repairer, pivoter = self._repairer, self._pivoter
+            growing = repairer.grow(call, streams) if onward is None else pivoter.grow(call, onward, streams)
             async with aclosing(growing) as all_news:
                 async for segment, new in all_news:
                     index, number = call.places[segment]
@@ -322,20 +322,6 @@ class Translator:
                         yield event(index, delta)
             in_order = [translations[index] for index in range(len(request.texts))]
             self._count(current_call(), model, request.texts, in_order)
-
-    async def _grow(
-        self, call: TranslationCall, streams: Sequence[TextStream]
-    ) -> AsyncGenerator[tuple[int, str | Candidates]]:
-        """Yield what is new of a call's segments: what is added to the text of a stream, or in the end candidates."""
-        async with aclosing(self._decoder.grow(call)) as all_news:
-            async for news in all_news:
-                if isinstance(news, SegmentProgress):
-                    index, number = call.places[news.segment]
-                    if delta := streams[index].feed(number, news.token_ids):
-                        yield news.segment, delta
-                else:
-                    for segment, restored in (await self._repairer.restore(call, news)).items():
-                        yield segment, restored
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         """Return a model that can translate into the request's target."""

@@ -148,7 +148,7 @@ void dense_arg_max(const Dense &dense, const Levels &x, int64_t num_rows, int32_
 
 void dense_columns(const Dense &dense, const Columns &columns, const uint8_t *levels, float scale, const int32_t *ids,
                    int64_t count, float *y) {
-  constexpr int64_t kAhead = 32;
+  constexpr int64_t kAhead = 8;
   auto column = [&](int64_t place) { return columns.weights + ids[place] * columns.stride; };
   const int32_t shift = kColumnShift - dense.zero_point;
   for (int64_t i = 0; i < count; i += kColumnsTogether) {

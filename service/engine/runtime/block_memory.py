@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 from numpy import typing as npt
 
+from service.bundle.graph_io import WORD_BYTES
 from service.engine.runtime.session import Buffer, DeviceMemory, GraphSession, SessionConfig
 
 Indices = npt.NDArray[np.int64]
 
 _GRAPH = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # written by export.graphs.memory_graphs
-WORD_BYTES = 8  # the graph copies 8-byte words, whatever they contain
 
 
 def open_copy_graph(config: SessionConfig) -> GraphSession:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from service.engine.runtime.block_memory import WORD_BYTES, BlockMemory, Indices, open_copy_graph
+from service.bundle.graph_io import WORD_BYTES
+from service.engine.runtime.block_memory import BlockMemory, Indices, open_copy_graph
 from service.engine.runtime.kv_cache import CacheShape, SourceBucket
 from service.engine.runtime.session import Array, Buffer, GraphSession, SessionConfig
 
