@@ -145,7 +145,7 @@ def _write_base_checkpoint(model: BenchModel) -> None:
     import torch
 
     from export.architecture import ModelConfig, Transformer
-    from export.importers.native_folder import CheckpointInfo
+    from export.importers.native.folder import CheckpointInfo
     from export.training.checkpoint import save_checkpoint
     from tests.references.m2m100 import POSITIONS
 

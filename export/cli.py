@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
+from export.importers.registry import NAMES
+
 EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
-IMPORTER_NAMES = ("native", "marian", "m2m100", "notebook", "student")
 PRECISIONS = ("float32", "float16", "int8")
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -54,7 +55,7 @@ def main() -> None:
 @main.command()
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
-@click.option("--from", "kind", type=click.Choice(IMPORTER_NAMES), help="Kind of checkpoint; detected by default.")
+@click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--all", "is_all", is_flag=True, help="CHECKPOINT has a folder for each; convert all of them.")
 @click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
 @click.option(

@@ -1,9 +1,9 @@
 """Recognises folders of other tools by their file names: what each is, and how to convert it."""
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
+from export.importers.files import Layout, find, holding
 from export.importers.json_file import read_json
 from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES
 
@@ -14,10 +14,10 @@ _MERGE = "merge it into its base model with peft (merge_and_unload, then save_pr
 
 @dataclass(frozen=True, slots=True)
 class _Tool:
-    """`files` are alternatives for each required file; `advice` is what to do instead."""
+    """`files` are those that its folders have at least; `advice` is what to do instead."""
 
     what: str
-    files: tuple[tuple[str, ...], ...]
+    files: Layout
     advice: str
 
 
@@ -50,33 +50,28 @@ def recognise(directory: Path) -> str | None:
     """Return what a folder of another tool is and what to do; `None` if unknown or if it holds weights we read, and no
     adapter that would change them.
     """
-    names = sorted(path.name for path in directory.iterdir())
-    if any(name in names or f"{name}{INDEX_SUFFIX}" in names for name in SINGLE_NAMES):
-        found = [_first(names, _ADAPTER_FILES)]
-        if not found[0]:
+    if find(directory, [*SINGLE_NAMES, *(f"{name}{INDEX_SUFFIX}" for name in SINGLE_NAMES)]):
+        adapter = find(directory, _ADAPTER_FILES)[:1]
+        if not adapter:
             return None
         return (
-            f"it holds a PEFT adapter ({found[0]}){_base_model(directory, found)} beside a model: {_MERGE}, or remove "
+            f"it holds a PEFT adapter ({adapter[0].name}){_base_model(adapter)} beside a model: {_MERGE}, or remove "
             "the adapter's files to convert the model without it"
         )
     for tool in _TOOLS:
-        found = [_first(names, patterns) for patterns in tool.files]
-        if all(found):
-            return f"it is {tool.what} ({', '.join(found)}){_base_model(directory, found)}: {tool.advice}"
+        if found := holding(directory, tool.files):
+            names = ", ".join(path.name for path in found)
+            return f"it is {tool.what} ({names}){_base_model(found)}: {tool.advice}"
     return None
 
 
-def _first(names: list[str], patterns: tuple[str, ...]) -> str:
-    """Return the first name that matches one of the patterns, or an empty string."""
-    return next((name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)), "")
-
-
-def _base_model(directory: Path, found: list[str]) -> str:
-    """Return the base model of an adapter, if it names one."""
-    if _ADAPTER_NAME not in found:
+def _base_model(files: list[Path]) -> str:
+    """Return the base model of an adapter, if `files` have its settings, and these name one."""
+    settings = next((path for path in files if path.name == _ADAPTER_NAME), None)
+    if settings is None:
         return ""
     try:
-        name = read_json(directory / _ADAPTER_NAME).get("base_model_name_or_path")
+        name = read_json(settings).get("base_model_name_or_path")
     except ValueError:
         return ""
     return f" of {name[:100]!r}" if isinstance(name, str) and name else ""

@@ -1,59 +1,50 @@
 """Selects the importer for a checkpoint, by name or by the files in its folder."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from export.importers.foreign import recognise
-from export.importers.hf_m2m100 import import_m2m100
-from export.importers.hf_marian import import_marian
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
-from export.importers.native import import_native
-from export.importers.native_folder import CONFIG_NAME
-from export.importers.notebook.importer import import_notebook
 from export.importers.options import NOTHING_SAID, ImportOptions
-from export.importers.students.importer import import_student, is_student
+from export.importers.registry import KINDS, Kind
 
-IMPORTERS: dict[str, Callable[[Path, ImportOptions], ImportedCheckpoint]] = {
-    "native": import_native,
-    "marian": import_marian,
-    "m2m100": import_m2m100,
-    "notebook": import_notebook,
-    "student": import_student,
-}
-TAKING_A_FILE = ("notebook",)
-_BY_MODEL_TYPE = {"marian": "marian", "m2m_100": "m2m100"}  # transformers' names
+_CONFIG_NAME = "config.json"
+_BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 def import_checkpoint(
-    directory: Path, kind: str | None = None, options: ImportOptions = NOTHING_SAID
+    source: Path, name: str | None = None, options: ImportOptions = NOTHING_SAID
 ) -> ImportedCheckpoint:
-    """Read a checkpoint folder, or a file of some kinds; without `kind`, the importer is selected by a folder's files.
+    """Read a checkpoint folder, or a file of some kinds; without the kind's `name`, files tell which it is.
 
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    if not directory.is_dir() and not (directory.is_file() and kind in TAKING_A_FILE):
-        raise CheckpointError(directory, ["it is not a folder; give the folder that holds the checkpoint's files"])
-    if directory.is_dir() and is_student(directory):
-        return IMPORTERS[kind or "student"](directory, options)
-    foreign = recognise(directory) if directory.is_dir() else None
-    if foreign is not None:
-        raise CheckpointError(directory, [foreign])
-    return IMPORTERS[kind or _detect(directory)](directory, options)
+    kind = _BY_NAME[name] if name else None
+    if not source.is_dir() and not (source.is_file() and kind is not None and kind.is_file):
+        raise CheckpointError(source, ["it is not a folder; give the folder that holds the checkpoint's files"])
+    if source.is_dir():
+        by_layout = next((each for each in KINDS if each.has(source)), None)
+        foreign = recognise(source) if by_layout is None else None
+        if foreign is not None:
+            raise CheckpointError(source, [foreign])
+        kind = kind or by_layout or _by_config(source)
+    assert kind is not None
+    return kind.load()(source, options)
 
 
-def _detect(directory: Path) -> str:
-    if not (directory / CONFIG_NAME).is_file():
-        problem = f"it holds no {CONFIG_NAME} to tell its kind from; a bare state dict is for --from notebook"
+def _by_config(directory: Path) -> Kind:
+    if not (directory / _CONFIG_NAME).is_file():
+        problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from notebook"
         raise CheckpointError(directory, [problem])
     try:
-        model_type = read_json(directory / CONFIG_NAME).get("model_type")
+        model_type = read_json(directory / _CONFIG_NAME).get("model_type")
     except ValueError as error:
-        raise CheckpointError(directory, [f"{CONFIG_NAME}: {error}"]) from error
+        raise CheckpointError(directory, [f"{_CONFIG_NAME}: {error}"]) from error
     if model_type is None:
-        return "native"
-    if not isinstance(model_type, str) or model_type not in _BY_MODEL_TYPE:
-        known = ", ".join(sorted(_BY_MODEL_TYPE))
+        return _BY_NAME["native"]
+    by_type = {each: kind for kind in KINDS for each in kind.model_types}
+    if not isinstance(model_type, str) or model_type not in by_type:
+        known = ", ".join(sorted(by_type))
         raise CheckpointError(directory, [f"model_type is {str(model_type)[:60]!r}; supported are {known}"])
-    return _BY_MODEL_TYPE[model_type]
+    return by_type[model_type]

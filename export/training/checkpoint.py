@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from export.architecture import Transformer
-from export.importers.native_folder import CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME, CheckpointInfo
+from export.importers.native.folder import CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME, CheckpointInfo
 
 
 def save_checkpoint(model: Transformer, info: CheckpointInfo, tokenizer: Path, directory: Path) -> None:

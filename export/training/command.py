@@ -15,8 +15,8 @@ import torch
 
 from export.architecture import ModelConfig, Transformer
 from export.importers.imported import CheckpointError
-from export.importers.native import import_native
-from export.importers.native_folder import TOKENIZER_NAME, CheckpointInfo
+from export.importers.native.folder import TOKENIZER_NAME, CheckpointInfo
+from export.importers.native.importer import import_native
 from export.training.batches import Batch, make_batch
 from export.training.best import BestCheckpoint
 from export.training.checkpoint import save_checkpoint

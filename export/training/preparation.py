@@ -9,7 +9,7 @@ from pathlib import Path
 import sentencepiece
 from tqdm import tqdm
 
-from export.importers.native_folder import TOKENIZER_NAME
+from export.importers.native.folder import TOKENIZER_NAME
 from export.training.corpus import (
     EncodedCorpus,
     add_noise,

@@ -10,7 +10,7 @@ import torch
 
 from export.architecture import Transformer
 from export.engine_decode import open_engine
-from export.importers.native import import_native
+from export.importers.native.importer import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
 from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions

@@ -13,7 +13,7 @@ from export.convert import model_shape
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.importers.imported import ImportedCheckpoint
-from export.importers.native import import_native
+from export.importers.native.importer import import_native
 from export.verification_sentences import alignment_sentences
 from export.verify import VerificationError, translate, verify_alignment
 from service.bundle.manifest import Manifest

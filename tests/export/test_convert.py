@@ -15,7 +15,7 @@ from export.cli import main
 from export.convert import convert
 from export.engine_decode import greedy_options, open_engine
 from export.graphs.weights_file import WEIGHTS
-from export.importers.native_folder import CHECKPOINT_NAME, CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME
+from export.importers.native.folder import CHECKPOINT_NAME, CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME
 from service.bundle.checksums import file_sha256, mismatches
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 from service.engine.config import EngineConfig

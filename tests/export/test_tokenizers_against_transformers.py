@@ -15,9 +15,9 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export.importers.m2m100_files import read_m2m100
-from export.importers.marian_files import read_marian
-from export.importers.nllb_files import TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
+from export.importers.m2m100.m2m100_files import read_m2m100
+from export.importers.m2m100.nllb_files import TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
+from export.importers.marian.tokenizer_files import read_marian
 from service.bundle.manifest_parts import TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.nasty_texts import NASTY_TEXTS, nasty_text

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from export.golden_texts import GOLDEN_TEXTS
-from export.importers.native_folder import TOKENIZER_NAME, CheckpointInfo
+from export.importers.native.folder import TOKENIZER_NAME, CheckpointInfo
 from export.training.checkpoint import save_checkpoint
 from export.training.recipe import TokenizerRecipe
 from export.training.tokenizer import train_tokenizer

@@ -4,11 +4,11 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from export.importers.assembly import assemble
+from export.importers.files import find
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
 from export.importers.model_card import UNKNOWN_LICENCE, licence_of
@@ -23,8 +23,7 @@ from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limi
 from service.text.languages import is_well_formed
 
 METADATA_NAME = "metadata.json"
-_INTGEMM = ("*.intgemm*.bin",)
-_MODELS = ("model*.bin", *_INTGEMM, "model*.npz")
+_MODELS = ("model*.bin", "*.intgemm*.bin", "model*.npz")
 _SHORTLISTS = ("lex*.bin",)
 _VOCABULARIES, _SOURCES, _TARGETS = ("vocab*.spm",), ("srcvocab*.spm",), ("trgvocab*.spm",)
 _PAIR = re.compile(r"\.([a-z]{2,3})-?([a-z]{2,3})\.")  # of a name such as model.ende.intgemm.alphas.bin
@@ -32,12 +31,6 @@ _MOZILLA_LICENCE = "MPL-2.0"
 MAX_SOURCE_TOKENS = 128  # Firefox splits longer sentences: students have seen no longer ones
 MAX_LENGTH_RATIO = 2.0  # Firefox's limit of the output
 _MAX_OUTPUT_TOKENS = int(MAX_LENGTH_RATIO * MAX_SOURCE_TOKENS) + 16
-
-
-def is_student(directory: Path) -> bool:
-    """Return whether a folder has the files of a student, or at least a model that only students are stored as."""
-    has = partial(stored_file.find, directory)
-    return bool(has(_INTGEMM) or (has(_MODELS) and (has(_VOCABULARIES) or (has(_SOURCES) and has(_TARGETS)))))
 
 
 def import_student(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
@@ -138,7 +131,7 @@ class _Vocabularies:
 
 
 def _vocabularies(directory: Path, problems: list[str]) -> _Vocabularies | None:
-    if stored_file.find(directory, _VOCABULARIES):
+    if find(directory, _VOCABULARIES):
         both = _vocabulary(directory, _VOCABULARIES, problems)
         return None if both is None else _Vocabularies(both, both)
     source, target = (_vocabulary(directory, patterns, problems) for patterns in (_SOURCES, _TARGETS))
@@ -160,7 +153,7 @@ def _vocabulary(directory: Path, patterns: tuple[str, ...], problems: list[str])
 
 
 def _shortlist(directory: Path, vocabularies: _Vocabularies, problems: list[str]) -> Shortlist | None:
-    if not stored_file.find(directory, _SHORTLISTS):
+    if not find(directory, _SHORTLISTS):
         return None
     path = _one(directory, _SHORTLISTS, "shortlist", problems)
     if path is None:
@@ -170,7 +163,7 @@ def _shortlist(directory: Path, vocabularies: _Vocabularies, problems: list[str]
 
 
 def _one(directory: Path, patterns: tuple[str, ...], what: str, problems: list[str]) -> Path | None:
-    found = stored_file.find(directory, patterns)
+    found = find(directory, patterns)
     if len(found) == 1:
         return found[0]
     names = ", ".join(path.name for path in found[:5])

@@ -1,27 +1,17 @@
-"""Finds the files of a student's folder, and reads them: each may be compressed by gzip or Zstandard."""
+"""Reads the files of a student's folder: each may be compressed by gzip or Zstandard."""
 
 import gzip
 import io
 import zlib
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import zstandard
 
-SUFFIXES = ("", ".gz", ".zst")
+from export.importers.files import SUFFIXES
+
 _MOST_BYTES = 2**31  # of a file without compression: ten times the largest student's in float32
 _CHUNK_BYTES = 2**20
-
-
-def find(directory: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files whose names, without a suffix of compression, match a pattern, by name."""
-    return sorted(
-        path
-        for path in directory.iterdir()
-        if path.is_file() and any(fnmatchcase(path.name, f"{each}{suffix}") for each in patterns for suffix in SUFFIXES)
-    )
 
 
 def plain_name(path: Path) -> str:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from export.importers.hf_generation import REFUSED, TAKEN_OVER, WITHOUT_EFFECT
+from export.importers.huggingface.generation import REFUSED, TAKEN_OVER, WITHOUT_EFFECT
 from export.importers.imported import CheckpointError, ImportedCheckpoint, Row
 from export.importers.selection import import_checkpoint
 from tests.export.conftest import Converted

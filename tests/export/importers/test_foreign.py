@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from export.cli import IMPORTER_NAMES, main
+from export.cli import main
+from export.importers.registry import NAMES
 from export.importers.selection import import_checkpoint
 from export.importers.weight_files import SINGLE_NAMES
 
@@ -59,7 +60,7 @@ def refused(folder: Path, *said: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("kind", [None, *IMPORTER_NAMES])
+@pytest.mark.parametrize("kind", [None, *NAMES])
 @pytest.mark.parametrize(("files", "what", "advice"), FOLDERS.values(), ids=FOLDERS)
 def test_other_tools_are_named(files: dict[str, str], what: str, advice: str, kind: str | None, tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint"

@@ -14,7 +14,7 @@ from export.convert import convert, write_bundle
 from export.engine_decode import open_engine, recorded_attention
 from export.graphs.weights_file import WEIGHTS
 from export.importers.imported import ImportedCheckpoint
-from export.importers.native import import_native
+from export.importers.native.importer import import_native
 from export.quantization import fused_graphs
 from export.verify import VerificationError
 from service.bundle.checksums import check_intact

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 from tqdm import tqdm
 
-from export.importers.native import import_native
+from export.importers.native.importer import import_native
 from export.training import loop
 from export.training.best import BestCheckpoint
 from export.training.command import score, train

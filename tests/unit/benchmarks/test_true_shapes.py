@@ -27,7 +27,7 @@ def test_transformers_translates_and_our_importer_reads(shape: TrueShape, tmp_pa
     """Outputs end and differ between sources; a table cut off at a shard's size has an index."""
     import torch
 
-    from export.importers.hf_reference import open_transformers
+    from export.importers.huggingface.reference import open_transformers
     from export.importers.imported import Row
     from export.importers.selection import import_checkpoint
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from export.importers.tokenizer_config import TokenizerConfig, check_class, read_tokenizer_config
+from export.importers.huggingface.tokenizer_config import TokenizerConfig, check_class, read_tokenizer_config
 
 VOCABULARY = {"</s>": 0, "<unk>": 1, "▁a": 2, "<pad>": 3}
 DEFAULTS = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}

@@ -10,14 +10,19 @@ from torch import Tensor
 
 from export.architecture import Transformer
 from export.importers.assembly import assemble
-from export.importers.hf_bart import Family, TokenIds, has_logits_bias, our_weights, read_architecture
-from export.importers.hf_generation import GenerationSettings, read_generation, settings_of_config, without_prefix
-from export.importers.hf_reference import open_transformers
+from export.importers.huggingface.bart_layout import Family, TokenIds, has_logits_bias, our_weights, read_architecture
+from export.importers.huggingface.generation import (
+    GenerationSettings,
+    read_generation,
+    settings_of_config,
+    without_prefix,
+)
+from export.importers.huggingface.reference import open_transformers
+from export.importers.huggingface.tokenizer_config import read_optional
 from export.importers.imported import ImportedCheckpoint, TokenizerFile
 from export.importers.json_file import read_json
 from export.importers.model_card import licence_of
 from export.importers.parts import read_part
-from export.importers.tokenizer_config import read_optional
 from export.importers.weight_files import SINGLE_NAMES, WeightFiles, without_wrappers
 from service.bundle.manifest_parts import Language, LanguagePair, Limits, TokenizerSpec, directions
 

@@ -15,9 +15,9 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
+from export.importers.huggingface.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, check_class, read_optional
 from export.importers.json_file import read_json
 from export.importers.sentencepiece_file import read_pieces
-from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, check_class, read_optional
 from service.bundle.manifest_parts import TokenizerSpec
 from service.text.languages import is_well_formed
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from export.architecture import ModelConfig, PositionConfig
 from export.architecture.config import MAX_SIZE, Activation
 from export.architecture.embedding import sinusoidal_table
-from export.importers.hf_tables import TABLE_NAMES, place_tables
+from export.importers.huggingface.tables import TABLE_NAMES, place_tables
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 # Keys that would change the model, with the values at which they don't.

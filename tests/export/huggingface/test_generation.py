@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-from export.importers.hf_generation import (
+from export.importers.huggingface.generation import (
     REFUSED,
     TAKEN_OVER,
     WITHOUT_EFFECT,

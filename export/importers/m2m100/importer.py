@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from export.importers.hf_bart import M2M100
-from export.importers.hf_folder import checkpoint, read_model
+from export.importers.huggingface.bart_layout import M2M100
+from export.importers.huggingface.folder import checkpoint, read_model
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
 from export.importers.language_choice import chosen_language
-from export.importers.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
-from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
+from export.importers.m2m100.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
+from export.importers.m2m100.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from service.bundle.manifest_parts import Language, LanguagePair

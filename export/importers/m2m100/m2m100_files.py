@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from export.importers.tokenizer_config import check_class, read_tokenizer_config
-from export.importers.tokenizer_files import check_model, read_vocabulary
+from export.importers.huggingface.tokenizer_config import check_class, read_tokenizer_config
+from export.importers.huggingface.tokenizer_files import check_model, read_vocabulary
 from service.bundle.manifest_parts import TokenizerSpec
 
 MODEL_NAME = "sentencepiece.bpe.model"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from export.importers.m2m100_files import read_m2m100
-from export.importers.marian_files import read_marian
-from export.importers.nllb_files import MODEL_NAME, TOKENIZER_NAME, read_nllb
+from export.importers.m2m100.m2m100_files import read_m2m100
+from export.importers.m2m100.nllb_files import MODEL_NAME, TOKENIZER_NAME, read_nllb
+from export.importers.marian.tokenizer_files import read_marian
 from tests.tokenizer_folders import (
     ENGLISH,
     train_sentencepiece,

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from export.importers.hf_bart import MARIAN
-from export.importers.hf_folder import checkpoint, read_model
+from export.importers.huggingface.bart_layout import MARIAN
+from export.importers.huggingface.folder import checkpoint, read_model
+from export.importers.huggingface.tokenizer_config import CONFIG_NAME, read_optional
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.language_choice import chosen_language
-from export.importers.marian_files import MarianFiles, read_marian
+from export.importers.marian.tokenizer_files import MarianFiles, read_marian
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from export.importers.tokenizer_config import CONFIG_NAME, read_optional
 from service.bundle.manifest_parts import LanguagePair
 
 

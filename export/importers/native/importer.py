@@ -12,7 +12,7 @@ from export.architecture import ModelConfig
 from export.importers.assembly import assemble
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
-from export.importers.native_folder import (
+from export.importers.native.folder import (
     CHECKPOINT_NAME,
     CONFIG_NAME,
     TOKENIZER_NAME,

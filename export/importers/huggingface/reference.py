@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from export.importers.hf_generation import WITHOUT_EFFECT
+from export.importers.huggingface.generation import WITHOUT_EFFECT
 from export.importers.imported import CheckpointError, Reference, Row
 from export.stages import progress
 

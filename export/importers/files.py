@@ -1,0 +1,23 @@
+"""Finds a folder's files by patterns of their names; some tools' files may be compressed by gzip or Zstandard."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+SUFFIXES = ("", ".gz", ".zst")
+Layout = tuple[tuple[str, ...], ...]  # for each file that is needed, the patterns of the names that it may have
+
+
+def find(directory: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files whose names, without a suffix of compression, match a pattern, by name."""
+    return sorted(
+        path
+        for path in directory.iterdir()
+        if path.is_file() and any(fnmatchcase(path.name, f"{each}{suffix}") for each in patterns for suffix in SUFFIXES)
+    )
+
+
+def holding(directory: Path, layout: Layout) -> list[Path] | None:
+    """Return the first file of each that `layout` needs; `None` if a folder lacks one."""
+    found = [find(directory, patterns) for patterns in layout]
+    return [paths[0] for paths in found] if all(found) else None

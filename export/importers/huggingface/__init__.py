@@ -1,0 +1,1 @@
+"""What all checkpoints in the format of transformers share: settings, weights, tokenizer files, the reference."""

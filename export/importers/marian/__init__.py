@@ -1,0 +1,1 @@
+"""Marian (OPUS-MT) in the format of transformers."""

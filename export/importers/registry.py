@@ -1,0 +1,60 @@
+"""The kinds of checkpoints that we read: a line each. An importer is loaded when it is needed: torch takes seconds."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from export.importers.files import Layout, holding
+
+if TYPE_CHECKING:
+    from export.importers.imported import ImportedCheckpoint
+    from export.importers.options import ImportOptions
+
+    Importer = Callable[[Path, ImportOptions], ImportedCheckpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of checkpoint, and how it is recognised.
+
+    `importer` names a module below `export.importers` and its function. `model_types` are values of `model_type` in the
+    `config.json` of transformers. `layouts` are alternatives: the files that a folder of this kind has at least.
+    `is_file`: a checkpoint may be one file instead of a folder.
+    """
+
+    name: str
+    importer: str
+    model_types: tuple[str, ...] = ()
+    layouts: tuple[Layout, ...] = ()
+    is_file: bool = False
+
+    def load(self) -> "Importer":
+        """Return the function that reads such a checkpoint."""
+        module, function = self.importer.split(":")
+        found: Importer = getattr(importlib.import_module(f"export.importers.{module}"), function)
+        return found
+
+    def has(self, directory: Path) -> bool:
+        """Return whether a folder has the files of one of the layouts."""
+        return any(holding(directory, layout) is not None for layout in self.layouts)
+
+
+_STUDENTS = ("model*.bin", "model*.npz")
+KINDS = (
+    Kind("native", "native.importer:import_native"),
+    Kind("marian", "marian.importer:import_marian", model_types=("marian",)),
+    Kind("m2m100", "m2m100.importer:import_m2m100", model_types=("m2m_100",)),
+    Kind("notebook", "notebook.importer:import_notebook", is_file=True),
+    Kind(
+        "student",
+        "students.importer:import_student",
+        layouts=(
+            (("*.intgemm*.bin",),),
+            (_STUDENTS, ("vocab*.spm",)),
+            (_STUDENTS, ("srcvocab*.spm",), ("trgvocab*.spm",)),
+        ),
+    ),
+)
+NAMES = tuple(kind.name for kind in KINDS)
