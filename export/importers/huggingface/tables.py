@@ -1,7 +1,7 @@
-"""The stored tables that encoder, decoder and projection read in transformers' Marian and M2M100.
+"""The stored tables that encoder, decoder and projection read in transformers' Marian, M2M100 and BART.
 
 A file may hold any sufficient subset of the four names: transformers keeps each table that is present and ties the
-missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of both families).
+missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of these families).
 """
 
 import dataclasses
