@@ -18,8 +18,8 @@ from numpy import typing as npt
 from torch import Tensor
 
 from export.architecture.config import ModelConfig
-from export.architecture.embedding import sinusoidal_table
-from export.architecture.transformer import ENCODER_TABLE, PROJECTION, projection_table, target_table
+from export.architecture.names import ENCODER_TABLE, PROJECTION, projection_table, target_table
+from export.architecture.positions import sinusoidal_table
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
@@ -152,7 +152,7 @@ class FusedNodes:
     def _embedding(self, name: str, num_positions: int) -> Constants:
         table = self._table(name)
         factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
-        positions = sinusoidal_table(num_positions, self._config.d_model, self._config.positions).numpy()
+        positions = sinusoidal_table(num_positions, self._config.d_model, self._config.positions)
         return [
             self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
             table.packed,
