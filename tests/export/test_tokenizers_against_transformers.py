@@ -251,6 +251,21 @@ def m2m100_older(root: Path) -> Case:
     return _m2m100(folder)
 
 
+def mbart_50_older(root: Path) -> Case:
+    """Return one written by transformers 4: other steps, which version 5 replaces, and its tokens placed."""
+    with _older_protobuf():
+        folder = _resaved(transformers.MBart50Tokenizer, write_fairseq_sentencepiece(root / "mbart_50"))
+    file = folder / TOKENIZER_NAME
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["normalizer"]["normalizers"].append({"type": "Strip", "strip_left": False, "strip_right": True})
+    document["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}]}
+    tokens = {str(token["id"]): {**token, "normalized": False} for token in document["added_tokens"]}
+    document["added_tokens"] = document["added_tokens"][:2]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    _update(folder / "tokenizer_config.json", added_tokens_decoder=tokens, language_codes="ML50", **CLEANED)
+    return _unspelled(_bart(transformers.MBart50Tokenizer, folder))
+
+
 @contextlib.contextmanager
 def _older_protobuf() -> Iterator[None]:
     """Let SentencePiece's generated code load, which requires a newer protobuf than gRPC's packages allow."""
@@ -329,6 +344,7 @@ KINDS: dict[str, Callable[[Path], Case]] = {
     "mbart_50": lambda root: _unspelled(
         _bart(transformers.MBart50Tokenizer, write_fairseq_sentencepiece(root / "mbart_50"))
     ),
+    "mbart_50 older": mbart_50_older,
     "mbart_50 saved": lambda root: _mbart_saved(transformers.MBart50Tokenizer, root),
     "plbart": lambda root: _bart(transformers.PLBartTokenizer, write_fairseq_sentencepiece(root / "plbart")),
     "bart": lambda root: _bart(transformers.BartTokenizer, write_bart(root / "bart")),
