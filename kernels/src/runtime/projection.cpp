@@ -107,7 +107,7 @@ void Projection::find_candidates(const Parallel &parallel, const Rows &rows, Wor
   auto wanted = [&](int64_t row) { return std::clamp(rows.need(row).num_candidates, 1, kMaxCandidates); };
   auto search_span = [&](int64_t span, float *logits, Candidates *best) {
     Dense columns = blocks_of(dense_, span * kSpanBlocks, std::min<int64_t>((span + 1) * kSpanBlocks, dense_.num_blocks));
-    compute_.dense(columns, rows.x, rows.count, false, logits, kSpan);
+    compute_.dense(columns, rows.x, rows.count, Into::kSet, logits, kSpan);
     int64_t first = span * kSpan, count = columns.num_outputs;
     for (int64_t row = 0; row < rows.count; row++, logits += kSpan) {
       bool has_total = rows.need(row).log_total;
@@ -145,7 +145,7 @@ void Projection::find_candidates(const Parallel &parallel, const Rows &rows, Wor
 void Projection::keep_logits(const Parallel &parallel, const Rows &rows, Workspace &work) const {
   int64_t stride = int64_t{dense_.num_blocks} * kBlockColumns;
   float *logits = work.logits.at_least(rows.count * stride);
-  parallel.dense(dense_, rows.x, rows.count, false, logits, stride);
+  parallel.dense(dense_, rows.x, rows.count, Into::kSet, logits, stride);
   parallel.team().share(rows.count, [&](int64_t row) {
     Scores &scores = rows.score(row);
     scores.logits = logits + row * stride;
