@@ -19,6 +19,7 @@ from torch import Tensor
 
 from export.architecture.config import ModelConfig
 from export.architecture.embedding import sinusoidal_table
+from export.architecture.relative_bias import RelativeBias
 from export.architecture.transformer import ENCODER_TABLE, PROJECTION, projection_table, target_table
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
@@ -93,7 +94,7 @@ class FusedNodes:
     def encode_node(self) -> FusedNode:
         """Return the node `Encode`: the encoder, and every decoder layer's keys and values of the source."""
         config = self._config
-        constants = self._embedding(ENCODER_TABLE, config.max_source_positions)
+        constants = self._beginning("encoder", ENCODER_TABLE, config.max_source_positions)
         for index in progress(range(config.num_encoder_layers), "encoder"):
             layer = f"encoder.layers.{index}"
             constants += self._norm(f"{layer}.self_attention_residual.norm")
@@ -112,7 +113,7 @@ class FusedNodes:
     def decode_node(self, suppressed_ids: Sequence[int], *, renormalizes: bool) -> FusedNode:
         """Return the node `Decode`, which never chooses `suppressed_ids`. See `with_recorded`."""
         config = self._config
-        constants = self._embedding(target_table(config), config.max_target_positions)
+        constants = self._beginning("decoder", target_table(config), config.max_target_positions)
         for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = f"decoder.layers.{index}"
             if config.state_size:
@@ -136,6 +137,13 @@ class FusedNodes:
 
     def _attributes(self, num_layers: int) -> dict[str, Any]:
         config = self._config
+        optional = {
+            "width": config.d_model if config.d_model != config.attention_width else 0,
+            "rms_norm": int(config.layer_norm == "rms"),
+            "embedding_norm": int(config.embedding_norm),
+            "gated": int(config.gated),
+            "relative_biases": _num_tables(config, num_layers),
+        }
         return {
             "num_layers": num_layers,
             "num_heads": config.num_heads,
@@ -145,19 +153,45 @@ class FusedNodes:
             "final_norm": int(config.final_norm),
             "output_projection": int(config.attention_output != "none"),
             "epsilon": config.layer_norm_epsilon,
-            "scale": 1.0 / math.sqrt(config.d_model if config.score_scale == "model" else config.head_size),
+            "scale": config.score_factor,
             "activation": config.activation,
+            **{name: value for name, value in optional.items() if value},
         }
 
-    def _embedding(self, name: str, num_positions: int) -> Constants:
+    def _beginning(self, side: str, name: str, num_positions: int) -> Constants:
+        """Return the embedding, its norm, and the relative biases."""
         table = self._table(name)
         factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
-        positions = sinusoidal_table(num_positions, self._config.d_model, self._config.positions).numpy()
         return [
             self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
             table.packed,
-            self._file.add(f"{name}.positions", positions),
+            self._file.add(f"{name}.positions", self._positions(side, num_positions)),
+            *(self._norm(f"{side}.embedding.norm") if self._config.embedding_norm else []),
+            *self._relative_biases(side, num_positions),
         ]
+
+    def _positions(self, side: str, num_positions: int) -> npt.NDArray[np.float32]:
+        width, positions = self._config.d_model, self._config.positions
+        if positions.layout == "learned":
+            return self._floats(f"{side}.embedding.position_table.weight")
+        if positions.layout == "none":
+            return np.zeros((num_positions, width), np.float32)
+        computed: npt.NDArray[np.float32] = sinusoidal_table(num_positions, width, positions).numpy()
+        return computed
+
+    def _relative_biases(self, side: str, num_positions: int) -> Constants:
+        """Return the tables by how far a key is ahead of its query, from the farthest behind on."""
+        is_causal = side == "decoder"
+        num_layers = self._config.num_decoder_layers if is_causal else self._config.num_encoder_layers
+        ahead = torch.arange(1 - num_positions, 1 if is_causal else num_positions)
+        constants = []
+        for index in range(_num_tables(self._config, num_layers)):
+            name = f"{side}.relative_biases.{index}"
+            module = RelativeBias(self._config, is_causal=is_causal)
+            module.load_state_dict({"weight": self._weights[f"{name}.weight"].float()})
+            values = module.by_distance()[:, module.column(ahead)].detach().numpy()
+            constants.append(self._file.add(name, values))
+        return constants
 
     def _projection(self) -> Constants:
         table = self._table(projection_table(self._config))
@@ -171,8 +205,8 @@ class FusedNodes:
         ]
 
     def _norm(self, name: str) -> Constants:
-        gain = "gain" if self._config.layer_norm == "scalar" else "weight"
-        return [self._file.add(f"{name}.{part}", self._floats(f"{name}.{part}")) for part in (gain, "bias")]
+        parts = {"vector": ("weight", "bias"), "scalar": ("gain", "bias"), "rms": ("weight",)}[self._config.layer_norm]
+        return [self._file.add(f"{name}.{part}", self._floats(f"{name}.{part}")) for part in parts]
 
     def _final_norm(self, side: str) -> Constants:
         return self._norm(f"{side}.final_norm") if self._config.final_norm else []
@@ -183,6 +217,7 @@ class FusedNodes:
     def _feed_forward(self, layer: str) -> Constants:
         return [
             *self._norm(f"{layer}.feed_forward_residual.norm"),
+            *(self._dense(f"{layer}.feed_forward.gate") if self._config.gated else []),
             *self._dense(f"{layer}.feed_forward.inner"),
             *self._dense(f"{layer}.feed_forward.outer"),
         ]
@@ -224,6 +259,12 @@ class _Table:
 
     scales: npt.NDArray[np.float32]
     packed: onnx.TensorProto
+
+
+def _num_tables(config: ModelConfig, num_layers: int) -> int:
+    """Return how many tables of relative biases a stack has."""
+    bias = config.relative_bias
+    return 0 if bias is None else num_layers if bias.per_layer else 1
 
 
 def _packed(parts: Sequence[Tensor], scales: list[npt.NDArray[np.float32]]) -> Iterator[npt.NDArray[np.int8]]:

@@ -147,7 +147,7 @@ class _Part:
         self._embedding_norm = node.norm() if node.flag("embedding_norm") else None
         num_tables = node.flag("relative_biases")
         tables = [node.array() for _ in range(num_tables)]
-        self._biases = tables * node["num_layers"] if num_tables == 1 else tables
+        self.biases = tables * node["num_layers"] if num_tables == 1 else tables
 
     def _embed(self, token_ids: Sequence[int], position: int) -> Floats:
         ids = np.array(token_ids)
@@ -157,11 +157,11 @@ class _Part:
 
     def _bias(self, layer: int, num_queries: int, num_keys: int) -> Floats:
         """Return what a layer adds to scores (H, Q, S) of the last positions' queries."""
-        if not self._biases:
+        if not self.biases:
             return np.zeros((self._num_heads, 1, 1), np.float32)
         first = num_keys - num_queries
         places = np.arange(num_keys) - np.arange(first, num_keys)[:, None] + len(self._positions) - 1
-        bias: Floats = self._biases[layer][:, places]
+        bias: Floats = self.biases[layer][:, places]
         return bias
 
     def _attend(

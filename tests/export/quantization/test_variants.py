@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from export.architecture import Transformer
+from export.architecture import PositionConfig, RelativeBiasConfig, Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.streamed import StreamedTransformer
 from export.graphs.weights_file import WeightsFile
@@ -33,6 +33,41 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "attention_output": "biased",
         "tie_projection": False,
     },
+    "T5": {
+        "d_model": 27,
+        "d_head": 10,
+        "num_heads": 3,
+        "d_ff": 51,
+        "layer_norm": "rms",
+        "layer_norm_epsilon": 1e-6,
+        "activation": "gelu_tanh",
+        "gated": True,
+        "attention_bias": False,
+        "feed_forward_bias": False,
+        "score_scale": "none",
+        "scale_embeddings": False,
+        "tie_projection": False,
+        "positions": PositionConfig(layout="none"),
+        "relative_bias": RelativeBiasConfig(),
+        "max_source_positions": 300,
+        "max_target_positions": 300,
+    },
+    "UMT5": {
+        "d_head": 6,
+        "num_encoder_layers": 1,
+        "layer_norm": "rms",
+        "gated": True,
+        "attention_bias": False,
+        "positions": PositionConfig(layout="none"),
+        "relative_bias": RelativeBiasConfig(num_buckets=8, max_distance=9, per_layer=True),
+    },
+    "mBART": {
+        "d_model": 36,
+        "d_ff": 50,
+        "embedding_norm": True,
+        "activation": "gelu",
+        "positions": PositionConfig(layout="learned"),
+    },
 }
 SUPPRESSED = {"plain": variants.SUPPRESSED, "by hand": (1, 3, 40), "shipped": (1, 3)}
 RENORMALIZES = {"by hand"}
@@ -50,6 +85,8 @@ def model(variant: str) -> Transformer:
         if not model.config.tie_projection:
             model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides the next token
             model.projection.weight.mul_(3.0)
+        for table in (*model.encoder.relative_biases, *model.decoder.relative_biases):
+            table.weight.normal_()
         if model.projection.bias is not None:
             model.projection.bias.normal_()
         if variant == "scalar":  # as before training: tracing removes what changes nothing
@@ -92,6 +129,20 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
     }
     if config.state_size:
         decoder["recurrent"] = 1
+    shared |= {
+        name: 1
+        for name, is_so in (
+            ("rms_norm", config.layer_norm == "rms"),
+            ("embedding_norm", config.embedding_norm),
+            ("gated", config.gated),
+        )
+        if is_so
+    }
+    if config.attention_width != config.d_model:
+        shared["width"] = config.d_model
+    if config.relative_bias is not None:
+        for attributes in (encoder, decoder):
+            attributes["relative_biases"] = attributes["num_layers"] if config.relative_bias.per_layer else 1
     assert FusedEncoder(bundle / ENCODER).node.attributes == shared | encoder
     assert FusedDecoder(bundle / DECODER).node.attributes == shared | decoder
 
@@ -118,3 +169,20 @@ def test_log_probs_are_those_of_the_rounded_model(model: Transformer, variant: s
             errors.append(float(np.abs(shift - shift.mean()).max() / wanted[allowed].std()))
     assert np.median(errors) < 1e-4
     assert np.quantile(errors, 0.9) < 0.2
+
+
+def test_relative_biases_are_written_out_by_place(model: Transformer, bundle: Path) -> None:
+    """For each query and key, distances at the borders of buckets among them; a decoder's keys are not ahead."""
+    config = model.config
+    length = config.max_source_positions
+    sides = (
+        (model.encoder.relative_biases, FusedEncoder(bundle / ENCODER)),
+        (model.decoder.relative_biases, FusedDecoder(bundle / DECODER)),
+    )
+    for modules, node in sides:
+        assert len(node.biases) == (0 if config.relative_bias is None else node.node["num_layers"])
+        for layer, table in enumerate(node.biases):
+            bias = modules[layer % len(modules)](length)[0].detach().numpy()
+            for query in range(length):
+                given = table[:, length - 1 - query :][:, :length]
+                np.testing.assert_array_equal(given, bias[:, query, : given.shape[1]])

@@ -1,0 +1,88 @@
+"""Relative biases of tokens that are far from each other: what the model has, and the same bits in any batch."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from export.architecture import ModelConfig, PositionConfig, RelativeBiasConfig, Transformer
+from export.architecture.streamed import StreamedTransformer
+from export.graphs.weights_file import WeightsFile
+from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
+from tests.export.tiny_models import random_sources, tiny_config, tiny_model
+from tests.kernels.fused_graphs import EOS_ID, SHAPES, START_ID
+from tests.kernels.mixed_batch import decode, mixed_sequences
+from tests.kernels.operators import Operators
+from tests.unit.engine.recorder import new_sequence
+
+LONGEST = 300
+LENGTHS = [1, 15, 16, 17, 127, 128, 129, 130, LONGEST]  # around the borders of buckets, and beyond the last
+ROOM: dict[str, Any] = {"capacity": LONGEST, "source_tokens": LONGEST}
+
+
+def model_of(config: ModelConfig) -> Transformer:
+    """Return a model whose attention depends on distances above all."""
+    model = tiny_model(config)
+    with torch.no_grad():
+        for table in (*model.encoder.relative_biases, *model.decoder.relative_biases):
+            table.weight.normal_(std=2.0)
+    return model
+
+
+def written(model: Transformer, folder: Path) -> tuple[Path, Path]:
+    """Write both graphs; the end is never chosen."""
+    with WeightsFile(folder) as file:
+        made = FusedNodes(model.config, model.weights(), file)
+        nodes = made.encode_node(), with_recorded(made.decode_node((EOS_ID,), renormalizes=False), None)
+    paths = folder / "encoder.onnx", folder / "decoder.onnx"
+    for node, path in zip(nodes, paths, strict=True):
+        node.save(path, shape_of(model.config))
+    return paths
+
+
+@pytest.mark.parametrize("per_layer", [False, True])
+def test_far_tokens_have_the_model_s_biases(kernels_library: Path, tmp_path: Path, per_layer: bool) -> None:
+    """Log-probabilities of outputs are the rounded model's, and not those of a model with other buckets."""
+    config = tiny_config(
+        d_model=36,
+        d_head=10,
+        layer_norm="rms",
+        score_scale="none",
+        positions=PositionConfig(layout="none"),
+        relative_bias=RelativeBiasConfig(per_layer=per_layer),
+        max_source_positions=LONGEST,
+        max_target_positions=LONGEST,
+        decoder_start_id=START_ID,
+    )
+    model = model_of(config)
+    operators = Operators(kernels_library, *written(model, tmp_path), shape_of(config), **ROOM)
+    sources = random_sources(120, LENGTHS)
+    asked: dict[str, Any] = {"max_output_tokens": LONGEST, "min_output_tokens": LONGEST, "return_scores": True}
+    decode(operators, [new_sequence(source, **asked) for source in sources])
+    outputs = torch.tensor([operators.output(row) for row in range(len(sources))])
+    own = operators.state.rows["log_prob"][: len(sources)]
+
+    def farthest(bias: RelativeBiasConfig) -> float:
+        """Return how far the outputs' log-probabilities are from a rounded model's, per token, at most."""
+        other = StreamedTransformer(dataclasses.replace(config, relative_bias=bias), model.weights(), rounds=True)
+        hidden = other.hidden(sources, [[START_ID, *ids[:-1]] for ids in outputs.tolist()])
+        logits = torch.cat(list(other.logits(hidden.flatten(0, 1))), dim=1).view(*outputs.shape, -1)
+        known = logits.log_softmax(-1).gather(2, outputs[..., None]).sum((1, 2))
+        return float(np.abs(known.numpy() - own).max()) / LONGEST
+
+    assert config.relative_bias is not None
+    assert farthest(config.relative_bias) < 0.06
+    assert farthest(dataclasses.replace(config.relative_bias, max_distance=140)) > 0.2
+
+
+def test_long_sequences_get_the_same_bits_in_any_batch(kernels_library: Path, tmp_path: Path) -> None:
+    shape = dataclasses.replace(SHAPES["T5"], num_positions=LONGEST)
+    operators = Operators.tiny(kernels_library, tmp_path, shape, **ROOM)
+    sequences = mixed_sequences(shape, random_sources(shape.num_tokens, LENGTHS), limit=LONGEST - 1)  # one has a prefix
+    alone = [decode(operators, [sequence])[0] for sequence in sequences]
+    for num_threads in (1, 2):
+        operators.num_threads = num_threads
+        assert decode(operators, sequences) == alone
