@@ -183,13 +183,13 @@ class FusedNodes:
         """Return the tables by how far a key is ahead of its query, from the farthest behind on."""
         is_causal = side == "decoder"
         num_layers = self._config.num_decoder_layers if is_causal else self._config.num_encoder_layers
-        ahead = torch.arange(1 - num_positions, 1 if is_causal else num_positions)
+        before = -torch.arange(1 - num_positions, 1 if is_causal else num_positions)
         constants = []
         for index in range(_num_tables(self._config, num_layers)):
             name = f"{side}.relative_biases.{index}"
             module = RelativeBias(self._config, is_causal=is_causal)
             module.load_state_dict({"weight": self._weights[f"{name}.weight"].float()})
-            values = module.by_distance()[:, module.column(ahead)].detach().numpy()
+            values = module.by_distance()[:, module.column(before)].detach().numpy()
             constants.append(self._file.add(name, values))
         return constants
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from export.architecture import ModelConfig, PositionConfig, RelativeBiasConfig, Transformer
+from export.architecture import PositionConfig, RelativeBiasConfig, Transformer
 from export.architecture.streamed import StreamedTransformer
 from export.graphs.weights_file import WeightsFile
 from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
@@ -21,15 +21,6 @@ from tests.unit.engine.recorder import new_sequence
 LONGEST = 300
 LENGTHS = [1, 15, 16, 17, 127, 128, 129, 130, LONGEST]  # around the borders of buckets, and beyond the last
 ROOM: dict[str, Any] = {"capacity": LONGEST, "source_tokens": LONGEST}
-
-
-def model_of(config: ModelConfig) -> Transformer:
-    """Return a model whose attention depends on distances above all."""
-    model = tiny_model(config)
-    with torch.no_grad():
-        for table in (*model.encoder.relative_biases, *model.decoder.relative_biases):
-            table.weight.normal_(std=2.0)
-    return model
 
 
 def written(model: Transformer, folder: Path) -> tuple[Path, Path]:
@@ -57,7 +48,11 @@ def test_far_tokens_have_the_model_s_biases(kernels_library: Path, tmp_path: Pat
         max_target_positions=LONGEST,
         decoder_start_id=START_ID,
     )
-    model = model_of(config)
+    model = tiny_model(config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if ".layers." in name and parameter.dim() == 2:
+                parameter.mul_(3.0)  # so that distances matter
     operators = Operators(kernels_library, *written(model, tmp_path), shape_of(config), **ROOM)
     sources = random_sources(120, LENGTHS)
     asked: dict[str, Any] = {"max_output_tokens": LONGEST, "min_output_tokens": LONGEST, "return_scores": True}
@@ -65,17 +60,17 @@ def test_far_tokens_have_the_model_s_biases(kernels_library: Path, tmp_path: Pat
     outputs = torch.tensor([operators.output(row) for row in range(len(sources))])
     own = operators.state.rows["log_prob"][: len(sources)]
 
-    def farthest(bias: RelativeBiasConfig) -> float:
-        """Return how far the outputs' log-probabilities are from a rounded model's, per token, at most."""
+    def mean_error(bias: RelativeBiasConfig) -> float:
+        """Return how far the outputs' log-probabilities are from a rounded model's, per token."""
         other = StreamedTransformer(dataclasses.replace(config, relative_bias=bias), model.weights(), rounds=True)
         hidden = other.hidden(sources, [[START_ID, *ids[:-1]] for ids in outputs.tolist()])
         logits = torch.cat(list(other.logits(hidden.flatten(0, 1))), dim=1).view(*outputs.shape, -1)
         known = logits.log_softmax(-1).gather(2, outputs[..., None]).sum((1, 2))
-        return float(np.abs(known.numpy() - own).max()) / LONGEST
+        return float(np.abs(known.numpy() - own).mean()) / LONGEST
 
     assert config.relative_bias is not None
-    assert farthest(config.relative_bias) < 0.06
-    assert farthest(dataclasses.replace(config.relative_bias, max_distance=140)) > 0.2
+    assert mean_error(config.relative_bias) < 0.02
+    assert mean_error(dataclasses.replace(config.relative_bias, max_distance=140)) > 0.1
 
 
 def test_long_sequences_get_the_same_bits_in_any_batch(kernels_library: Path, tmp_path: Path) -> None:
