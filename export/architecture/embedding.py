@@ -5,28 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from export.architecture.config import ModelConfig, PositionConfig
+from export.architecture.config import ModelConfig
 from export.architecture.layers import layer_norm
-
-
-def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -> Tensor:
-    """Return positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model) float32.
-
-    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts.
-    """
-    half = d_model // 2
-    # float64 keeps the angles of far positions exact; rounding happens once, at the end.
-    index = torch.arange(half, dtype=torch.float64)
-    exponent = index / (half - 1 if config.fairseq_exponent else half)
-    position = torch.arange(num_positions, dtype=torch.float64) + config.offset
-    of_cosines = exponent if config.cosine_exponent == "paired" else 2 * index + 1 - 1 / d_model
-    sines = (position[:, None] * torch.exp(-math.log(config.base) * exponent)[None, :]).sin()  # (P, d/2)
-    cosines = (position[:, None] * torch.exp(-math.log(config.base) * of_cosines)[None, :]).cos()
-    if config.layout == "interleaved":
-        table = torch.stack([sines, cosines], dim=-1).flatten(1)  # (P, d): s c s c ...
-    else:
-        table = torch.cat([sines, cosines], dim=-1)  # (P, d): s s ... c c ...
-    return table.float()
+from export.architecture.positions import sinusoidal_table
 
 
 class Embedding(nn.Module):
@@ -48,7 +29,7 @@ class Embedding(nn.Module):
         if config.positions.layout == "learned":
             self.position_table = nn.Embedding(num_positions, config.d_model)
         elif config.positions.is_sinusoidal:
-            self.positions = sinusoidal_table(num_positions, config.d_model, config.positions)
+            self.positions = torch.from_numpy(sinusoidal_table(num_positions, config.d_model, config.positions))
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """Embed whole rows: (B, L) int64 -> (B, L, d)."""

@@ -8,21 +8,9 @@ from torch import Tensor, nn
 from export.architecture.config import ModelConfig
 from export.architecture.decoder import Decoder
 from export.architecture.encoder import Encoder
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION, projection_table
 
-ENCODER_TABLE = "encoder.embedding.tokens.weight"
-DECODER_TABLE = "decoder.embedding.tokens.weight"
-PROJECTION = "projection.weight"
 _MAX_LISTED = 40
-
-
-def target_table(config: ModelConfig) -> str:
-    """Return the name under which `Transformer.weights` has the target side's embedding."""
-    return ENCODER_TABLE if config.share_embeddings else DECODER_TABLE
-
-
-def projection_table(config: ModelConfig) -> str:
-    """Return the name under which `Transformer.weights` has the projection's weight."""
-    return target_table(config) if config.tie_projection else PROJECTION
 
 
 class Transformer(nn.Module):

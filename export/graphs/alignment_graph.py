@@ -7,12 +7,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.layers import Residual
 from export.architecture.recurrence import Recurrence
 from export.architecture.relative_bias import RelativeBias
+from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
 from export.graphs.distance_bias import DistanceBias
 from export.graphs.operators import causal_attention, multi_head_attention

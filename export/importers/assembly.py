@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from export.architecture import ModelConfig, Transformer
-from export.architecture.embedding import sinusoidal_table
+from export.architecture import ModelConfig
+from export.architecture.positions import sinusoidal_table
+from export.architecture.transformer import Transformer
 
 
 def assemble(config: ModelConfig, weights: Mapping[str, Tensor], problems: list[str]) -> Transformer | None:
@@ -36,5 +37,6 @@ def assemble(config: ModelConfig, weights: Mapping[str, Tensor], problems: list[
         setattr(model.get_submodule(module), attribute, model.get_parameter(kept))
     for embedding in (model.encoder.embedding, model.decoder.embedding):
         if embedding.positions is not None:
-            embedding.positions = sinusoidal_table(len(embedding.positions), config.d_model, config.positions)
+            table = sinusoidal_table(len(embedding.positions), config.d_model, config.positions)
+            embedding.positions = torch.from_numpy(table)
     return model.requires_grad_(False).eval()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.importers.model_card import UNKNOWN_LICENCE
 from export.shortlist import Shortlist
 from service.bundle.manifest_parts import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions

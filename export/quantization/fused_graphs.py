@@ -18,9 +18,8 @@ from numpy import typing as npt
 from torch import Tensor
 
 from export.architecture.config import ModelConfig
-from export.architecture.embedding import sinusoidal_table
-from export.architecture.relative_bias import RelativeBias
-from export.architecture.transformer import ENCODER_TABLE, PROJECTION, projection_table, target_table
+from export.architecture.names import ENCODER_TABLE, PROJECTION, projection_table, target_table
+from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
@@ -106,7 +105,7 @@ class FusedNodes:
             constants += self._dense(*_parts(f"decoder.layers.{index}.cross_attention", "key", "value"))
         return FusedNode(
             fused_io.ENCODE,
-            {**self._attributes(config.num_encoder_layers), "num_decoder_layers": config.num_decoder_layers},
+            {**self._attributes("encoder"), "num_decoder_layers": config.num_decoder_layers},
             constants,
         )
 
@@ -130,22 +129,22 @@ class FusedNodes:
         constants += self._final_norm("decoder")
         constants += self._projection()
         constants.append(inline("suppressed_ids", np.array(sorted(set(suppressed_ids)), np.int64)))
-        attributes = {**self._attributes(config.num_decoder_layers), "renormalizes": int(renormalizes)}
+        attributes = {**self._attributes("decoder"), "renormalizes": int(renormalizes)}
         if config.state_size:
             attributes["recurrent"] = 1
         return FusedNode(fused_io.DECODE, attributes, constants)
 
-    def _attributes(self, num_layers: int) -> dict[str, Any]:
+    def _attributes(self, side: str) -> dict[str, Any]:
         config = self._config
         optional = {
             "width": config.d_model if config.d_model != config.attention_width else 0,
             "rms_norm": int(config.layer_norm == "rms"),
             "embedding_norm": int(config.embedding_norm),
             "gated": int(config.gated),
-            "relative_biases": _num_tables(config, num_layers),
+            "relative_biases": self._num_tables(side),
         }
         return {
-            "num_layers": num_layers,
+            "num_layers": self._num_layers(side),
             "num_heads": config.num_heads,
             "head_size": config.head_size,
             "pre_norm": int(config.norm == "pre"),
@@ -174,24 +173,30 @@ class FusedNodes:
         width, positions = self._config.d_model, self._config.positions
         if positions.layout == "learned":
             return self._floats(f"{side}.embedding.position_table.weight")
-        if positions.layout == "none":
-            return np.zeros((num_positions, width), np.float32)
-        computed: npt.NDArray[np.float32] = sinusoidal_table(num_positions, width, positions).numpy()
-        return computed
+        if positions.is_sinusoidal:
+            return sinusoidal_table(num_positions, width, positions)
+        return np.zeros((num_positions, width), np.float32)
 
     def _relative_biases(self, side: str, num_positions: int) -> Constants:
         """Return the tables by how far a key is ahead of its query, from the farthest behind on."""
-        is_causal = side == "decoder"
-        num_layers = self._config.num_decoder_layers if is_causal else self._config.num_encoder_layers
-        before = -torch.arange(1 - num_positions, 1 if is_causal else num_positions)
-        constants = []
-        for index in range(_num_tables(self._config, num_layers)):
-            name = f"{side}.relative_biases.{index}"
-            module = RelativeBias(self._config, is_causal=is_causal)
-            module.load_state_dict({"weight": self._weights[f"{name}.weight"].float()})
-            values = module.by_distance()[:, module.column(before)].detach().numpy()
-            constants.append(self._file.add(name, values))
-        return constants
+        config, is_causal = self._config.relative_bias, side == "decoder"
+        if config is None:
+            return []
+        before = -np.arange(1 - num_positions, 1 if is_causal else num_positions)
+        columns = distance_column(before, config.max_distance, is_causal=is_causal)
+        buckets = distance_buckets(config, is_causal=is_causal)[columns]
+        return [
+            self._file.add(name, self._floats(name).T[:, buckets])
+            for name in (f"{side}.relative_biases.{index}.weight" for index in range(self._num_tables(side)))
+        ]
+
+    def _num_layers(self, side: str) -> int:
+        return self._config.num_encoder_layers if side == "encoder" else self._config.num_decoder_layers
+
+    def _num_tables(self, side: str) -> int:
+        """Return how many tables of relative biases a side has."""
+        bias = self._config.relative_bias
+        return 0 if bias is None else self._num_layers(side) if bias.per_layer else 1
 
     def _projection(self) -> Constants:
         table = self._table(projection_table(self._config))
@@ -259,12 +264,6 @@ class _Table:
 
     scales: npt.NDArray[np.float32]
     packed: onnx.TensorProto
-
-
-def _num_tables(config: ModelConfig, num_layers: int) -> int:
-    """Return how many tables of relative biases a stack has."""
-    bias = config.relative_bias
-    return 0 if bias is None else num_layers if bias.per_layer else 1
 
 
 def _packed(parts: Sequence[Tensor], scales: list[npt.NDArray[np.float32]]) -> Iterator[npt.NDArray[np.int8]]:

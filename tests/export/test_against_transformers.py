@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.engine_decode import open_engine
 from export.importers.native.importer import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap

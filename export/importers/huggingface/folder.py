@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.importers.assembly import assemble
 from export.importers.huggingface.bart_layout import Family, TokenIds, has_logits_bias, our_weights, read_architecture
 from export.importers.huggingface.generation import (

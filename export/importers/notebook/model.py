@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig
+from export.architecture.transformer import Transformer
 from export.importers.assembly import assemble
 from export.importers.notebook.config import SIZES, NotebookConfig
 from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming, same

@@ -10,7 +10,7 @@ import pytest
 
 from export.alignment import Translated
 from export.alignment_choice import ByLayer, cross_attention, mean_of
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.checks import GraphError, check_alignment
 from export.graphs.execution import AlignmentRun
