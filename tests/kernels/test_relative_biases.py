@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from export.architecture.config import PositionConfig, RelativeBiasConfig
-from export.architecture.transformer import Transformer
 from export.architecture.streamed import StreamedTransformer
+from export.architecture.transformer import Transformer
 from export.graphs.weights_file import WeightsFile
 from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
