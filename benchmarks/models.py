@@ -184,7 +184,7 @@ def _write_base_bundle(model: BenchModel, destination: Path, precision: str, say
         config = transformer.config
         return ImportedCheckpoint(
             name=model.name,
-            model=transformer,
+            model=transformer.stored(),
             tokenizer=TokenizerSpec(
                 "sentencepiece",
                 "tokenizer.model",

@@ -7,10 +7,10 @@ from typing import Any, cast
 import numpy as np
 from numpy import typing as npt
 
-from export.alignment import IdenticalPieces, Translated, identical_pieces, share_found
+from export.alignment import AlignmentHeads, IdenticalPieces, Translated, identical_pieces, share_found
 from export.architecture.config import ModelConfig
+from export.architecture.stored import Array
 from export.architecture.streamed import StreamedTransformer
-from export.graphs.alignment_graph import AlignmentHeads
 from export.importers.imported import ImportedCheckpoint
 from service.text.tokenizers import Tokenizer
 
@@ -92,7 +92,7 @@ def mean_of(by_layer: ByLayer, heads: AlignmentHeads) -> npt.NDArray[np.float32]
 
 
 def cross_attention(
-    config: ModelConfig, weights: Mapping[str, Any], translated: Sequence[Translated], *, rounds: bool = False
+    config: ModelConfig, weights: Mapping[str, Array], translated: Sequence[Translated], *, rounds: bool = False
 ) -> list[ByLayer]:
     """Return the model's cross-attention probabilities from start and target ids (T + 1) to the source (S).
 

@@ -26,10 +26,10 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.norm = layer_norm(config) if config.embedding_norm else nn.Identity()
         self.register_buffer("positions", None, persistent=False)  # (P, d), computed, so not stored in checkpoints
+        self.num_positions, self.config = num_positions, config
         if config.positions.layout == "learned":
             self.position_table = nn.Embedding(num_positions, config.d_model)
-        elif config.positions.is_sinusoidal:
-            self.positions = torch.from_numpy(sinusoidal_table(num_positions, config.d_model, config.positions))
+        self.compute_positions()
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """Embed whole rows: (B, L) int64 -> (B, L, d)."""
@@ -47,6 +47,12 @@ class Embedding(nn.Module):
             embedded = embedded + nn.functional.embedding(positions, table)
         output: Tensor = self.norm(embedded)
         return output
+
+    def compute_positions(self) -> None:
+        """Compute sinusoids, if the model has them: they are lost if it is made on torch's device "meta"."""
+        config = self.config
+        if config.positions.is_sinusoidal:
+            self.positions = torch.from_numpy(sinusoidal_table(self.num_positions, config.d_model, config.positions))
 
     def table(self) -> Tensor | None:
         """Return what positions add, (P, d); `None` if nothing."""

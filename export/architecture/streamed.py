@@ -15,6 +15,7 @@ from numpy import typing as npt
 from export.architecture.config import Activation, ModelConfig
 from export.architecture.names import ENCODER_TABLE, projection_table, target_table
 from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
+from export.architecture.stored import Array, as_float32
 from export.stages import progress
 
 Floats = npt.NDArray[np.floating[Any]]  # of 32 bits
@@ -28,7 +29,7 @@ class StreamedTransformer:
     They are read when they are needed, each once per pass, so that they may be mapped from a file.
     """
 
-    def __init__(self, config: ModelConfig, weights: Mapping[str, Any], *, rounds: bool = False) -> None:
+    def __init__(self, config: ModelConfig, weights: Mapping[str, Array], *, rounds: bool = False) -> None:
         """Read `weights` as `Transformer.weights` names them; with `rounds`, be what int8 is."""
         self._config, self._weights, self._rounds = config, weights, rounds
 
@@ -72,7 +73,7 @@ class StreamedTransformer:
     def logits(self, hidden: Floats) -> Iterator[Floats]:
         """Yield the logits of (n, d), some of the vocabulary at a time: (n, up to 16,384) each."""
         table = self._weights[projection_table(self._config)]
-        bias = _floats(self._weights["projection.bias"]) if self._config.projection_bias else None
+        bias = as_float32(self._weights["projection.bias"]) if self._config.projection_bias else None
         hidden = rounded_rows(hidden, LARGEST) if self._rounds else hidden
         for begin in range(0, len(table), _ROWS_AT_ONCE):
             rows = slice(begin, begin + _ROWS_AT_ONCE)
@@ -86,7 +87,7 @@ class StreamedTransformer:
         if config.scale_embeddings:
             x *= np.float32(math.sqrt(config.d_model))
         if config.positions.layout == "learned":
-            x += _floats(self._weights[f"{side}.embedding.position_table.weight"][: ids.shape[1]])
+            x += as_float32(self._weights[f"{side}.embedding.position_table.weight"][: ids.shape[1]])
         elif config.positions.is_sinusoidal:
             x += sinusoidal_table(ids.shape[1], config.d_model, config.positions)
         return self._norm(f"{side}.embedding.norm", x) if config.embedding_norm else x
@@ -101,7 +102,7 @@ class StreamedTransformer:
         columns = distance_column(place[:, None] - place[None, :], config.max_distance, is_causal=is_causal)
         buckets = distance_buckets(config, is_causal=is_causal)[columns]
         names = (f"{side}.relative_biases.{index}.weight" for index in range(num_layers if config.per_layer else 1))
-        return [_floats(self._weights[name]).T[:, buckets] for name in names]
+        return [as_float32(self._weights[name]).T[:, buckets] for name in names]
 
     def _residual(self, name: str, x: Floats, sublayer: Callable[[str, Floats], Floats]) -> Floats:
         norm = f"{name}_residual.norm"
@@ -160,7 +161,7 @@ class StreamedTransformer:
         rows = rounded_rows(x.reshape(-1, x.shape[-1]), levels) if self._rounds else x.reshape(-1, x.shape[-1])
         outputs = rows @ self._own(self._weights[f"{name}.weight"]).T
         if f"{name}.bias" in self._weights:
-            outputs += _floats(self._weights[f"{name}.bias"])
+            outputs += as_float32(self._weights[f"{name}.bias"])
         return outputs.reshape(*x.shape[:-1], -1)
 
     def _final_norm(self, side: str, x: Floats) -> Floats:
@@ -169,18 +170,18 @@ class StreamedTransformer:
     def _norm(self, name: str, x: Floats) -> Floats:
         epsilon, kind = np.float32(self._config.layer_norm_epsilon), self._config.layer_norm
         if kind == "rms":
-            return x / _root_mean_square(x, epsilon) * _floats(self._weights[f"{name}.weight"])
+            return x / _root_mean_square(x, epsilon) * as_float32(self._weights[f"{name}.weight"])
         centered = x - x.mean(axis=-1, keepdims=True)
         if kind == "scalar":
             gain, divisor = f"{name}.gain", x.std(axis=-1, ddof=1, keepdims=True) + epsilon
         else:
             gain, divisor = f"{name}.weight", _root_mean_square(centered, epsilon)
-        normed: Floats = centered / divisor * _floats(self._weights[gain]) + _floats(self._weights[f"{name}.bias"])
-        return normed
+        normed: Floats = centered / divisor * as_float32(self._weights[gain])
+        return normed + as_float32(self._weights[f"{name}.bias"])
 
-    def _own(self, weight: Any) -> Floats:
+    def _own(self, weight: Array) -> Floats:
         """Return the rows of a weight as this model has them."""
-        return rounded_rows(_floats(weight), LARGEST) if self._rounds else _floats(weight)
+        return rounded_rows(as_float32(weight), LARGEST) if self._rounds else as_float32(weight)
 
 
 def rounded_rows(rows: Floats, levels: int) -> Floats:
@@ -193,11 +194,6 @@ def rounded_rows(rows: Floats, levels: int) -> Floats:
 def _root_mean_square(x: Floats, epsilon: np.float32) -> Floats:
     root: Floats = np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon)
     return root
-
-
-def _floats(weight: Any) -> Floats:
-    floats: Floats = weight.float().numpy() if hasattr(weight, "float") else weight.astype(np.float32, copy=False)
-    return floats
 
 
 def _softmax(scores: Floats) -> Floats:

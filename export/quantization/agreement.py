@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
+from export.architecture.stored import Array
 from export.architecture.streamed import StreamedTransformer
 from export.engine_decode import open_engine
 from export.importers.imported import ImportedCheckpoint
@@ -97,7 +98,7 @@ def decode(directory: Path, manifest: Manifest, sentences: Sequence[Sentence]) -
     ]
 
 
-def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Any], decoded: Iterable[Decoded]) -> Agreement:
+def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Array], decoded: Iterable[Decoded]) -> Agreement:
     """Compare outputs with the model whose `weights` are in any floating dtype.
 
     Raises:

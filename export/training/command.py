@@ -183,7 +183,7 @@ def _info(recipe: Recipe) -> CheckpointInfo:
 
 def _import(folder: Path) -> Transformer:
     try:
-        return import_native(folder).in_float32().model
+        return import_native(folder).model.transformer()
     except CheckpointError as error:
         raise click.ClickException(str(error)) from error
 

@@ -27,7 +27,7 @@ ROOM: dict[str, Any] = {"capacity": LONGEST, "source_tokens": LONGEST}
 def written(model: Transformer, folder: Path) -> tuple[Path, Path]:
     """Write both graphs; the end is never chosen."""
     with WeightsFile(folder) as file:
-        made = FusedNodes(model.config, model.weights(), file)
+        made = FusedNodes(model.config, model.stored().weights, file)
         nodes = made.encode_node(), with_recorded(made.decode_node((EOS_ID,), renormalizes=False), None)
     paths = folder / "encoder.onnx", folder / "decoder.onnx"
     for node, path in zip(nodes, paths, strict=True):
@@ -63,7 +63,9 @@ def test_far_tokens_have_the_model_s_biases(kernels_library: Path, tmp_path: Pat
 
     def mean_error(bias: RelativeBiasConfig) -> float:
         """Return how far the outputs' log-probabilities are from a rounded model's, per token."""
-        other = StreamedTransformer(dataclasses.replace(config, relative_bias=bias), model.weights(), rounds=True)
+        other = StreamedTransformer(
+            dataclasses.replace(config, relative_bias=bias), model.stored().weights, rounds=True
+        )
         hidden = other.hidden(sources, [[START_ID, *ids[:-1]] for ids in outputs.tolist()])
         logits = np.concatenate([*other.logits(hidden.reshape(-1, config.d_model))], axis=1)
         chosen = np.take_along_axis(logits, outputs.reshape(-1, 1), axis=1)[:, 0]

@@ -80,10 +80,12 @@ void Projection::score(const Parallel &parallel, const Levels &x, const Need *ne
     }
   }
   int64_t first = 0;
-  for (size_t kind = 0; kind < std::size(kOfKinds); first = ends[kind++])
+  for (size_t kind = 0; kind < std::size(kOfKinds); first = ends[kind++]) {
+    const Compute compute = kOfKinds[kind]; // not in the call: g++ 12's sanitizer looks it up with an index of its own
     if (ends[kind] > first)
-      (this->*kOfKinds[kind])(
+      (this->*compute)(
           parallel, {gathered.from(first), places.data() + first, ends[kind] - first, needs, scores, shortlists}, work);
+  }
 }
 
 void Projection::find_best(const Parallel &parallel, const Rows &rows, Workspace &work) const {

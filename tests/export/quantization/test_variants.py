@@ -64,7 +64,7 @@ def model(variant: str) -> Transformer:
 def bundle(model: Transformer, variant: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory, config = tmp_path_factory.mktemp("fused"), model.config
     with WeightsFile(directory) as file:
-        made = FusedNodes(config, model.weights(), file)
+        made = FusedNodes(config, model.stored().weights, file)
         encode = made.encode_node()
         decode = made.decode_node(SUPPRESSED.get(variant, ()), renormalizes=variant in RENORMALIZES)
     encode.save(directory / ENCODER, shape_of(config))
@@ -117,7 +117,7 @@ def test_log_probs_are_those_of_the_rounded_model(model: Transformer, variant: s
     sources = random_sources(config.source_vocabulary_size, LENGTHS)
     targets = np.random.default_rng(0).integers(4, config.target_vocabulary_size, (len(sources), NUM_STEPS))
     targets[:, 0] = config.decoder_start_id
-    rounded = StreamedTransformer(config, model.weights(), rounds=True)
+    rounded = StreamedTransformer(config, model.stored().weights, rounds=True)
     hidden = rounded.hidden(sources, targets.tolist())
     logits = np.concatenate(list(rounded.logits(hidden.reshape(-1, config.d_model))), axis=1)
     suppressed = list(SUPPRESSED.get(variant, ()))
