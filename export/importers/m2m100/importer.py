@@ -12,7 +12,7 @@ from export.importers.m2m100.m2m100_files import VOCABULARY_NAME, M2M100Files, r
 from export.importers.m2m100.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from service.bundle.manifest_parts import Language, LanguagePair
+from service.bundle.manifest_parts import Language
 from service.domain.errors import listed
 
 
@@ -33,7 +33,8 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     tokenizer_files = _tokenizer_files(directory, files)
     build = partial(checkpoint, directory, M2M100, found, files, tokenizer_files, notes=_notes(files))
     if options.source_language and options.target_language:
-        return build(languages=_pair(languages))
+        source, target = languages
+        return build(languages=(source.to(target),))
     return build(any_to_any=languages)
 
 
@@ -68,8 +69,3 @@ def _notes(files: M2M100Files | NllbFiles) -> tuple[str, ...]:
         f"added tokens are taken as words, not as languages, unless they are special: {listed(files.others)}; if they "
         "are languages, list them in additional_special_tokens of tokenizer_config.json",
     )
-
-
-def _pair(languages: tuple[Language, ...]) -> tuple[LanguagePair, ...]:
-    source, target = languages
-    return (LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids),)
