@@ -4,7 +4,7 @@ Read as transformers 5 does (`from_pretrained` of tokenization_utils_base.py, `P
 for tokenizers that are implemented in Python there: Marian's and M2M100's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,16 +76,19 @@ def read_tokenizer_config(
     )
 
 
-def check_class(directory: Path, document: Mapping[str, Any], expected: str, problems: list[str]) -> None:
+def check_class(
+    directory: Path, document: Mapping[str, Any], expected: str, problems: list[str], *, equal: Collection[str] = ()
+) -> None:
     """Add a tokenizer of another class to `problems`: it may produce other ids from the same files.
 
-    `document` is the content of `tokenizer_config.json`; if it names no class, `config.json` may.
+    `document` is the content of `tokenizer_config.json`; if it names no class, `config.json` may. `equal` are further
+    classes that read the files in the same way.
     """
     places = ((CONFIG_NAME, document), (_MODEL_CONFIG_NAME, read_optional(directory / _MODEL_CONFIG_NAME, [])))
     file_name, given = next(
         ((name, each["tokenizer_class"]) for name, each in places if each.get("tokenizer_class")), ("", expected)
     )
-    if not isinstance(given, str) or given.removesuffix("Fast") != expected:
+    if not isinstance(given, str) or given.removesuffix("Fast") not in (expected, *equal):
         problems.append(
             f"{file_name}: tokenizer_class is {str(given)[:60]!r}; supported is {expected} with such files, as others "
             "may read them in another way"
