@@ -25,7 +25,8 @@ class SentencePieceFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentencePieces:
-    """All pieces in the order of their ids, and the compiled map of replaced characters, empty if there are none.
+    """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, empty if there
+    are none.
 
     `special` are the pieces that no text has: those of control, of unknown text, and those that are not used.
     """

@@ -15,8 +15,15 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
-from export.importers.huggingface.tokenizer_config import CONFIG_NAME, check_class, read_optional
-from export.importers.huggingface.tokenizer_json import add_tokens, character_map, content, listed_tokens
+from export.importers.huggingface.json_tokenizer import (
+    NAMED_DEFAULTS,
+    add_tokens,
+    character_map,
+    content_of,
+    merges_of,
+    refusals,
+)
+from export.importers.huggingface.tokenizer_config import CONFIG_NAME, class_of, read_optional
 from export.importers.json_file import read_json
 from export.importers.sentencepiece_file import read_pieces
 from service.bundle.manifest_parts import TokenizerSpec
@@ -26,15 +33,6 @@ TOKENIZER_NAME = "tokenizer.json"
 MODEL_NAME = "sentencepiece.bpe.model"
 
 _LANGUAGE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
-_DEFAULTS = {
-    "bos_token": "<s>",
-    "eos_token": "</s>",
-    "unk_token": "<unk>",
-    "sep_token": "</s>",
-    "pad_token": "<pad>",
-    "cls_token": "<s>",
-    "mask_token": "<mask>",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def read_nllb(directory: Path) -> NllbFiles:
     config = _config(directory)
     tokenizer = _build(directory, config)
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    ids = {name: vocabulary[content(config.get(name) or default)] for name, default in _DEFAULTS.items()}
+    ids = {name: vocabulary[content_of(config.get(name) or default)] for name, default in NAMED_DEFAULTS.items()}
     added = tokenizer.get_added_tokens_decoder()
     languages = {
         token.content: index
@@ -108,7 +106,7 @@ def write_nllb_tokenizer(directory: Path, destination: Path) -> None:
 def _config(directory: Path) -> dict[str, Any]:
     problems: list[str] = []
     config = read_optional(directory / CONFIG_NAME, problems)
-    check_class(directory, config, "NllbTokenizer", problems)
+    class_of(directory, config, ("NllbTokenizer",), problems)
     if config.get("legacy_behaviour"):
         problems.append(f"{CONFIG_NAME}: legacy_behaviour (the language after the text) is not supported")
     if problems:
@@ -120,32 +118,27 @@ def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
     path = directory / TOKENIZER_NAME
     if not path.exists() and (directory / MODEL_NAME).exists():
         path = directory / MODEL_NAME
-    try:
+    with refusals(path, "NLLB"):
         document = _converted(path) if path.name == MODEL_NAME else read_json(path)
         model = document["model"]
         if model["type"] != "BPE":
             raise ValueError(f"its model is {model['type']!r}, expected 'BPE'")
-        merges: list[Any] = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
-        unk_token = content(config.get("unk_token") or _DEFAULTS["unk_token"])
+        unk_token = content_of(config.get("unk_token") or NAMED_DEFAULTS["unk_token"])
+        merges = merges_of(model)
         tokenizer = Tokenizer(BPE(vocab=model["vocab"], merges=merges, unk_token=unk_token, fuse_unk=True))
         if charsmap := character_map(document.get("normalizer")):
-            steps = [normalizers.Precompiled(base64.b64decode(charsmap)), normalizers.Replace(Regex(" {2,}"), " ")]
+            steps = [normalizers.Precompiled(charsmap), normalizers.Replace(Regex(" {2,}"), " ")]
             tokenizer.normalizer = normalizers.Sequence(steps)
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
         tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
-        add_tokens(tokenizer, listed_tokens(document, config), config, _DEFAULTS)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are BaseExceptions
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path.name}: it is not a tokenizer like NLLB's: {reason[:200]}") from error
+        add_tokens(tokenizer, document["added_tokens"], config)
     return tokenizer
 
 
 def _converted(path: Path) -> dict[str, Any]:
     """Convert a SentencePiece model to `tokenizer.json`'s relevant parts: two pieces merge if they make a third."""
     model = read_pieces(path)
-    first = (_DEFAULTS[name] for name in ("bos_token", "pad_token", "eos_token", "unk_token"))
+    first = (NAMED_DEFAULTS[name] for name in ("bos_token", "pad_token", "eos_token", "unk_token"))
     known = set(model.pieces)
     return {
         "model": {

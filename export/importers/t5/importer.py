@@ -1,4 +1,4 @@
-"""Imports T5's checkpoints in transformers' format: T5 with its tasks, MADLAD-400 with its languages, fine-tuned ones."""
+"""Imports T5's checkpoints in transformers' format: T5 with its tasks, MADLAD-400 with its languages, fine-tunes."""
 
 import re
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def import_t5(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
 def _by_text(
     files: T5Files, document: Mapping[str, Any], options: ImportOptions, problems: list[str]
 ) -> tuple[LanguagePair, ...]:
-    """Return the pair that is asked for, with its text before each source, or else the tasks that `config.json` names."""
+    """Return the pair that is asked for, with its text before each source; or else the tasks of `config.json`."""
     tasks = _tasks(document)
     asked = {"--source-language": options.source_language, "--target-language": options.target_language}
     if all(asked.values()) or options.source_prefix:

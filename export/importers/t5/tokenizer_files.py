@@ -19,8 +19,14 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
-from export.importers.huggingface.tokenizer_config import CONFIG_NAME, check_class, read_optional
-from export.importers.huggingface.tokenizer_json import add_tokens, character_map, content, listed_tokens
+from export.importers.huggingface.json_tokenizer import (
+    add_tokens,
+    character_map,
+    content_of,
+    listed_tokens,
+    refusals,
+)
+from export.importers.huggingface.tokenizer_config import CONFIG_NAME, class_of, read_optional
 from export.importers.json_file import read_json
 from export.importers.sentencepiece_file import read_pieces
 from service.bundle.manifest_parts import TokenizerSpec
@@ -31,7 +37,7 @@ MODEL_NAME = "spiece.model"
 _MODEL_CONFIG_NAME = "config.json"
 
 _DEFAULTS = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
-_EQUAL = ("MT5Tokenizer", "TokenizersBackend")  # in transformers 4, and of UMT5 in transformers 5
+_CLASSES = ("T5Tokenizer", "MT5Tokenizer", "TokenizersBackend")  # the last one for UMT5, with the same files
 _LANGUAGE = re.compile(r"<2(?P<code>[A-Za-z0-9_-]+)>")
 _SENTINEL = re.compile(r"<extra_id_\d+>")
 _SPACE = "▁"
@@ -83,19 +89,14 @@ def read_t5(directory: Path) -> T5Files:
     """
     problems: list[str] = []
     config = read_optional(directory / CONFIG_NAME, problems)
-    check_class(directory, config, "T5Tokenizer", problems, equal=_EQUAL)
+    class_of(directory, config, _CLASSES, problems)
     if problems:
         raise ValueError("; ".join(problems))
     path = directory / TOKENIZER_NAME
     if not path.exists() and (directory / MODEL_NAME).exists():
         path = directory / MODEL_NAME
-    try:
+    with refusals(path, "T5"):
         return _files(directory, *_read(path), config)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are BaseExceptions
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path.name}: it is not a tokenizer like T5's: {reason[:200]}") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], frozenset[str]]:
@@ -119,10 +120,10 @@ def _files(directory: Path, document: Mapping[str, Any], special: frozenset[str]
     tokenizer = _model(document, config)
     pieces: dict[str, int] = tokenizer.get_vocab(with_added_tokens=False)
     listed = [
-        {**token, "special": bool(token.get("special")) or _language(content(token)) is not None}
-        for token in listed_tokens(document, config)
+        {**token, "special": bool(token.get("special")) or _language(content_of(token)) is not None}
+        for token in listed_tokens(document["added_tokens"], config)
     ]
-    add_tokens(tokenizer, listed, _without_sentinels(config, pieces), _DEFAULTS)
+    add_tokens(tokenizer, listed, _further(config, pieces), defaults={})
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     languages = {code: text for text in ids if (code := _language(text))}
     tokenizer.add_special_tokens([*sorted(special), *languages.values()])
@@ -158,22 +159,25 @@ def _model(document: Mapping[str, Any], config: Mapping[str, Any]) -> Tokenizer:
     falls_back = set(_BYTES) <= ids.keys()
     tokenizer = Tokenizer(Unigram(pieces, unk_id=ids[_text(config, "unk_token")], byte_fallback=falls_back))
     if charsmap := character_map(document.get("normalizer")):
-        tokenizer.normalizer = normalizers.Precompiled(base64.b64decode(charsmap))
+        tokenizer.normalizer = normalizers.Precompiled(charsmap)
     decoder: Any = decoders.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoder]) if falls_back else decoder
     return tokenizer
 
 
 def _text(config: Mapping[str, Any], name: str) -> str:
-    return content(config.get(name) or _DEFAULTS[name])
+    return content_of(config.get(name) or _DEFAULTS[name])
 
 
-def _without_sentinels(config: Mapping[str, Any], pieces: Mapping[str, int]) -> dict[str, Any]:
-    """Return the settings without those sentinels of pre-training that the pieces lack: no text has any."""
-    name = "extra_special_tokens" if config.get("extra_special_tokens") else "additional_special_tokens"
-    given = [content(token) for token in config.get(name) or []]
+def _further(config: Mapping[str, Any], pieces: Mapping[str, int]) -> dict[str, Any]:
+    """Return the settings of tokens that are not listed, but for padding and sentinels that the pieces lack."""
+    given = [
+        content_of(token)
+        for token in config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
+    ]
     extra = [text for text in given if text in pieces or not _SENTINEL.fullmatch(text)]
-    return {**config, name: extra}
+    named = {name: text for name in _DEFAULTS if (text := _text(config, name)) in pieces}
+    return {**named, "extra_special_tokens": extra}
 
 
 def _language(text: str) -> str | None:
