@@ -14,7 +14,10 @@ from tests.export.conftest import Converted
 from tests.export.huggingface import checkpoints
 
 
-@pytest.fixture(scope="module", params=checkpoints.FAMILIES)
+FURTHER = [pytest.param(name, marks=pytest.mark.full) for name in checkpoints.FURTHER]
+
+
+@pytest.fixture(scope="module", params=[*checkpoints.FAMILIES, *FURTHER])
 def converted(request: pytest.FixtureRequest, conversions: Callable[[str], Converted]) -> Converted:
     return conversions(request.param)
 
