@@ -13,7 +13,6 @@ from export.verify import TIE_GAP, VerificationError
 from tests.export.conftest import Converted
 from tests.export.huggingface import checkpoints
 
-
 FURTHER = [pytest.param(name, marks=pytest.mark.full) for name in checkpoints.FURTHER]
 
 
