@@ -1,4 +1,4 @@
-"""T5's kinds translate long sources to long outputs as transformers' `generate` does, across all buckets of distances."""
+"""T5 translates long sources to long outputs as transformers' `generate` does, across all buckets of distances."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ def test_long_texts(family: str, conversions: Callable[[str], Converted], tmp_pa
     folder = Path(shutil.copytree(source, tmp_path / family / "checkpoint"))
     path = folder / "generation_config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
-    settings |= {"max_length": NUM_TOKENS + 1, "min_new_tokens": NUM_TOKENS - 10}
+    settings |= {"max_length": NUM_TOKENS + 1, "min_new_tokens": NUM_TOKENS - 10, "no_repeat_ngram_size": 2}
     path.write_text(json.dumps(settings), encoding="utf-8")
     checkpoint = checkpoints.read(folder)
     manifest = dataclasses.replace(manifest, limits=checkpoint.limits, generation=checkpoint.generation)
