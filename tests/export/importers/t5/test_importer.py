@@ -54,7 +54,7 @@ def saved(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
 
 def largest_difference(folder: Path, lengths: tuple[int, ...] = LENGTHS) -> float:
     """Return how far our logits are from transformers', as a share of their range."""
-    ours = import_checkpoint(folder).in_float32().model
+    ours = import_checkpoint(folder).model.transformer()
     theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32)
     differences = []
     generator = torch.Generator().manual_seed(6)
@@ -77,9 +77,9 @@ def test_a_bias_of_another_bucket_is_noticed(tmp_path: Path) -> None:
     """A positive control."""
     folder = checkpoints.t5(tmp_path / "folder")
     name = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-    expected = import_checkpoint(folder).model
+    expected = import_checkpoint(folder).model.transformer()
     saved(folder, lambda weights: weights[name][15].add_(1.0))  # of keys that are 91 tokens or more before
-    given = import_checkpoint(folder).model
+    given = import_checkpoint(folder).model.transformer()
     for length, is_seen in ((91, False), (92, True)):
         ids = torch.randint(3, 340, (1, length), generator=torch.Generator().manual_seed(6))
         with torch.no_grad():
@@ -133,7 +133,7 @@ def test_each_reads_the_table_that_transformers_gives_it(family: str, tmp_path: 
                 import_checkpoint(folder)
             continue
         theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32)
-        ours = import_checkpoint(folder).model
+        ours = import_checkpoint(folder).model.transformer()
         expected = (theirs.encoder.embed_tokens, theirs.decoder.embed_tokens, theirs.lm_head)
         given = (ours.encoder.embedding.tokens, ours.decoder.embedding.tokens, ours.projection)
         numbers = [[float(each.weight.detach()[5, 5]) for each in side] for side in (given, expected)]
