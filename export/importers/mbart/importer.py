@@ -17,7 +17,7 @@ from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from service.bundle.manifest_parts import Language, LanguagePair
 
-_READERS = {
+READERS = {
     "MBartTokenizer": read_mbart,
     "MBart50Tokenizer": read_mbart_50,
     "PLBartTokenizer": read_plbart,
@@ -41,7 +41,7 @@ def import_mbart(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
     problems = options.without_files()
     model_type = read_optional(directory / CONFIG_NAME, []).get("model_type")
     family, usual_class = _FAMILIES.get(str(model_type), _FAMILIES["mbart"])
-    files = read_part("tokenizer", lambda: read_tokenizer(directory, _READERS, usual_class), problems)
+    files = read_part("tokenizer", lambda: read_tokenizer(directory, READERS, usual_class), problems)
     sizes = None if files is None else (files.size, files.size)
     first_ids = None if files is None or files.place == "nowhere" else files.languages.values()
     found = read_model(directory, family, files, sizes, problems, first_ids)

@@ -2,7 +2,7 @@
 
 transformers 5 takes only pieces, scores and added tokens from them, mBART-50's class also the character map, and builds
 the rest itself (`models/mbart`, `models/mbart50`). Its class for mBART forgets the character map with which the
-published models were trained, as SentencePiece itself applies it, and version 4 did; here a map that a file has counts.
+published models were trained. Where a file has one, mBART's texts are read as SentencePiece itself reads them.
 """
 
 import base64
@@ -91,7 +91,7 @@ def _write(directory: Path, config: Mapping[str, Any], is_50: bool, destination:
     special = {token["content"] for token in document["added_tokens"] if token["special"]}
     for token in document["added_tokens"]:
         if token["special"]:
-            token["content"] += _MARK
+            token |= {"content": token["content"] + _MARK, "normalized": False}
     pieces = document["model"]["vocab"]
     document["model"]["vocab"] = [[f"{piece}{_MARK}" if piece in special else piece, score] for piece, score in pieces]
     destination.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
@@ -109,14 +109,14 @@ def _build(directory: Path, config: Mapping[str, Any], is_50: bool) -> Tokenizer
             raise ValueError(f"its model is {model['type']!r}, expected 'Unigram'")
         pieces = [(str(piece), float(score)) for piece, score in model["vocab"]]
         tokenizer = Tokenizer(Unigram(pieces, unk_id=_UNK_ID, byte_fallback=False))
+        metaspace = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+        tokenizer.pre_tokenizer = metaspace
         charsmap = character_map(document.get("normalizer"))
         steps = [normalizers.Precompiled(charsmap)] if charsmap else []
-        metaspace = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
-        if is_50:
-            tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
-            tokenizer.pre_tokenizer = metaspace
+        if is_50 or charsmap:
+            ends = [] if is_50 else [normalizers.Replace(Regex(" $"), "")]
+            tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " "), *ends])
         else:
-            tokenizer.normalizer = normalizers.Sequence(steps)
             tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
         tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
         add_tokens(tokenizer, document["added_tokens"], config, languages)
