@@ -6,6 +6,7 @@ It takes pieces, merges, the character map and the added tokens (`convert_to_nat
 
 import base64
 import contextlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,24 @@ def add_tokens(
         text, index = token["content"], token["id"]
         if tokenizer.token_to_id(text) != index:
             raise ValueError(f"{text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}")
+
+
+def unspelled(tokenizer: Tokenizer) -> Tokenizer:
+    """Return the tokenizer with names of special tokens that no text can spell: the texts' pieces never have a space.
+
+    Unigram prefers a piece of score 0, as they have, to all others, whatever is asked: a caller's "</s>" would end the
+    source.
+    """
+    document = json.loads(tokenizer.to_str())
+    special = {token["content"] for token in document["added_tokens"] if token["special"]}
+    for token in document["added_tokens"]:
+        if token["special"]:
+            token |= {"content": token["content"] + " ", "normalized": False}
+    pieces = document["model"]["vocab"]
+    document["model"]["vocab"] = [[f"{piece} " if piece in special else piece, score] for piece, score in pieces]
+    changed = Tokenizer.from_str(json.dumps(document, ensure_ascii=False))
+    changed.encode_special_tokens = True  # their names as texts, too, which is not saved
+    return changed
 
 
 def character_map(normalizer: Any) -> bytes:

@@ -10,8 +10,7 @@ transformers 5 takes only pieces, scores, character map and added tokens from ei
 
 import base64
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from export.importers.huggingface.json_tokenizer import (
     content_of,
     listed_tokens,
     refusals,
+    unspelled,
 )
 from export.importers.huggingface.tokenizer_config import CONFIG_NAME, class_of, read_optional
 from export.importers.json_file import read_json
@@ -127,16 +127,9 @@ def _files(directory: Path, document: Mapping[str, Any], special: frozenset[str]
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     languages = {code: text for text in ids if (code := _language(text))}
     tokenizer.add_special_tokens([*sorted(special), *languages.values()])
-    unmatched = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
-    if set(_BYTES) <= pieces.keys():
-        unmatched.update(_BYTES)
-    spaces = pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
-    apart = pre_tokenizers.Split(Regex(_first_characters(unmatched)), "merged_with_previous")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), spaces, apart])
-    tokenizer.encode_special_tokens = True  # as other texts
     unk_id = ids[_text(config, "unk_token")]
     return T5Files(
-        tokenizer=tokenizer,
+        tokenizer=unspelled(tokenizer),
         size=max(ids.values()) + 1,
         pad_id=_pad_id(directory, ids, _text(config, "pad_token")),
         eos_id=ids[_text(config, "eos_token")],
@@ -162,6 +155,10 @@ def _model(document: Mapping[str, Any], config: Mapping[str, Any]) -> Tokenizer:
         tokenizer.normalizer = normalizers.Precompiled(charsmap)
     decoder: Any = decoders.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoder]) if falls_back else decoder
+    spaces = pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
+    words = [pre_tokenizers.WhitespaceSplit(), spaces]
+    bytes_apart = pre_tokenizers.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*words, bytes_apart] if falls_back else words)
     return tokenizer
 
 
@@ -190,12 +187,3 @@ def _pad_id(directory: Path, ids: Mapping[str, int], text: str) -> int:
     """Return the id of the padding token or, if there is none, of what the model takes instead."""
     padding = read_optional(directory / _MODEL_CONFIG_NAME, []).get("pad_token_id")
     return ids[text] if text in ids or not isinstance(padding, int) else padding
-
-
-def _first_characters(texts: Iterable[str]) -> str:
-    """Return an expression for the first character of each text, where it is the beginning of that text."""
-    rests = defaultdict[str, list[str]](list)
-    for text in sorted(texts):
-        if len(text) > 1:
-            rests[text[0]].append(re.escape(text[1:]))
-    return "|".join(f"{re.escape(first)}(?={'|'.join(each)})" for first, each in rests.items())
