@@ -49,6 +49,7 @@ _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)")
 _NORM = re.compile(r"(encoder|decoder)\.(layer_norm|layernorm_embedding)\.(weight|bias)")
 _NORMS = {"layer_norm": "final_norm", "layernorm_embedding": "embedding.norm"}
 _POSITIONS = re.compile(r"(encoder|decoder)\.embed_positions\.weights?")
+_IGNORED = ("encoder.version", "decoder.version")  # fairseq's numbers, which transformers ignores, too
 _FIRST_POSITION = 2  # fairseq's tables start with rows for padding
 
 
@@ -200,7 +201,7 @@ def _our_weights(
                 ours["projection.bias"] = value.flatten()
         elif name in TABLE_NAMES:
             tables[name] = value
-        else:
+        elif name not in _IGNORED:
             problems.append(f"{full_name} is a weight that the architecture does not have")
     config, placed = place_tables(tables, config, problems)
     return config, ours | placed

@@ -73,6 +73,7 @@ def _read(directory: Path, config: Mapping[str, Any], is_50: bool) -> BartFiles:
             eos_id=named["eos_token"],
             unk_id=named["unk_token"],
             decoder_start_id=named["eos_token"],
+            cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True,
         ),
         written={TOKENIZER_NAME: partial(_write, directory, config, is_50)},
         place="before" if is_50 else "after",

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
@@ -127,6 +129,23 @@ def test_bart_has_no_languages_and_a_summarisers_settings(folder: Path) -> None:
     assert pair.target_prefix_ids == ()
     (folder / "merges.txt").write_text("#version: 0.2\nx yz q\n", encoding="utf-8")
     assert "vocab.json: it is not a tokenizer like BART's" in problems_of(folder, ImportOptions("en", "de"))
+
+
+@pytest.mark.parametrize("folder", [checkpoints.bart], indirect=True)
+def test_published_bart_has_no_row_for_the_mask_and_fairseqs_version(folder: Path) -> None:
+    """As facebook/bart-large-cnn: 50,265 tokens, 50,264 rows."""
+    size = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    weights["model.shared.weight"] = weights["model.shared.weight"][:-1].clone()
+    weights["final_logits_bias"] = weights["final_logits_bias"][:, :-1].clone()
+    versions = {f"model.{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
+    save_file(weights | versions, path)
+    change(folder, "config.json", vocab_size=size - 1)
+    checkpoint = import_checkpoint(folder, options=ImportOptions("en", "en"))
+    assert checkpoint.model.config.source_vocabulary_size == size - 1
+    change(folder, "config.json", vocab_size=size - 2)
+    assert f"the source tokenizer has {size - 1} tokens, the model {size - 2}" in problems_of(folder)
 
 
 @pytest.mark.parametrize("folder", [checkpoints.mbart_50, checkpoints.bart], indirect=True)
