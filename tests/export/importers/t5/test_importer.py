@@ -115,6 +115,20 @@ def test_activations_as_written_count(tmp_path: Path) -> None:
     assert largest_difference(folder, (5,)) < 1e-5
 
 
+def test_the_first_published_settings_are_enough(tmp_path: Path) -> None:
+    """t5-small's file says nothing of later variants, and it has the model's limit of positions, which has none."""
+    folder = checkpoints.t5(tmp_path / "folder", num_decoder_layers=2)
+    document = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    names = "architectures d_ff d_kv d_model decoder_start_token_id dropout_rate eos_token_id initializer_factor "
+    names += "is_encoder_decoder layer_norm_epsilon model_type num_heads num_layers pad_token_id "
+    names += "relative_attention_num_buckets task_specific_params vocab_size"
+    document = {name: document[name] for name in names.split()} | {"n_positions": 512, "output_past": True}
+    (folder / "config.json").write_text(json.dumps(document), encoding="utf-8")
+    (folder / "generation_config.json").unlink()
+    assert largest_difference(folder, (5, 130)) < 1e-5
+    assert import_checkpoint(folder).limits == Limits(512, 511)
+
+
 @pytest.mark.parametrize("family", ["t5", "mt5", "umt5"])
 def test_each_reads_the_table_that_transformers_gives_it(family: str, tmp_path: Path) -> None:
     """All 16 subsets of the tables, each with its own numbers: MADLAD-400 has the last two of them."""
