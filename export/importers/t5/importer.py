@@ -17,6 +17,7 @@ from service.bundle.manifest_parts import Language, LanguagePair
 from service.text.languages import is_well_formed
 
 _LAYOUTS = {"t5": T5, "mt5": MT5, "umt5": UMT5}
+_MAX_PREFIX = 128  # tokens, a quarter of a source
 _TASK = re.compile("translation_(?P<source>[A-Za-z-]+)_to_(?P<target>[A-Za-z-]+)")
 
 
@@ -28,14 +29,15 @@ def import_t5(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
     """
     files_problems: list[str] = []
     files = read_part("tokenizer", lambda: read_t5(directory), files_problems)
-    problems = [*options.without_files(takes_prefix=files is None or not files.languages), *files_problems]
+    names_languages = files is not None and len(files.languages) > 1
+    problems = [*options.without_files(takes_prefix=not names_languages), *files_problems]
     sizes = None if files is None else (files.size, files.size)
     document = read_optional(directory / CONFIG_NAME, [])  # its problems are `read_model`'s
     layout = _LAYOUTS.get(str(document.get("model_type")), T5)
     found = read_model(directory, layout, files, sizes, problems)
     pairs: tuple[LanguagePair, ...] = ()
     among: tuple[Language, ...] = ()
-    if files is not None and files.languages:
+    if files is not None and names_languages:
         every = {code: Language(code, into_prefix_ids=ids) for code, ids in files.languages.items()}
         pairs, among = chosen_directions(every, *asked_languages(options, every, problems))
     elif files is not None:
@@ -64,7 +66,11 @@ def _by_text(
             "it does not say what it translates; give --source-language, --target-language and, if it was trained with "
             "one, the text before each source as --source-prefix"
         )
-    return tuple(LanguagePair(*pair, source_prefix_ids=files.ids(prefix)) for pair, prefix in tasks.items())
+    pairs = tuple(LanguagePair(*pair, source_prefix_ids=files.ids(prefix)) for pair, prefix in tasks.items())
+    longest = max((len(pair.source_prefix_ids) for pair in pairs), default=0)
+    if longest > _MAX_PREFIX:
+        problems.append(f"the text before each source has {longest} tokens, allowed are {_MAX_PREFIX}")
+    return pairs
 
 
 def _tasks(document: Mapping[str, Any]) -> dict[tuple[str, str], str]:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest_parts import Limits
 from tests.export.importers.t5 import checkpoints
+from tests.tokenizer_folders import write_madlad
 
 ENGLISH_HINDI = ImportOptions(source_language="en", target_language="hi")
 TABLES = ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
@@ -193,6 +195,16 @@ def test_tokens_are_languages_each_translated_into_every_other_one(tmp_path: Pat
     assert prefixes(chosen) == {("de", "fr_Latn"): found["de", "fr_Latn"]}
 
 
+def test_one_token_of_a_language_makes_no_pairs(tmp_path: Path) -> None:
+    folder = checkpoints.madlad(tmp_path / "folder")
+    write_madlad(tmp_path / "other", languages=("de",))
+    shutil.copy(tmp_path / "other" / "spiece.model", folder / "spiece.model")
+    edit(folder / "config.json", task_specific_params=None)
+    with pytest.raises(CheckpointError, match="does not say what it translates"):
+        import_checkpoint(folder)
+    assert prefixes(import_checkpoint(folder, options=ENGLISH_HINDI)) == {("en", "hi"): ()}
+
+
 def test_padding_that_is_no_piece_is_the_models(tmp_path: Path) -> None:
     folder = checkpoints.madlad(tmp_path / "folder")
     edit(folder / "tokenizer_config.json", pad_token=...)
@@ -214,6 +226,11 @@ REFUSALS: dict[str, tuple[Callable[[Path], object], ImportOptions, str]] = {
         lambda folder: None,
         ImportOptions(source_prefix="translate: "),
         "--source-language is '', expected a code such as en.*; --target-language is ''",
+    ),
+    "a long prefix": (
+        lambda folder: None,
+        ImportOptions("en", "hi", source_prefix="translate " * 100),
+        "the text before each source has [0-9]+ tokens, allowed are 128",
     ),
     "bytes": (
         lambda folder: edit(folder / "tokenizer_config.json", tokenizer_class="ByT5Tokenizer"),
