@@ -88,6 +88,28 @@ def write_m2m100(directory: Path) -> Path:
     return directory
 
 
+def write_fairseq_sentencepiece(directory: Path) -> Path:
+    """Write the SentencePiece model of an mBART or PLBart checkpoint: its classes add all special tokens."""
+    directory.mkdir(parents=True)
+    model = train_sentencepiece(ENGLISH + GERMAN + FRENCH + RUSSIAN + HINDI, size=420)
+    (directory / "sentencepiece.bpe.model").write_bytes(model)
+    return directory
+
+
+def write_bart(directory: Path) -> Path:
+    """Write `vocab.json` and `merges.txt` of a BART checkpoint: byte-level BPE, special tokens first, "<mask>" last."""
+    directory.mkdir(parents=True)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=380, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(ENGLISH + GERMAN, trainer)
+    tokenizer.model.save(str(directory))
+    pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
+    write_vocabulary(directory / "vocab.json", ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"])
+    return directory
+
+
 def write_word_level(file: Path, sentences: tuple[str, ...] = ENGLISH) -> Path:
     """Write a `tokenizer.json` as tutorials train it: words and punctuation, and no decoder."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))

@@ -46,6 +46,8 @@ KINDS = (
     Kind("native", "native.importer:import_native"),
     Kind("marian", "marian.importer:import_marian", model_types=("marian",)),
     Kind("m2m100", "m2m100.importer:import_m2m100", model_types=("m2m_100",)),
+    Kind("small100", "m2m100.importer:import_small100"),
+    Kind("mbart", "mbart.importer:import_mbart", model_types=("mbart", "bart", "plbart")),
     Kind("notebook", "notebook.importer:import_notebook", is_file=True),
     Kind(
         "student",

@@ -25,9 +25,12 @@ class SentencePieceFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentencePieces:
-    """All pieces in the order of their ids, and the compiled map of replaced characters, empty if there are none."""
+    """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, empty if there
+    are none.
+    """
 
     pieces: tuple[str, ...]
+    scores: tuple[float, ...]
     character_map: bytes
 
 
@@ -66,7 +69,8 @@ def read_pieces(path: Path) -> SentencePieces:
     """
     processor, normalizer = _load(_read(path))
     fields = dict(_fields(normalizer))
-    return SentencePieces(_pieces(processor), fields.get(_PRECOMPILED_CHARSMAP, b""))
+    scores = tuple(processor.get_score(index) for index in range(processor.get_piece_size()))
+    return SentencePieces(_pieces(processor), scores, fields.get(_PRECOMPILED_CHARSMAP, b""))
 
 
 def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:

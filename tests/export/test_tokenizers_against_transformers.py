@@ -1,7 +1,10 @@
 """Our tokenizers produce the same ids and texts as transformers for any input."""
 
 import contextlib
+import dataclasses
 import json
+import re
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
+import tokenizers
 import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +23,9 @@ from hypothesis import strategies as st
 from export.importers.m2m100.m2m100_files import read_m2m100
 from export.importers.m2m100.nllb_files import TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
 from export.importers.marian.tokenizer_files import read_marian
-from service.bundle.manifest_parts import TokenizerSpec
+from export.importers.mbart.importer import READERS
+from export.importers.mbart.tokenizer_files import read_tokenizer
+from service.bundle.manifest_parts import LanguagePair, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.tokenizer_folders import (
@@ -28,6 +35,8 @@ from tests.tokenizer_folders import (
     HINDI,
     RUSSIAN,
     train_sentencepiece,
+    write_bart,
+    write_fairseq_sentencepiece,
     write_m2m100,
     write_marian,
     write_word_level,
@@ -39,15 +48,21 @@ CLEANED = {"clean_up_tokenization_spaces": True}  # the default of transformers 
 
 @dataclass(frozen=True)
 class Case:
-    """One of our tokenizers and its reference; `prefix` is what transformers expects before a text, in text and ids."""
+    """One of our tokenizers and its reference; `prefix` is what transformers expects before a text, in text and ids.
+
+    `encode` gives the expected ids instead, if that is not for `reference` to say.
+    """
 
     ours: Tokenizer
     reference: Any
     size: int
     prefix: str = ""
     prefix_ids: tuple[int, ...] = ()
+    encode: Callable[[str], list[int]] | None = None
 
     def expected_ids(self, text: str) -> list[int]:
+        if self.encode is not None:
+            return self.encode(text)
         ids = self.reference(self.prefix + text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
         assert tuple(ids[: len(self.prefix_ids)]) == self.prefix_ids
         return list(ids[len(self.prefix_ids) :])
@@ -115,6 +130,78 @@ def _nllb(folder: Path) -> Case:
     )
     assert files.size == len(reference)
     return Case(load_tokenizer(files.spec(files.eos_id), bundle), reference, files.size)
+
+
+def _bart(kind: Any, folder: Path) -> Case:
+    """Return a case of mBART's, mBART-50's, PLBart's or BART's class."""
+    _update(folder / "tokenizer_config.json", tokenizer_class=kind.__name__)
+    bundle = folder.parent / f"{folder.name}-bundle"
+    bundle.mkdir()
+    files = read_tokenizer(folder, READERS, "")
+    for name, written in files.written.items():
+        shutil.copyfile(written, bundle / name) if isinstance(written, Path) else written(bundle / name)
+    with _older_protobuf():
+        reference = _reference(kind, folder)
+    known = getattr(reference, "lang_code_to_id", {})
+    codes = {token.strip("_").split("_")[0]: index for token, index in known.items()}
+    assert files.languages.items() >= codes.items()
+    assert files.size == len(reference)
+    assert (files.pad_id, files.eos_id, files.unk_id) == (
+        reference.pad_token_id,
+        reference.eos_token_id,
+        reference.unk_token_id,
+    )
+    ours = load_tokenizer(files.spec(files.eos_id), bundle)
+    if files.languages:  # the source's: English is the default of most
+        reference.src_lang = next(token for token in known if "en_XX" in token)
+    language = files.languages.get("en", 0)
+    before = {"before": (language,), "after": (), "nowhere": files.first_ids}[files.place]
+    after = (language,) if files.place == "after" else ()
+    pair = LanguagePair("en", "de", source_prefix_ids=before, source_suffix_ids=after)
+    given = reference("Save it.")["input_ids"]
+    assert files.spec(files.eos_id).source_ids(ours.encode("Save it."), pair) == tuple(given)
+    return Case(ours, reference, files.size)
+
+
+def _unspelled(case: Case) -> Case:
+    """Return a case in which no text spells a special token: Unigram takes "</s>" for one even if asked to split it."""
+    document = json.loads(case.reference.backend_tokenizer.to_str())
+    special = {token["content"] for token in document.pop("added_tokens")}
+    pieces = document["model"]["vocab"]
+    document["model"]["vocab"] = [[f"{piece} " if piece in special else piece, score] for piece, score in pieces]
+    splitting = tokenizers.Tokenizer.from_str(json.dumps({**document, "added_tokens": []}))
+    special_ids = set(case.reference.all_special_ids)
+
+    def encode(text: str) -> list[int]:
+        ids = case.reference(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return splitting.encode(text, add_special_tokens=False).ids if special_ids.intersection(ids) else list(ids)
+
+    return dataclasses.replace(case, encode=encode)
+
+
+def mbart(root: Path) -> Case:
+    """Return a published one: SentencePiece is the reference, as transformers 5 forgets its character map."""
+    case = _bart(transformers.MBartTokenizer, write_fairseq_sentencepiece(root / "mbart"))
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(root / "mbart" / "sentencepiece.bpe.model"))
+
+    def encode(text: str) -> list[int]:
+        if re.search("[\u0300-\u036f]{4}", text):  # the tokenizers library maps no longer clusters of characters
+            return case.ours.encode(text)
+        return [index + 1 if index else 3 for index in processor.encode(text)]
+
+    assert not differences(case, ["Hello, can you help me find my keys?", "Wo ist der Bahnhof?"])
+    return dataclasses.replace(case, encode=encode)
+
+
+def _mbart_saved(kind: Any, root: Path) -> Case:
+    """Return one as saved by transformers 5: without SentencePiece's model, and mBART's without a character map."""
+    folder = write_fairseq_sentencepiece(root / "mbart")
+    if kind is transformers.MBart50Tokenizer:  # the other class then forgets its own languages
+        _update(folder / "tokenizer_config.json", additional_special_tokens=["lug_UG", "<eop>"])
+    with _older_protobuf():
+        saved = _resaved(kind, folder)
+    assert not (saved / "sentencepiece.bpe.model").exists()
+    return _unspelled(_bart(kind, saved))
 
 
 def marian_older(root: Path) -> Case:
@@ -237,6 +324,17 @@ KINDS: dict[str, Callable[[Path], Case]] = {
     "nllb": lambda root: _nllb(_nllb_folder(root)),
     "nllb sentencepiece": nllb_sentencepiece,
     "nllb older": nllb_older,
+    "mbart": mbart,
+    "mbart saved": lambda root: _mbart_saved(transformers.MBartTokenizer, root),
+    "mbart_50": lambda root: _unspelled(
+        _bart(transformers.MBart50Tokenizer, write_fairseq_sentencepiece(root / "mbart_50"))
+    ),
+    "mbart_50 saved": lambda root: _mbart_saved(transformers.MBart50Tokenizer, root),
+    "plbart": lambda root: _bart(transformers.PLBartTokenizer, write_fairseq_sentencepiece(root / "plbart")),
+    "bart": lambda root: _bart(transformers.BartTokenizer, write_bart(root / "bart")),
+    "bart saved": lambda root: _bart(
+        transformers.BartTokenizer, _resaved(transformers.BartTokenizer, write_bart(root / "bart"))
+    ),
     "word level": word_level,
 }
 

@@ -1,5 +1,8 @@
-"""The common parts of transformers' Marian and M2M100: BART's names in `config.json` and in the weights."""
+"""The common parts of transformers' Marian, M2M100, mBART, BART and PLBart: BART's names in `config.json` and in the
+weights.
+"""
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +18,9 @@ from export.importers.huggingface.tables import TABLE_NAMES, place_tables
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 # Keys that would change the model, with the values at which they don't.
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "normalize_embedding": (False,),
-    "extra_pos_embeddings": (0,),
-    "layernorm_embedding": (False,),
     "is_decoder": (False,),
     "add_cross_attention": (False, True),
     "is_encoder_decoder": (True,),
-    "static_position_embeddings": (True,),
     "position_embedding_type": ("absolute", "sinusoidal"),
     "is_gated_act": (False,),
     "add_bias_logits": (False, True),  # the bias itself is among the weights
@@ -46,7 +45,10 @@ _PARTS = {
     "final_layer_norm": "feed_forward_residual.norm",
 }
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)")
+_NORM = re.compile(r"(encoder|decoder)\.(layer_norm|layernorm_embedding)\.(weight|bias)")
+_NORMS = {"layer_norm": "final_norm", "layernorm_embedding": "embedding.norm"}
 _POSITIONS = re.compile(r"(encoder|decoder)\.embed_positions\.weights?")
+_FIRST_POSITION = 2  # fairseq's tables start with rows for padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Family:
     """Differences between the architectures that share the layout; `Family.normalize_before` is pre-norm.
 
     `may_separate`: `share_encoder_decoder_embeddings` applies; other families ignore it and have one table for both
-    sides.
+    sides. `scales_embeddings` is what a missing `scale_embedding` means.
     """
 
     name: str
@@ -62,6 +64,20 @@ class Family:
     final_norm: bool
     may_separate: bool
     positions: PositionConfig
+    embedding_norm: bool = False
+    scales_embeddings: bool = False
+
+    def fixed(self) -> dict[str, tuple[Any, ...]]:
+        """Return settings that transformers ignores, with the values that describe what it does."""
+        is_learned = self.positions.layout == "learned"
+        return {
+            "normalize_before": (self.normalize_before,),
+            "add_final_layer_norm": (self.final_norm,),
+            "normalize_embedding": (self.embedding_norm,),
+            "layernorm_embedding": (self.embedding_norm,),
+            "static_position_embeddings": (not is_learned,),
+            "extra_pos_embeddings": (_FIRST_POSITION,) if is_learned else (0,),
+        }
 
 
 MARIAN = Family(
@@ -77,7 +93,18 @@ M2M100 = Family(
     final_norm=True,
     may_separate=False,
     positions=PositionConfig(layout="halves", fairseq_exponent=True, offset=2),
+    scales_embeddings=True,
 )
+MBART = Family(
+    "mBART",
+    normalize_before=True,
+    final_norm=True,
+    may_separate=False,
+    positions=PositionConfig(layout="learned"),
+    embedding_norm=True,
+)
+BART = dataclasses.replace(MBART, name="BART", normalize_before=False, final_norm=False)
+PLBART = dataclasses.replace(BART, name="PLBart", scales_embeddings=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +122,7 @@ def read_architecture(
 ) -> ModelConfig | None:
     """Return our configuration for `config.json`; everything unsupported is added to `problems`."""
     found = len(problems)
-    neutral = {
-        **_NEUTRAL,
-        "normalize_before": (family.normalize_before,),
-        "add_final_layer_norm": (family.final_norm,),
-    }
-    for name, allowed in neutral.items():
+    for name, allowed in {**_NEUTRAL, **family.fixed()}.items():
         value = document.get(name)
         if value is not None and value not in allowed:
             problems.append(f"{name} is {value!r}; {family.name} models have {allowed[0] if allowed else 'none'}")
@@ -114,7 +136,7 @@ def read_architecture(
     num_heads = _same_in_both(document, "attention_heads", problems)
     widths = {side: _size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
     layers = {side: _size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
-    scales = _choice(document, "scale_embedding", family is M2M100, problems)
+    scales = _choice(document, "scale_embedding", family.scales_embeddings, problems)
     ties = _choice(document, "tie_word_embeddings", True, problems)
     shares = not family.may_separate or _choice(document, "share_encoder_decoder_embeddings", True, problems)
     if len(problems) > found:
@@ -135,6 +157,7 @@ def read_architecture(
             activation=ACTIVATIONS[str(activation)],
             norm="pre" if family.normalize_before else "post",
             final_norm=family.final_norm,
+            embedding_norm=family.embedding_norm,
             scale_embeddings=scales,
             share_embeddings=shares,
             tie_projection=ties,
@@ -169,14 +192,11 @@ def our_weights(
         layer = _LAYER.fullmatch(name)
         if layer and layer[3] in _PARTS:
             ours[f"{layer[1]}.layers.{layer[2]}.{_PARTS[layer[3]]}.{layer[4]}"] = value
-        elif name in (
-            "encoder.layer_norm.weight",
-            "encoder.layer_norm.bias",
-            "decoder.layer_norm.weight",
-            "decoder.layer_norm.bias",
-        ):
-            ours[name.replace("layer_norm", "final_norm")] = value
-        elif _POSITIONS.fullmatch(name):
+        elif norm := _NORM.fullmatch(name):
+            ours[f"{norm[1]}.{_NORMS[norm[2]]}.{norm[3]}"] = value
+        elif (positions := _POSITIONS.fullmatch(name)) and config.positions.layout == "learned":
+            ours[f"{positions[1]}.embedding.position_table.weight"] = value[_FIRST_POSITION:] if value.dim() else value
+        elif positions:
             problems += _position_problems(full_name, value, config)
         elif name == "final_logits_bias":
             if config.projection_bias:
@@ -197,13 +217,13 @@ def has_logits_bias(given: Mapping[str, Tensor]) -> bool:
 
 def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[str]:
     """Return a problem if a stored position table differs from the computed one, which is what our models use."""
-    start = 2 if config.positions.offset else 0  # fairseq's table starts with rows for padding
+    start = _FIRST_POSITION if config.positions.offset else 0
     given = table[start : start + config.max_source_positions].float()
     expected = sinusoidal_table(len(given), config.d_model, config.positions)
     if table.dim() != 2 or given.shape != expected.shape:
         return [f"{name} has shape {tuple(table.shape)}, expected positions of width {config.d_model}"]
     if float((given - expected).abs().max()) > _MAX_POSITION_ERROR:
-        return [f"{name} is not the sinusoidal table; learned positions are not supported"]
+        return [f"{name} is not the sinusoidal table; its kind has no learned positions"]
     return []
 
 
