@@ -20,8 +20,13 @@ BLOCKS = {
     "Knda": 0x0C80,
     "Mlym": 0x0D00,
 }
-_LIKE = {"Olck": "Orya"}  # scripts that are treated as others, though their letters have other places
+_LIKE = {"Olck": "Orya", "Mtei": "Deva"}  # scripts that are treated as others, though their letters have other places
 _OTHERS = ("Arab", "Latn")
+
+
+def is_known(code: str) -> bool:
+    """Return whether there are rules for a language's script."""
+    return script_of(code) in {*BLOCKS, *_LIKE, *_OTHERS}
 
 
 def script_of(code: str) -> str:
