@@ -57,6 +57,7 @@ class TransformersReference:
 
     @property
     def name(self) -> str:
+        """See `Reference`."""
         return f"transformers {metadata.version('transformers')} {type(self._model).__name__}"
 
     @torch.no_grad()

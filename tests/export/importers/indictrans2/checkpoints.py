@@ -83,7 +83,7 @@ def indictrans2(directory: Path, direction: str = "en-indic", **changes: Any) ->
     tokenizer = {
         "tokenizer_class": "IndicTransTokenizer",
         "auto_map": {"AutoTokenizer": ["tokenization_indictrans.IndicTransTokenizer", None]},
-        **{name: text for name, text in _NAMED.items()},
+        **_NAMED,
     }
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     model_of = read_model(document)
@@ -112,6 +112,7 @@ def _sentencepiece(kind: str) -> bytes:
 @torch.no_grad()
 def _enliven(model: M2M100ForConditionalGeneration, document: dict[str, Any]) -> None:
     """Make tokens depend on all before them, and outputs end."""
+    gain = 4.0 if document["encoder_normalize_before"] else 2.0
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -119,8 +120,9 @@ def _enliven(model: M2M100ForConditionalGeneration, document: dict[str, Any]) ->
             parameter.normal_(std=model.config.d_model**-0.5)
         else:
             nn.init.xavier_uniform_(parameter)
-            parameter.mul_(4.0)
+            parameter.mul_(gain if "q_proj" not in name and "k_proj" not in name else 4.0)
     decoder = model.model.decoder
     last = decoder.layer_norm if document["encoder_normalize_before"] else decoder.layers[-1].final_layer_norm
     end = model.lm_head.weight[2]
-    last.bias.add_(2.5 * end / end.square().sum())
+    model.lm_head.weight[1] = 0.0  # as fairseq has it; no output has padding, which would have no position
+    last.bias.add_(1.5 * end / end.square().sum())

@@ -10,36 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from export.convert import convert
 from export.fidelity import ask_reference, check_fidelity
 from export.importers.huggingface.reference import TransformersReference
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
-from service.bundle.manifest import Manifest
 from tests.export.importers.indictrans2.checkpoints import MAX_LENGTH, TAGS, indictrans2, read_model
-
-SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
-    "as published": ("en-indic", {}),
-    "post-norm, own projection, no norm of the embedding": (
-        "indic-en",
-        {
-            "encoder_normalize_before": False,
-            "decoder_normalize_before": False,
-            "layernorm_embedding": False,
-            "share_decoder_input_output_embed": False,
-            "activation_function": "relu",
-        },
-    ),
-    "post-norm": ("indic-indic", {"encoder_normalize_before": False, "decoder_normalize_before": False}),
-}
-
-
-@pytest.fixture(scope="module", params=SHAPES)
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    direction, changes = SHAPES[request.param]
-    return indictrans2(tmp_path_factory.mktemp("indictrans2") / "folder", direction, **changes)
+from tests.export.importers.indictrans2.conftest import SHAPES, Converted
 
 
 def with_reference(folder: Path) -> ImportedCheckpoint:
@@ -57,19 +35,19 @@ def random_sentences(checkpoint: ImportedCheckpoint, count: int) -> Iterator[Sen
         yield Sentence(pair, spec.source_ids(drawn, pair), checkpoint.limits.max_output_tokens)
 
 
+@pytest.mark.parametrize("direction", SHAPES)
 @pytest.mark.parametrize("count", [pytest.param(40), pytest.param(500, marks=pytest.mark.full)])
 def test_sentences_come_out_as_from_the_independent_reading(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory, count: int
+    converted: dict[str, Converted], direction: str, count: int
 ) -> None:
     """Issue 37: greedy output is identical in all, beam 4 in all but ties."""
+    folder, _, manifest = converted[direction]
     checkpoint = with_reference(folder)
     expected = ask_reference(checkpoint, list(random_sentences(checkpoint, count)))
     assert expected is not None
     assert len(set(expected.greedy)) > count // 3
     assert len({len(output) for output in expected.greedy}) > 2, "some end by themselves, some at the limit"
-    bundle = tmp_path_factory.mktemp("bundle") / "bundle"
-    convert(folder, bundle)
-    report = check_fidelity(bundle, Manifest.load(bundle), expected, lambda: checkpoint)
+    report = check_fidelity(converted[direction].bundle, manifest, expected, lambda: checkpoint)
     print(report.line())
     assert (report.num_greedy_ties, report.num_beam_ties) <= (count // 100, count // 100)
 
