@@ -63,8 +63,8 @@ def test_the_words_of_a_source_and_its_translation_are_aligned(server: InProcess
     with server.client() as client:
         for source, target in PAIRS:
             [translation] = client.translate([TEXTS[source]], source, target, return_alignments=True)
-            assert translation.alignments
-            for span in translation.alignments:
+            assert translation.alignment
+            for span in translation.alignment:
                 assert 0 <= span.source_start < span.source_end <= len(TEXTS[source])
                 assert 0 <= span.target_start < span.target_end <= len(translation.text)
 
