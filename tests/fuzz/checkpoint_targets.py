@@ -44,8 +44,8 @@ class Sample(NamedTuple):
     files: tuple[Path, ...]
 
 
-def _of_folder(path: Path, companions: tuple[str, ...] = _COMPANIONS) -> Sample:
-    return Sample(path, None, NOTHING_SAID, tuple(sorted({*path.iterdir(), *(path / name for name in companions)})))
+def _of_folder(path: Path, companions: tuple[str, ...] = _COMPANIONS, options: ImportOptions = NOTHING_SAID) -> Sample:
+    return Sample(path, None, options, tuple(sorted({*path.iterdir(), *(path / name for name in companions)})))
 
 
 def _notebook(path: Path) -> Sample:
@@ -61,6 +61,9 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "marian": lambda path: _of_folder(checkpoints.marian(path, languages=("fr", "de"))),
     "m2m100": lambda path: _of_folder(checkpoints.m2m100(path)),
     "nllb": lambda path: _of_folder(checkpoints.nllb(path)),
+    "mbart": lambda path: _of_folder(checkpoints.mbart(path)),
+    "plbart": lambda path: _of_folder(checkpoints.plbart(path)),
+    "bart": lambda path: _of_folder(checkpoints.bart(path), options=ImportOptions("en", "en")),
     "notebook": _notebook,
     "student": lambda path: _of_folder(student(path), companions=("metadata.json",)),
 }
@@ -118,5 +121,5 @@ def _read(sample: Sample) -> None:
     assert found.limits.max_source_tokens > 0 and found.limits.max_output_tokens > 0
     length = min(3, found.limits.max_source_tokens)
     with torch.inference_mode():
-        memory = found.model.encoder(torch.tensor([[found.tokenizer.eos_id] * length]))
+        memory = found.model.transformer().encoder(torch.tensor([[found.tokenizer.eos_id] * length]))
     assert memory.shape[:2] == (1, length)

@@ -1,7 +1,7 @@
-"""The stored tables that encoder, decoder and projection read in transformers' Marian and M2M100.
+"""The stored tables that encoder, decoder and projection read in transformers' Marian, M2M100 and BART.
 
 A file may hold any sufficient subset of the four names: transformers keeps each table that is present and ties the
-missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of both families).
+missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of these families).
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig
-from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 
 _SHARED, _SOURCE = "shared.weight", "encoder.embed_tokens.weight"
 _TARGET, _HEAD = "decoder.embed_tokens.weight", "lm_head.weight"

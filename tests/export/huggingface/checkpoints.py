@@ -138,7 +138,7 @@ def plbart(directory: Path, **changes: Any) -> Path:
     write_fairseq_sentencepiece(directory)
     first = _num_pieces(directory) + 1
     generation = {"num_beams": 3, "decoder_start_token_id": first + 2, "forced_eos_token_id": 2}
-    _write_bart_model(directory, PLBartConfig, PLBartForConditionalGeneration, first + 3 + 1, generation, changes)
+    _write_bart_model(directory, PLBartConfig, PLBartForConditionalGeneration, first + 3 + 1, generation, changes, 1.8)
     return directory
 
 

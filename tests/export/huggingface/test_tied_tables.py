@@ -14,7 +14,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
-from tests.export.huggingface.checkpoints import FEW_LAYERS, m2m100, marian
+from tests.export.huggingface.checkpoints import FEW_LAYERS, m2m100, marian, mbart
 
 SHARED, HEAD = "model.shared.weight", "lm_head.weight"
 ENCODER, DECODER = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
@@ -24,6 +24,7 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
     "marian": lambda folder: marian(folder, **FEW_LAYERS),
     "marian-separate": lambda folder: marian(folder, is_separate=True, **FEW_LAYERS),
     "m2m100": lambda folder: m2m100(folder, share_encoder_decoder_embeddings=False, **FEW_LAYERS),
+    "mbart": lambda folder: mbart(folder, **FEW_LAYERS),
 }
 
 
@@ -47,7 +48,7 @@ def read_by_transformers(folder: Path) -> list[Tensor] | None:
 
 def read_by_us(folder: Path) -> list[Tensor] | None:
     try:
-        model = import_checkpoint(folder).model
+        model = import_checkpoint(folder).model.transformer()
     except CheckpointError as error:
         if "weight is missing, and " in str(error):
             return None
@@ -78,7 +79,7 @@ def test_equal_tables_are_kept_once(family: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
     table = torch.randn(next(v for n, v in load_file(folder / "model.safetensors").items() if n in TABLES).shape)
     save_tables(folder, {ENCODER: table.clone(), DECODER: table.clone(), HEAD: table.clone()})
-    model = import_checkpoint(folder).model
+    model = import_checkpoint(folder).model.transformer()
     assert model.projection.weight is model.decoder.embedding.tokens.weight
     is_shared = model.decoder.embedding.tokens.weight is model.encoder.embedding.tokens.weight
     assert is_shared == (family.name != "marian-separate")
