@@ -73,11 +73,12 @@ def _spans_of(old: str, new: str, spans: Sequence[TokenSpan], at: int) -> list[T
     result: list[TokenSpan] = []
     following = 0  # the first character of `old` that nothing stands for yet
     for character in new:
+        is_added = following == len(old) or (character.isspace() and not old[following].isspace())
         place = old.find(character, following)
-        if place >= 0:
-            span, following = spans[place], place + 1
-        elif character.isspace() or following == len(old):
+        if is_added:
             span = (at, at)
+        elif place >= 0:
+            span, following = spans[place], place + 1
         else:
             span, following = (spans[following][0], spans[-1][1]), len(old)
         result.append(span)

@@ -1,7 +1,6 @@
 """Small folders with the files of IndicTrans2's on the hub."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,51 +9,23 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import M2M100ForConditionalGeneration
 
-from service.text.indic.rewriting import rewritten
-from service.text.indic.writing import SYMBOLS, reading
 from tests.export.importers.indictrans2.reading import build, weights_of
-from tests.tokenizer_folders import ENGLISH, pieces_of, train_sentencepiece, write_vocabulary
+from tests.tokenizer_folders import write_indictrans2
 
-TAGS = (
-    "asm_Beng ben_Beng brx_Deva doi_Deva eng_Latn gom_Deva guj_Gujr hin_Deva kan_Knda kas_Arab kas_Deva mai_Deva "
-    "mal_Mlym mar_Deva mni_Beng mni_Mtei npi_Deva ory_Orya pan_Guru san_Deva sat_Olck snd_Arab snd_Deva tam_Taml "
-    "tel_Telu urd_Arab"
-)
 MAX_LENGTH = 24
-INDIC = (
-    ("hin_Deva", "रेलवे स्टेशन कहाँ है? खिड़की बंद करने से पहले फ़ाइल सहेजें।"),
-    ("hin_Deva", "नमस्ते, क्या आप मेरी चाबियाँ ढूँढने में मदद कर सकते हैं? मैंने उन्हें पुराने पुल के पास खो दिया।"),
-    ("hin_Deva", "उसने कहा: “अभी 9:30 बजे हैं – हमें देर नहीं करनी चाहिए!”"),
-    ("tam_Taml", "வணக்கம், எப்படி இருக்கிறீர்கள்? நான் தமிழ் பேசுகிறேன்."),
-    ("ben_Beng", "আমি বাংলায় গান গাই। আজ তাপমাত্রা ৩৫.৫ %; কাল ৫:৩০ টায় দেখা হবে।"),
-    ("tel_Telu", "నేను తెలుగు మాట్లాడతాను. ధర ₹ 1,234 (సుమారు)?"),
-    ("urd_Arab", "میں اردو بولتا ہوں۔ آپ کیسے ہیں؟ 20سال پہلے، ABCنے کہا۔"),
-    ("sat_Olck", "ᱤᱧ ᱥᱟᱱᱛᱟᱲᱤ ᱨᱚᱲ ᱮᱫᱟᱹᱧ ᱾"),
-    ("mni_Mtei", "ꯑꯩꯍꯥꯛ ꯃꯅꯤꯄꯨꯔꯤ ꯉꯥꯡꯉꯤ꯫"),
-)
-_SYMBOL_TEXT = " ".join(SYMBOLS)
 
 
 def indictrans2(directory: Path, direction: str = "en-indic", **changes: Any) -> Path:
     """Write one like indictrans2-en-indic-dist-200M: GELU, pre-norm, a norm after the embedding, a tied projection."""
-    directory.mkdir(parents=True)
-    sides = direction.split("-")
-    sizes = {}
-    for side, kind in zip(("SRC", "TGT"), sides, strict=True):
-        model = _sentencepiece(kind)
-        (directory / f"model.{side}").write_bytes(model)
-        tags = TAGS.split() if side == "SRC" else []
-        pieces = [*("<s>", "<pad>", "</s>", "<unk>"), *pieces_of(model), *tags]
-        write_vocabulary(directory / f"dict.{side}.json", pieces)
-        sizes[side] = len(pieces)
+    sizes = write_indictrans2(directory, direction)
     document = {
         "architectures": ["IndicTransForConditionalGeneration"],
         "auto_map": {"AutoConfig": "configuration_indictrans.IndicTransConfig"},
         "model_type": "IndicTrans",
         "tokenizer_class": "IndicTransTokenizer",
         "activation_function": "gelu",
-        "encoder_vocab_size": sizes["SRC"],
-        "decoder_vocab_size": sizes["TGT"] + 5,
+        "encoder_vocab_size": sizes[0],
+        "decoder_vocab_size": sizes[1] + 5,
         "encoder_embed_dim": 36,
         "decoder_embed_dim": 36,
         "encoder_layers": 2,
@@ -101,12 +72,6 @@ def read_model(document: dict[str, Any]) -> M2M100ForConditionalGeneration:
 
 
 _NAMED = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-
-
-def _sentencepiece(kind: str) -> bytes:
-    english = [("eng_Latn", text) for text in ENGLISH]
-    texts: Sequence[tuple[str, str]] = english if kind == "en" else INDIC
-    return train_sentencepiece((*(rewritten(text, reading(code)) for code, text in texts), _SYMBOL_TEXT), size=400)
 
 
 @torch.no_grad()

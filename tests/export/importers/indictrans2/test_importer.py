@@ -16,8 +16,9 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
-from tests.export.importers.indictrans2.checkpoints import MAX_LENGTH, TAGS, indictrans2, read_model
+from tests.export.importers.indictrans2.checkpoints import MAX_LENGTH, indictrans2, read_model
 from tests.export.importers.indictrans2.conftest import SHAPES, Converted
+from tests.tokenizer_folders import INDIC_TAGS
 
 
 def with_reference(folder: Path) -> ImportedCheckpoint:
@@ -49,12 +50,13 @@ def test_sentences_come_out_as_from_the_independent_reading(
     assert len({len(output) for output in expected.greedy}) > 2, "some end by themselves, some at the limit"
     report = check_fidelity(converted[direction].bundle, manifest, expected, lambda: checkpoint)
     print(report.line())
-    assert (report.num_greedy_ties, report.num_beam_ties) <= (count // 100, count // 100)
+    assert report.num_greedy_ties == 0
+    assert report.num_beam_ties <= count // 250
 
 
 def test_a_model_from_english_has_all_other_languages_as_targets(tmp_path: Path) -> None:
     checkpoint = import_checkpoint(indictrans2(tmp_path / "folder"))
-    tags = TAGS.split()
+    tags = INDIC_TAGS.split()
     vocabulary = json.loads((tmp_path / "folder" / "dict.SRC.json").read_text("utf-8"))
     assert {pair.source_language_code for pair in checkpoint.languages} == {"eng_Latn"}
     assert [pair.target_language_code for pair in checkpoint.languages] == [tag for tag in tags if tag != "eng_Latn"]
@@ -67,7 +69,7 @@ def test_a_model_from_english_has_all_other_languages_as_targets(tmp_path: Path)
 def test_a_model_among_the_languages_of_india_has_no_english(tmp_path: Path) -> None:
     checkpoint = import_checkpoint(indictrans2(tmp_path / "folder", "indic-indic"))
     codes = [language.code for language in checkpoint.any_to_any]
-    assert codes == [tag for tag in TAGS.split() if tag != "eng_Latn"]
+    assert codes == [tag for tag in INDIC_TAGS.split() if tag != "eng_Latn"]
     assert all(len(pair.source_prefix_ids) == 2 for pair in checkpoint.pairs())
 
 
