@@ -84,11 +84,15 @@ def _conversion(script: str) -> Rule:
 
 def settled(output: str) -> str:
     """Return the beginning of a model's output that later words change nothing of, once both are `written`."""
-    text = output.rpartition(" ")[0]  # the last word may go on
-    opened = max(text.rfind("<"), text.rfind("["))  # of a symbol, perhaps
-    if opened >= 0 and not re.search(r"[>\]]", text[opened:]):
-        text = text[:opened]
-    words = text.split(" ")
-    while words and not any(map(str.isalnum, words[-1])):  # punctuation may be put together with the next word
-        words.pop()
-    return " ".join(words)
+    words = output.split(" ")[:-1]  # the last one may go on
+    while words:
+        last = words[-1]
+        if not any(map(str.isalnum, last)) or last.startswith("&"):  # punctuation may be put together with what follows
+            words.pop()
+            continue
+        text = " ".join(words)
+        opened = max(text.rfind("<"), text.rfind("["))  # of a symbol, perhaps
+        if opened < 0 or re.search(r"[>\]]", text[opened:]):
+            return text
+        words = text[:opened].split(" ")
+    return ""

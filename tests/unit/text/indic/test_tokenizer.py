@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sentencepiece import SentencePieceProcessor
 
 from service.bundle.manifest_parts import LanguagePair, TokenizerSpec
 from service.text.incremental import IncrementalDecoder
+from service.text.indic.rewriting import rewritten
+from service.text.indic.writing import reading, written
 from service.text.tokenizers import Tokenizer, load_tokenizer, of_pair
 from tests.nasty_texts import NASTY_TEXTS
 from tests.tokenizer_folders import INDIC, write_indictrans2
@@ -85,3 +88,21 @@ def test_words_are_told_as_they_come(between: Between, source: str, target: str)
         told = "".join(decoder.feed(ids[:end]) for end in range(1, len(ids) + 1))
         assert tokenizer.decode(ids).startswith(told)
         assert len(told) > len(tokenizer.decode(ids)) / 2
+
+
+def test_ids_are_those_of_the_pieces_in_the_vocabulary(folder: Path, between: Between) -> None:
+    """As `tokenization_indictrans.py` has it: `EncodeAsPieces`, then the vocabulary; backwards, pieces side by side."""
+    sides = {}
+    for side in ("SRC", "TGT"):
+        processor = SentencePieceProcessor(model_file=str(folder / f"model.{side}"))
+        sides[side] = processor, json.loads((folder / f"dict.{side}.json").read_text("utf-8"))
+    model, vocabulary = sides["SRC"]
+    pieces = {index: piece for piece, index in sides["TGT"][1].items()}
+    rng = random.Random(7)
+    for code, text in [*INDIC, *((code, text[::-1]) for code, text in INDIC)]:
+        read = rewritten(text, reading(code))
+        expected = [vocabulary.get(piece, 3) for piece in model.encode_as_pieces(read)]
+        assert between(code, "hin_Deva").encode(text) == expected
+        ids = [rng.randrange(4, len(pieces)) for _ in range(20)]
+        output = "".join(pieces[index] for index in ids).replace("▁", " ").strip()
+        assert between("hin_Deva", code).decode([2, *ids, 2]) == written(output, code)
