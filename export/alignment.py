@@ -13,7 +13,7 @@ import numpy as np
 from numpy import typing as npt
 
 from service.bundle.manifest_parts import LanguagePair
-from service.text.tokenizers import Tokenizer
+from service.text.tokenizers import Tokenizer, of_pair
 
 Attention = npt.NDArray[np.floating]
 
@@ -65,6 +65,7 @@ class IdenticalPieces:
 
 def identical_pieces(tokenizer: Tokenizer, translated: Translated) -> IdenticalPieces:
     """Return the identical pieces of one text and its translation."""
+    tokenizer = of_pair(tokenizer, translated.languages)
     text, output = translated.text, tokenizer.decode(translated.target_ids)
     sources = [text[start:end].strip() for start, end in tokenizer.source_spans(text)]
     targets = [output[start:end].strip() for start, end in tokenizer.target_spans(translated.target_ids)]

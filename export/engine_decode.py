@@ -14,7 +14,7 @@ from service.engine.runtime.aligner import Pair
 from service.engine.runtime.runners import Runners, open_runners
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Attention
-from service.text.tokenizers import load_tokenizer
+from service.text.tokenizers import load_tokenizer, of_pair
 
 ONE_LANE = 16  # slots: too few for a second worker, which would hold another copy of the weights
 
@@ -81,7 +81,8 @@ def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:
 
 def decode_texts(directory: Path, manifest: Manifest, texts: Sequence[str]) -> list[str]:
     """Translate texts of the first language pair greedily; what is too long is cut, not split."""
-    tokenizer, pair = load_tokenizer(manifest.tokenizer, directory), manifest.first_pair
+    pair = manifest.first_pair
+    tokenizer = of_pair(load_tokenizer(manifest.tokenizer, directory), pair)
     longest, options = manifest.limits.max_source_tokens, greedy_options(manifest)
     sources = [manifest.source_ids(tokenizer.encode(text), pair)[-longest:] for text in texts]
     sequences = [

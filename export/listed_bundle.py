@@ -17,8 +17,8 @@ from export.quantization.interface import declared
 from export.shortlist import Shortlist
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
-from service.bundle.manifest_parts import ModelShape
-from service.text.tokenizers import load_tokenizer
+from service.bundle.manifest_parts import LanguagePair, ModelShape
+from service.text.tokenizers import load_tokenizer, of_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,13 @@ def _with_shortlist(directory: Path, manifest: Manifest, shortlist: Shortlist) -
         (_list_fused_graphs if manifest.is_fused else list_graphs)(directory, manifest, shortlist, file)
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     golden = [
-        dataclasses.replace(each, output_ids=output, translation=tokenizer.decode(manifest.without_end(output)))
+        dataclasses.replace(
+            each,
+            output_ids=output,
+            translation=of_pair(tokenizer, LanguagePair(each.source_language_code, each.target_language_code)).decode(
+                manifest.without_end(output)
+            ),
+        )
         for each, output in zip(manifest.golden, decode_golden(directory, manifest), strict=True)
     ]
     return dataclasses.replace(manifest, golden=tuple(golden), checksums=checksums(directory))

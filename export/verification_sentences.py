@@ -13,7 +13,7 @@ from export.alignment_texts import ALIGNMENT_TEXTS, SYMBOL_TEXTS
 from export.golden_texts import GOLDEN_TEXTS
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from service.bundle.manifest_parts import LanguagePair
-from service.text.tokenizers import Tokenizer
+from service.text.tokenizers import Tokenizer, of_pair
 
 NUM_SYMBOLS = 4  # used by the alignment texts
 NUM_GOLDEN = 64  # at most
@@ -114,7 +114,7 @@ def _fitting(
 ) -> list[Sentence]:
     """Return the texts that are not too long for the model."""
     encoded = (
-        (languages, checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages), text)
+        (languages, checkpoint.tokenizer.source_ids(of_pair(tokenizer, languages).encode(text), languages), text)
         for languages, text in given
     )
     return [

@@ -19,7 +19,7 @@ from export.stages import progress
 from export.verification_sentences import Sentence, golden_sentences, random_sentences
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GoldenPair
-from service.text.tokenizers import Tokenizer
+from service.text.tokenizers import Tokenizer, of_pair
 
 MAX_RELATIVE_ERROR = 1e-3  # of the range of logits at a position
 TIE_GAP = 1e-4  # logits that are closer may be ranked either way, depending on the order of summation
@@ -192,7 +192,7 @@ def golden_pair(sentence: Sentence, output: tuple[int, ...], tokenizer: Tokenize
         text=sentence.text or "",
         source_ids=sentence.source_ids,
         output_ids=output,
-        translation=tokenizer.decode(output[:-1] if is_ended else output),
+        translation=of_pair(tokenizer, sentence.languages).decode(output[:-1] if is_ended else output),
     )
 
 

@@ -8,6 +8,9 @@ from typing import Any
 import sentencepiece
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from service.text.indic.rewriting import rewritten
+from service.text.indic.writing import SYMBOLS, reading
+
 ENGLISH = (
     "Where is the train station?",
     "Save the file before you close the window.",
@@ -34,6 +37,23 @@ FRENCH = (
 )
 RUSSIAN = ("Где находится вокзал? Сохраните файл, прежде чем закрыть окно.",)
 HINDI = ("रेलवे स्टेशन कहाँ है? खिड़की बंद करने से पहले फ़ाइल सहेजें।",)
+
+INDIC_TAGS = (
+    "asm_Beng ben_Beng brx_Deva doi_Deva eng_Latn gom_Deva guj_Gujr hin_Deva kan_Knda kas_Arab kas_Deva mai_Deva "
+    "mal_Mlym mar_Deva mni_Beng mni_Mtei npi_Deva ory_Orya pan_Guru san_Deva sat_Olck snd_Arab snd_Deva tam_Taml "
+    "tel_Telu urd_Arab"
+)
+INDIC = (
+    ("hin_Deva", "रेलवे स्टेशन कहाँ है? खिड़की बंद करने से पहले फ़ाइल सहेजें।"),
+    ("hin_Deva", "नमस्ते, क्या आप मेरी चाबियाँ ढूँढने में मदद कर सकते हैं? मैंने उन्हें पुराने पुल के पास खो दिया।"),
+    ("hin_Deva", "उसने कहा: “अभी 9:30 बजे हैं – हमें देर नहीं करनी चाहिए!”"),
+    ("tam_Taml", "வணக்கம், எப்படி இருக்கிறீர்கள்? நான் தமிழ் பேசுகிறேன்."),
+    ("ben_Beng", "আমি বাংলায় গান গাই। আজ তাপমাত্রা ৩৫.৫ %; কাল ৫:৩০ টায় দেখা হবে।"),
+    ("tel_Telu", "నేను తెలుగు మాట్లాడతాను. ధర ₹ 1,234 (సుమారు)?"),
+    ("urd_Arab", "میں اردو بولتا ہوں۔ آپ کیسے ہیں؟ 20سال پہلے، ABCنے کہا۔"),
+    ("sat_Olck", "ᱤᱧ ᱥᱟᱱᱛᱟᱲᱤ ᱨᱚᱲ ᱮᱫᱟᱹᱧ ᱾"),
+    ("mni_Mtei", "ꯑꯩꯍꯥꯛ ꯃꯅꯤꯄꯨꯔꯤ ꯉꯥꯡꯉꯤ꯫"),
+)
 
 
 def train_sentencepiece(sentences: tuple[str, ...], kind: str = "unigram", size: int = 300, **settings: Any) -> bytes:
@@ -166,3 +186,22 @@ def write_vocabulary(file: Path, pieces: list[str]) -> None:
     """Write a `vocab.json` in which each piece's id is its position."""
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     file.write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+
+
+def write_indictrans2(directory: Path, direction: str = "en-indic") -> tuple[int, int]:
+    """Write the files of an IndicTrans2 checkpoint, and return the sizes of its vocabularies.
+
+    The pieces of "indic" are those of all languages, most of them in Devanagari; the source's last ones are languages.
+    """
+    directory.mkdir(parents=True)
+    sizes = []
+    for side, kind in zip(("SRC", "TGT"), direction.split("-"), strict=True):
+        texts = [("eng_Latn", text) for text in ENGLISH] if kind == "en" else INDIC
+        read = [rewritten(text, reading(code)) for code, text in texts]
+        model = train_sentencepiece((*read, " ".join(SYMBOLS)), size=400)
+        (directory / f"model.{side}").write_bytes(model)
+        tags = INDIC_TAGS.split() if side == "SRC" else []
+        pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model), *tags]
+        write_vocabulary(directory / f"dict.{side}.json", pieces)
+        sizes.append(len(pieces))
+    return sizes[0], sizes[1]

@@ -62,8 +62,8 @@ class TokenizerSpec:
     The kinds are those of `service.text.tokenizers`; files that a kind does not use are empty. `target_file` and
     `target_vocabulary_file` are for models whose target tokenizer differs from the source's. `reserved_symbols` are
     pieces that training has shown to be copied unchanged on both sides: placeholders. `special_tokens` maps the text of
-    each special token to its id, if the files lack them (kinds "marian" and "m2m100"); with `cleans_up_spaces`, spaces
-    before punctuation are removed from translations.
+    each special token to its id, if the files lack them (kinds "marian", "m2m100", "indictrans2"); with
+    `cleans_up_spaces`, spaces before punctuation are removed from translations.
     """
 
     kind: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.options import DEFAULTS, DecodingOptions, RequestedOptions
 from service.engine.engine import Engine
 from service.engine.runtime.aligner import Aligner
@@ -14,7 +15,7 @@ from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test
 from service.models.statistics import InferenceStatistics
-from service.text.tokenizers import Tokenizer
+from service.text.tokenizers import Tokenizer, of_pair
 from service.text.unknown import UnknownCharacters
 
 # What callers send that is kept resolved: options, names and codes, of which they may send any number.
@@ -55,9 +56,9 @@ class LoadedModel:
 
     The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph of
     its own, as the decoder records it, or nothing does.
-    `fingerprint` is a digest of everything in the bundle that a translation depends on. `unknown` finds characters that
-    the tokenizer does not cover. `kernels` is what it is computed with (`engine.runtime.runners`). `default_options`
-    are those for a request that sets none; their `max_output_tokens` is also the model's limit.
+    `fingerprint` is a digest of everything in the bundle that a translation depends on. `kernels` is what it is
+    computed with (`engine.runtime.runners`). `default_options` are those for a request that sets none; their
+    `max_output_tokens` is also the model's limit.
     """
 
     bundle: FoundBundle
@@ -73,8 +74,8 @@ class LoadedModel:
     version: str = field(init=False)  # as in a request's `model_version`; empty for a bundle outside a repository
     manifest: Manifest = field(init=False)
     fingerprint: str = field(init=False)
-    unknown: UnknownCharacters = field(init=False)
     default_options: DecodingOptions = field(init=False)
+    _unknown: dict[Tokenizer, UnknownCharacters] = field(init=False, default_factory=dict)
     _resolved: dict[tuple[tuple[str, Any], ...], DecodingOptions] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -86,7 +87,13 @@ class LoadedModel:
         ):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
-        object.__setattr__(self, "unknown", UnknownCharacters(self.tokenizer))
+
+    def tokenizer_of(self, pair: LanguagePair) -> tuple[Tokenizer, UnknownCharacters]:
+        """Return the tokenizer of a language pair, and what finds the characters that it does not cover."""
+        tokenizer = of_pair(self.tokenizer, pair)
+        if tokenizer not in self._unknown:
+            self._unknown[tokenizer] = UnknownCharacters(tokenizer)
+        return tokenizer, self._unknown[tokenizer]
 
     def restart(self) -> None:
         """Restart its engine after a failure, if its golden sentences are translated as expected.

@@ -20,7 +20,7 @@ from service.engine.runtime.aligner import Aligner
 from service.engine.sequence import Attention, Sequence
 from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
-from service.text.tokenizers import Tokenizer
+from service.text.tokenizers import Tokenizer, of_pair
 
 _LOG = logging.getLogger(__name__)
 
@@ -144,6 +144,7 @@ def _pair_of(golden: GoldenPair, pairs: LanguagePairs, manifest: Manifest) -> La
 def _check_tokenizer(
     golden: GoldenPair, pair: LanguagePair, manifest: Manifest, tokenizer: Tokenizer, where: str
 ) -> None:
+    tokenizer = of_pair(tokenizer, pair)
     source_ids = manifest.source_ids(tokenizer.encode(golden.text), pair)
     output_ids = manifest.without_end(golden.output_ids)
     if source_ids != golden.source_ids or tokenizer.decode(output_ids) != golden.translation:

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Protocol
 
+from service.text.indic.tokenizer import IndicTokenizer
 from service.text.words import UNSPACED
 
 # Chinese and Japanese punctuation is also written without spaces.
@@ -44,7 +45,8 @@ class IncrementalDecoder:
         end = _end_of_words(text, self._emitted)
         part = text[self._emitted : end]
         self._emitted = end
-        if len(window) > _MAX_WINDOW:
+        # With an IndicTokenizer, what a quotation mark is depends on all before it.
+        if len(window) > _MAX_WINDOW and not isinstance(self._tokenizer, IndicTokenizer):
             self._move(token_ids, text)
         return part
 

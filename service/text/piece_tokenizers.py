@@ -28,7 +28,7 @@ class M2M100Tokenizer:
             BundleError: a file can't be read or is damaged.
         """
         self._model = SentencePieceModel(file)
-        self._ids = _read_vocabulary(vocabulary_file)
+        self._ids = read_vocabulary(vocabulary_file)
         self.unk_id = unk_id
         skipped = set(special_tokens.values())
         self._pieces = {token_id: piece for piece, token_id in self._ids.items() if token_id not in skipped}
@@ -81,7 +81,12 @@ class MarianTokenizer(M2M100Tokenizer):
         return super()._decode(pieces).replace("▁", " ")
 
 
-def _read_vocabulary(file: Path) -> dict[str, int]:
+def read_vocabulary(file: Path) -> dict[str, int]:
+    """Return the pieces and ids of a `vocab.json`.
+
+    Raises:
+        BundleError: it can't be read or is damaged.
+    """
     try:
         return parse_vocabulary(file.read_bytes())
     except (OSError, ValueError) as error:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Protocol
 
 from service.bundle.errors import BundleError
-from service.bundle.manifest_parts import TokenizerSpec
+from service.bundle.manifest_parts import LanguagePair, TokenizerSpec
+from service.text.indic.tokenizer import IndicPieces, IndicTokenizer
 from service.text.piece_tokenizers import M2M100Tokenizer, MarianTokenizer
 from service.text.sentencepiece_model import SentencePieceTokenizer
 from service.text.token_spans import TokenSpan, without_spaces
 from service.text.tokenizer_json import JsonTokenizer
 
-_WITH_VOCABULARY = {"marian": MarianTokenizer, "m2m100": M2M100Tokenizer}
+_WITH_VOCABULARY = {"marian": MarianTokenizer, "m2m100": M2M100Tokenizer, "indictrans2": IndicPieces}
 _KINDS = ("sentencepiece", *_WITH_VOCABULARY, "tokenizers")
 # In the order of transformers 5's `clean_up_tokenization` (tokenization_utils_base.py).
 _REPLACEMENTS = (
@@ -86,11 +87,25 @@ def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
     if spec.kind not in _KINDS:
         known = ", ".join(map(repr, _KINDS))
         raise BundleError(f"{directory}: tokenizer.kind is {spec.kind!r}; this service knows {known}.")
-    tokenizer = _load(spec, directory, spec.file, spec.vocabulary_file)
+    tokenizer = target = _load(spec, directory, spec.file, spec.vocabulary_file)
     if spec.target_file or spec.target_vocabulary_file:
         file, vocabulary_file = spec.target_file or spec.file, spec.target_vocabulary_file or spec.vocabulary_file
-        tokenizer = _TwoSided(tokenizer, _load(spec, directory, file, vocabulary_file))
+        target = _load(spec, directory, file, vocabulary_file)
+    if isinstance(tokenizer, IndicPieces) and isinstance(target, IndicPieces):
+        tokenizer = IndicTokenizer(tokenizer, target)
+    elif target is not tokenizer:
+        tokenizer = _TwoSided(tokenizer, target)
     return _Cleaned(tokenizer) if spec.cleans_up_spaces else tokenizer
+
+
+def of_pair(tokenizer: Tokenizer, pair: LanguagePair) -> Tokenizer:
+    """Return the tokenizer of one pair: a model's own, but for kinds that read and write each language in another way.
+
+    It is always the same for the same tokenizer and languages.
+    """
+    if isinstance(tokenizer, IndicTokenizer):
+        return tokenizer.of(pair.source_language_code, pair.target_language_code)
+    return tokenizer
 
 
 def _load(spec: TokenizerSpec, directory: Path, file: str, vocabulary_file: str) -> Tokenizer:

@@ -76,8 +76,9 @@ class TranslationCall:
         self._documents = documents
         self._kept = kept
         self._size = AnswerSize(limits.max_answer_characters)  # of the assembled texts
+        self._tokenizer, self._unknown = model.tokenizer_of(pair)
         self._restorer = Restorer(
-            model.tokenizer,
+            self._tokenizer,
             model.aligner,
             pair,
             preserves_formatting=request.preserve_formatting,
@@ -128,11 +129,11 @@ class TranslationCall:
             request,
             model.manifest,
             self.pair,
-            model.tokenizer,
+            self._tokenizer,
             max_segments,
             size,
             terms,
-            model.unknown,
+            self._unknown,
             self._documents,
             self._kept,
             checks_numbers=self.options.check_numbers,
@@ -216,7 +217,7 @@ class TranslationCall:
     def streams(self) -> list[TextStream]:
         """Return a stream for each text."""
         formats = self.request.preserve_formatting
-        return [TextStream(text, self.model.tokenizer, preserves_formatting=formats) for text in self.texts]
+        return [TextStream(text, self._tokenizer, preserves_formatting=formats) for text in self.texts]
 
     def _options_of_samples(self) -> Iterator[DecodingOptions]:
         options = self.options

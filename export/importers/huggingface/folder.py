@@ -84,13 +84,16 @@ def read_model(
     vocabulary_sizes: tuple[int, int] | None,
     problems: list[str],
     first_ids: Collection[int] | None = (),
+    document: Mapping[str, Any] | None = None,
 ) -> HuggingFaceModel | None:
     """Read configuration, generation settings and weights; `vocabulary_sizes` are the tokenizer's, source and target.
 
     Tokenizer values are `None` if they could not be read: everything that does not need them is still checked.
-    `first_ids` are the languages' tokens if translations begin with one, `None` if unknown.
+    `first_ids` are the languages' tokens if translations begin with one, `None` if unknown. `document` is what
+    `config.json` says, in BART's terms, if the file has others.
     """
-    document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
+    if document is None:
+        document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
     weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
     weights = None if weight_files is None else read_part("weights", weight_files.read, problems)
     if weights is not None:

@@ -33,7 +33,7 @@ def open_transformers(directory: Path) -> Iterator[Reference]:
             model: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True, dtype=torch.float32)
         for name in WITHOUT_EFFECT:  # some are for other models, or make `generate` return something else
             setattr(model.generation_config, name, None)
-        yield _TransformersReference(model.eval(), directory)
+        yield TransformersReference(model.eval(), directory)
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def _refusals(directory: Path, what: str) -> Iterator[None]:
         raise CheckpointError(directory, [reason]) from error
 
 
-class _TransformersReference:
+class TransformersReference:
     """A `Reference`."""
 
     def __init__(self, model: Any, directory: Path) -> None:
@@ -57,6 +57,7 @@ class _TransformersReference:
 
     @property
     def name(self) -> str:
+        """See `Reference`."""
         return f"transformers {metadata.version('transformers')} {type(self._model).__name__}"
 
     @torch.no_grad()

@@ -18,7 +18,15 @@ from service.text.tokenizers import Tokenizer, clean_up_spaces, load_tokenizer, 
 from service.text.unknown import UnknownCharacters
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.programs import output_of
-from tests.tokenizer_folders import GERMAN, train_sentencepiece, write_bpe, write_m2m100, write_marian, write_word_level
+from tests.tokenizer_folders import (
+    GERMAN,
+    train_sentencepiece,
+    write_bpe,
+    write_indictrans2,
+    write_m2m100,
+    write_marian,
+    write_word_level,
+)
 
 TEXT = "Where is the train station?"
 
@@ -80,7 +88,26 @@ def word_level_folder(root: Path) -> tuple[TokenizerSpec, Path]:
     return TokenizerSpec("tokenizers", "words.json", pad_id=1, eos_id=3, unk_id=0, decoder_start_id=2), root
 
 
-FOLDERS = (sentencepiece_folder, marian_folder, m2m100_folder, bpe_folder, word_level_folder)
+def indictrans2_folder(root: Path) -> tuple[TokenizerSpec, Path]:
+    """Write one that is English on both sides, so that it reads what the others read."""
+    folder = root / "indictrans2"
+    write_indictrans2(folder, "en-en")
+    spec = TokenizerSpec(
+        "indictrans2",
+        "model.SRC",
+        pad_id=1,
+        eos_id=2,
+        unk_id=3,
+        decoder_start_id=2,
+        target_file="model.TGT",
+        vocabulary_file="dict.SRC.json",
+        target_vocabulary_file="dict.TGT.json",
+        special_tokens={"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3},
+    )
+    return spec, folder
+
+
+FOLDERS = (sentencepiece_folder, marian_folder, m2m100_folder, bpe_folder, word_level_folder, indictrans2_folder)
 
 
 @pytest.fixture(scope="module", params=FOLDERS, ids=lambda write: write.__name__.removesuffix("_folder"))
@@ -230,7 +257,7 @@ def test_files_cut_short_do_not_crash(kind: tuple[TokenizerSpec, Path], tmp_path
 
 def test_what_is_missing_for_a_kind_is_said(tmp_path: Path) -> None:
     spec, folder = sentencepiece_folder(tmp_path)
-    with pytest.raises(BundleError, match="'wordpiece'; this service knows 'sentencepiece', 'marian', 'm2m100', 'tok"):
+    with pytest.raises(BundleError, match="'wordpiece'; this service knows 'sentencepiece', 'marian', 'm2m100', 'ind"):
         load_tokenizer(replace(spec, kind="wordpiece"), folder)
     (folder / spec.file).write_bytes(b"no model")
     with pytest.raises(BundleError, match="SentencePiece"):

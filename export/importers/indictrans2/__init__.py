@@ -1,0 +1,1 @@
+"""IndicTrans2 in the format of transformers, without its own code."""

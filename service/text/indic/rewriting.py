@@ -1,0 +1,86 @@
+"""Rewrites texts by lists of rules, and tells where each character of the result came from."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.text.token_spans import TokenSpan
+
+Writing = str | Callable[[re.Match[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Replaces all that a pattern matches, as `re.sub` does."""
+
+    pattern: re.Pattern[str]
+    writing: Writing
+
+    def written(self, found: re.Match[str]) -> str:
+        """Return what stands in the place of a match."""
+        return found.expand(self.writing) if isinstance(self.writing, str) else self.writing(found)
+
+
+def rule(pattern: str, writing: Writing) -> Rule:
+    """Return the rule of a regular expression."""
+    return Rule(re.compile(pattern), writing)
+
+
+def letters(replacements: Mapping[str, str]) -> Rule:
+    """Return one rule for letters, or sequences of them, none of which begins another one."""
+    return rule("|".join(map(re.escape, replacements)), lambda found: replacements[found[0]])
+
+
+def rewritten(text: str, rules: Iterable[Rule]) -> str:
+    """Return the text after all rules, in order."""
+    for each in rules:
+        text = each.pattern.sub(each.writing, text)
+    return text
+
+
+def traced(text: str, rules: Iterable[Rule]) -> tuple[str, list[TokenSpan]]:
+    """Return what `rewritten` does, and for each of its characters the part of `text` that it stands for.
+
+    The parts begin, and end, in order. Spaces that a rule adds have empty ones.
+    """
+    spans = [(at, at + 1) for at in range(len(text))]
+    for each in rules:
+        parts: list[str] = []
+        kept: list[TokenSpan] = []
+        done = 0
+        for found in each.pattern.finditer(text):
+            written = each.written(found)
+            parts += [text[done : found.start()], written]
+            kept += spans[done : found.start()]
+            at = kept[-1][1] if kept else 0
+            kept += _spans_of(found[0], written, spans[found.start() : found.end()], at)
+            done = found.end()
+        text, spans = "".join([*parts, text[done:]]), [*kept, *spans[done:]]
+    return text, spans
+
+
+def spans_in(origins: Sequence[TokenSpan], spans: Iterable[TokenSpan], length: int) -> list[TokenSpan]:
+    """Convert spans in a traced text to spans in its origin, which has this length."""
+    starts, ends = [*(start for start, _ in origins), length], [0, *(end for _, end in origins)]
+    converted = ((starts[start], ends[end]) for start, end in spans)
+    return [(min(start, end), end) for start, end in converted]
+
+
+def _spans_of(old: str, new: str, spans: Sequence[TokenSpan], at: int) -> list[TokenSpan]:
+    """Return what the characters of `new` stand for, which was written for `old` with these spans, or at a position."""
+    if len(old) == len(new):
+        return list(spans)
+    result: list[TokenSpan] = []
+    following = 0  # the first character of `old` that nothing stands for yet
+    for character in new:
+        is_added = following == len(old) or (character.isspace() and not old[following].isspace())
+        place = old.find(character, following)
+        if is_added:
+            span = (at, at)
+        elif place >= 0:
+            span, following = spans[place], place + 1
+        else:
+            span, following = (spans[following][0], spans[-1][1]), len(old)
+        result.append(span)
+        at = span[1]
+    return result

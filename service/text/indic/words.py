@@ -1,0 +1,53 @@
+"""Words and punctuation apart, as the models read them, and together again, as people do.
+
+From indic-nlp-library 0.92 (`indic_tokenize.py` and `indic_detokenize.py`, MIT).
+"""
+
+import re
+import string
+
+from service.text.indic.rewriting import Rule, rewritten, rule
+
+# Without the backslash, which escapes the bracket after it where the library lists them.
+ASCII_MARKS = re.escape(string.punctuation.replace("\\", ""))
+_MARKS = "।॥\uaaf1\uaaf0\uabeb\uabec\uabed\uabee\uabef\u1c7e\u1c7f"
+_MARKS_OF_URDU = "\u0609\u060a\u060c\u061e\u066a\u066b\u066c\u066d\u06d4"
+SPACES: tuple[Rule, ...] = (rule(r"[ ]+", " "), rule(r"\A +| +\Z", ""))
+
+
+def _number(found: re.Match[str]) -> str:
+    """Return a number, date or section in one word, but as it is where a text begins, as the library leaves it."""
+    return found[0].replace(" ", "") if found.start() else found[0]
+
+
+_NUMBERS = rule(r"([0-9]+ [,.:/] )+[0-9]+", _number)
+
+WORDS: tuple[Rule, ...] = (rule(f"([{ASCII_MARKS}{_MARKS}])", r" \1 "), *SPACES, _NUMBERS)
+WORDS_OF_URDU: tuple[Rule, ...] = (rule(f"([{ASCII_MARKS}{_MARKS_OF_URDU}])", r" \1 "), *SPACES)
+
+_TOGETHER: tuple[Rule, ...] = (
+    _NUMBERS,
+    rule(r" ([-/\\]) ", r"\1"),
+    rule(r" ([!%)\]},.:;>?।॥])", r"\1"),
+    rule(r"([#$(\[{<@]) ", r"\1"),
+)
+
+
+def joined(text: str) -> str:
+    """Return a text with its punctuation at the words that it belongs to; of two quotation marks, the second closes."""
+    text = rewritten(text, _TOGETHER)
+    for mark in "'\"`":
+        text = re.sub(f"( ?){mark}( ?)", _Quotes(mark), text)
+    return text
+
+
+class _Quotes:
+    """Writes a text's quotation marks of one kind: the first one opens, the next one closes, and so on."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._is_open = False
+
+    def __call__(self, found: re.Match[str]) -> str:
+        self._is_open = not self._is_open
+        return f"{found[1]}{self._mark}" if self._is_open else f"{self._mark}{found[2]}"

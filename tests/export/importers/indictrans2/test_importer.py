@@ -1,0 +1,126 @@
+"""IndicTrans2's folders become bundles that compute what its model does, in all languages and scripts."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from export.fidelity import ask_reference, check_fidelity
+from export.importers.huggingface.reference import TransformersReference
+from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.options import ImportOptions
+from export.importers.selection import import_checkpoint
+from export.verification_sentences import Sentence
+from tests.export.importers.indictrans2.checkpoints import MAX_LENGTH, indictrans2, read_model
+from tests.export.importers.indictrans2.conftest import SHAPES, Converted
+from tests.tokenizer_folders import INDIC_TAGS
+
+
+def with_reference(folder: Path) -> ImportedCheckpoint:
+    """Return the checkpoint with the independent reading of its model as its reference."""
+    document = json.loads((folder / "config.json").read_text("utf-8"))
+    reference = TransformersReference(read_model(document), folder)
+    return dataclasses.replace(import_checkpoint(folder), open_reference=lambda: contextlib.nullcontext(reference))
+
+
+def random_sentences(checkpoint: ImportedCheckpoint, count: int) -> Iterator[Sentence]:
+    rng, pairs, spec = np.random.default_rng(8), list(checkpoint.pairs()), checkpoint.tokenizer
+    for number in range(count):
+        pair = pairs[number * 7919 % len(pairs)]
+        drawn = map(int, rng.integers(4, checkpoint.model.config.source_vocabulary_size, rng.integers(1, 30)))
+        yield Sentence(pair, spec.source_ids(drawn, pair), checkpoint.limits.max_output_tokens)
+
+
+@pytest.mark.parametrize("direction", SHAPES)
+@pytest.mark.parametrize("count", [pytest.param(40), pytest.param(500, marks=pytest.mark.full)])
+def test_sentences_come_out_as_from_the_independent_reading(
+    converted: dict[str, Converted], direction: str, count: int
+) -> None:
+    """Issue 37: greedy output is identical in all, beam 4 in all but ties."""
+    folder, _, manifest = converted[direction]
+    checkpoint = with_reference(folder)
+    expected = ask_reference(checkpoint, list(random_sentences(checkpoint, count)))
+    assert expected is not None
+    assert len(set(expected.greedy)) > count // 3
+    assert len({len(output) for output in expected.greedy}) > 2, "some end by themselves, some at the limit"
+    report = check_fidelity(converted[direction].bundle, manifest, expected, lambda: checkpoint)
+    print(report.line())
+    assert report.num_greedy_ties == 0
+    assert report.num_beam_ties <= count // 250
+
+
+def test_a_model_from_english_has_all_other_languages_as_targets(tmp_path: Path) -> None:
+    checkpoint = import_checkpoint(indictrans2(tmp_path / "folder"))
+    tags = INDIC_TAGS.split()
+    vocabulary = json.loads((tmp_path / "folder" / "dict.SRC.json").read_text("utf-8"))
+    assert {pair.source_language_code for pair in checkpoint.languages} == {"eng_Latn"}
+    assert [pair.target_language_code for pair in checkpoint.languages] == [tag for tag in tags if tag != "eng_Latn"]
+    hindi = next(pair for pair in checkpoint.languages if pair.target_language_code == "hin_Deva")
+    assert hindi.source_prefix_ids == (vocabulary["eng_Latn"], vocabulary["hin_Deva"])
+    assert hindi.target_prefix_ids == ()
+    assert (checkpoint.family, checkpoint.limits.max_output_tokens) == ("IndicTrans2", MAX_LENGTH - 1)
+
+
+def test_a_model_among_the_languages_of_india_has_no_english(tmp_path: Path) -> None:
+    checkpoint = import_checkpoint(indictrans2(tmp_path / "folder", "indic-indic"))
+    codes = [language.code for language in checkpoint.any_to_any]
+    assert codes == [tag for tag in INDIC_TAGS.split() if tag != "eng_Latn"]
+    assert all(len(pair.source_prefix_ids) == 2 for pair in checkpoint.pairs())
+
+
+def test_one_pair_may_be_chosen(tmp_path: Path) -> None:
+    folder = indictrans2(tmp_path / "folder", "indic-en")
+    [pair] = import_checkpoint(folder, options=ImportOptions(source_language="ta")).languages
+    assert (pair.source_language_code, pair.target_language_code) == ("tam_Taml", "eng_Latn")
+    with pytest.raises(CheckpointError, match="--target-language is 'hin_Deva'; this model has English there"):
+        import_checkpoint(folder, options=ImportOptions(source_language="ta", target_language="hi"))
+
+
+def remove(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).unlink()
+
+
+def configure(**changes: Any) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), encoding="utf-8")
+
+    return change
+
+
+def add_piece(file: str, piece: str) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        vocabulary = json.loads((folder / file).read_text("utf-8"))
+        (folder / file).write_text(json.dumps({**vocabulary, piece: len(vocabulary)}), encoding="utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (remove("model.TGT"), "model.TGT"),
+        (remove("dict.SRC.json"), "dict.SRC.json: it is missing"),
+        (remove("config.json"), "it holds no config.json"),
+        (configure(model_type="RotaryIndicTrans"), "model_type is 'RotaryIndicTrans'; supported are .*IndicTrans"),
+        (configure(decoder_normalize_before=False), "encoder_normalize_before is True and decoder_normalize_before"),
+        (configure(decoder_embed_dim=40), "encoder_embed_dim is 36 and decoder_embed_dim 40; supported is the same"),
+        (configure(layernorm_embedding=False), "layernorm|embedding.norm"),
+        (configure(max_target_positions=None), "max_position_embeddings is None"),
+        (configure(tokenizer_class=None), ""),
+        (add_piece("dict.SRC.json", "bod_Tibt"), "bod_Tibt has a script that is not known"),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_said(tmp_path: Path, change: Callable[[Path], object], message: str) -> None:
+    folder = indictrans2(tmp_path / "folder")
+    change(folder)
+    if not message:
+        import_checkpoint(folder)
+        return
+    with pytest.raises(CheckpointError, match=message):
+        import_checkpoint(folder)
