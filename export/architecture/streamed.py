@@ -15,7 +15,8 @@ from export.architecture.config import ModelConfig
 from export.architecture.decoder import DecoderLayer
 from export.architecture.embedding import sinusoidal_table
 from export.architecture.encoder import EncoderLayer
-from export.architecture.layers import final_norm
+from export.architecture.layers import final_norm, layer_norm
+from export.architecture.relative_bias import relative_biases
 from export.architecture.transformer import ENCODER_TABLE, padding_mask, projection_table, target_table
 from export.stages import progress
 
@@ -50,16 +51,19 @@ class StreamedTransformer:
         source_ids, target_ids = (_padded(ids, config.pad_id) for ids in (sources, targets))
         lengths = torch.tensor([len(ids) for ids in sources])
         mask = padding_mask(lengths, source_ids.shape[1])
-        memory = self._embedded(ENCODER_TABLE, source_ids)
+        memory = self._embedded("encoder", ENCODER_TABLE, source_ids)
+        biases = self._biases("encoder", config.num_encoder_layers, source_ids.shape[1])
         for index in progress(range(config.num_encoder_layers), "encoder"):
-            memory = self._loaded(EncoderLayer(config), f"encoder.layers.{index}")(memory, mask)
+            layer = self._loaded(EncoderLayer(config), f"encoder.layers.{index}")
+            memory = layer(memory, mask, biases[index % len(biases)])
         memory = self._loaded(final_norm(config), "encoder.final_norm")(memory)
-        x = self._embedded(target_table(config), target_ids)
+        x = self._embedded("decoder", target_table(config), target_ids)
+        biases = self._biases("decoder", config.num_decoder_layers, target_ids.shape[1])
         for index in progress(range(config.num_decoder_layers), "decoder"):
-            layer = self._loaded(DecoderLayer(config), f"decoder.layers.{index}")
+            decoder_layer = self._loaded(DecoderLayer(config), f"decoder.layers.{index}")
             if attention is not None:
-                layer.cross_attention.register_forward_hook(_keeps_probabilities(attention, mask))
-            x = layer(x, memory, mask)
+                decoder_layer.cross_attention.register_forward_hook(_keeps_probabilities(attention, mask))
+            x = decoder_layer(x, memory, mask, biases[index % len(biases)])
         normed: Tensor = self._loaded(final_norm(config), "decoder.final_norm")(x)
         return normed
 
@@ -75,11 +79,24 @@ class StreamedTransformer:
             logits = hidden @ self._own(table[rows]).T
             yield logits if bias is None else logits + bias[rows]
 
-    def _embedded(self, table: str, ids: Tensor) -> Tensor:
+    def _embedded(self, side: str, table: str, ids: Tensor) -> Tensor:
         config = self._config
         scale = config.d_model**0.5 if config.scale_embeddings else 1.0
-        positions = sinusoidal_table(ids.shape[1], config.d_model, config.positions)
-        return self._own(self._weights[table][ids].flatten(0, 1)).view(*ids.shape, -1) * scale + positions
+        x = self._own(self._weights[table][ids].flatten(0, 1)).view(*ids.shape, -1) * scale
+        if config.positions.layout == "learned":
+            x = x + self._weights[f"{side}.embedding.position_table.weight"][: ids.shape[1]].float()
+        elif config.positions.is_sinusoidal:
+            x = x + sinusoidal_table(ids.shape[1], config.d_model, config.positions)
+        if config.embedding_norm:
+            normed: Tensor = self._loaded(layer_norm(config), f"{side}.embedding.norm")(x)
+            return normed
+        return x
+
+    def _biases(self, side: str, num_layers: int, num_tokens: int) -> list[Tensor | None]:
+        """Return what the layers' scores gain by distance: for all layers, or for each."""
+        modules = relative_biases(self._config, num_layers, is_causal=side == "decoder")
+        loaded = (self._loaded(each, f"{side}.relative_biases.{index}") for index, each in enumerate(modules))
+        return [each(num_tokens) for each in loaded] or [None]
 
     def _own(self, weight: Tensor) -> Tensor:
         """Return the rows of a weight as this model has them."""
@@ -93,7 +110,11 @@ class StreamedTransformer:
             for name, module in layer.named_modules():
                 if isinstance(module, nn.Linear):
                     module.weight = nn.Parameter(self._own(module.weight), requires_grad=False)
-                    is_positive = name.endswith("feed_forward.outer") and self._config.activation == "relu"
+                    is_positive = (
+                        name.endswith("feed_forward.outer")
+                        and self._config.activation == "relu"
+                        and not self._config.gated
+                    )
                     levels = 2 * LARGEST + 1 if is_positive else LARGEST
                     module.register_forward_pre_hook(lambda _, given, levels=levels: _rounded_inputs(given[0], levels))
                 if name.endswith(("attention.key", "attention.value")):

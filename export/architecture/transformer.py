@@ -100,8 +100,9 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
-                with torch.no_grad():
-                    module.weight[self.config.pad_id].zero_()
+                if module.padding_idx is not None:
+                    with torch.no_grad():
+                        module.weight[module.padding_idx].zero_()
 
 
 def padding_mask(lengths: Tensor, width: int) -> Tensor:

@@ -35,5 +35,6 @@ def assemble(config: ModelConfig, weights: Mapping[str, Tensor], problems: list[
         module, _, attribute = name.rpartition(".")
         setattr(model.get_submodule(module), attribute, model.get_parameter(kept))
     for embedding in (model.encoder.embedding, model.decoder.embedding):
-        embedding.positions = sinusoidal_table(len(embedding.positions), config.d_model, config.positions)
+        if embedding.positions is not None:
+            embedding.positions = sinusoidal_table(len(embedding.positions), config.d_model, config.positions)
     return model.requires_grad_(False).eval()

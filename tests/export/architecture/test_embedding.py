@@ -52,6 +52,7 @@ def test_one_token_at_its_position_is_that_of_the_whole_row() -> None:
     positions = torch.tensor([0, 4, 10], dtype=torch.int32)
     rows = torch.arange(3)
     assert torch.equal(embedding.at(ids[rows, positions.long()], positions), whole[rows, positions.long()])
+    assert embedding.positions is not None
     expected = embedding.tokens.weight[ids] * math.sqrt(32) + embedding.positions[:11]
     torch.testing.assert_close(whole, expected)
     assert torch.equal(embedding.tokens.weight[1], torch.zeros(32))
