@@ -1,8 +1,9 @@
 """A checkpoint's language by the code that people write: "en" means `eng_Latn`, as it does to the server."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
+from service.bundle.manifest_parts import LanguagePair
 from service.text.languages import ServedLanguages, display_name
 
 _MOST_NAMED = 5
@@ -18,6 +19,20 @@ def chosen_language(asked: str, codes: Collection[str], flag: str, problems: lis
     near = " or ".join(_near(asked, codes)) or f"a code such as {', '.join(sorted(codes)[:_MOST_NAMED])}"
     problems.append(f"{flag} is {asked!r}, none of the model's {len(codes)} languages; did you mean {near}?")
     return None
+
+
+def prefixed_pairs(
+    source: str, target_prefixes: Mapping[str, int], asked: str, problems: list[str]
+) -> tuple[LanguagePair, ...]:
+    """Return a pair for each target of Marian's models with several, or only for the one that `asked` means.
+
+    `target_prefixes` maps their codes to the id of `>>xx<<`, with which the source then begins.
+    """
+    chosen: Collection[str] = target_prefixes
+    if asked:
+        only = chosen_language(asked, target_prefixes, "--target-language", problems)
+        chosen = () if only is None else (only,)
+    return tuple(LanguagePair(source, code, source_prefix_ids=(target_prefixes[code],)) for code in chosen)
 
 
 def _near(asked: str, codes: Collection[str]) -> list[str]:

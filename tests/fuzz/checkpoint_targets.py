@@ -13,7 +13,7 @@ from export.importers.imported import CheckpointError
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
-from tests.export.importers.students.folders import student
+from tests.export.importers.marian_files.folders import student
 from tests.export.notebooks import checkpoints as notebooks
 from tests.export.notebooks.readings import Attention002, Choices
 from tests.export.tiny_checkpoint import write_tiny_checkpoint

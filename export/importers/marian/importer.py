@@ -6,7 +6,7 @@ from export.importers.huggingface.bart_layout import MARIAN
 from export.importers.huggingface.folder import checkpoint, read_model
 from export.importers.huggingface.tokenizer_config import CONFIG_NAME, read_optional
 from export.importers.imported import CheckpointError, ImportedCheckpoint
-from export.importers.language_choice import chosen_language
+from export.importers.language_choice import prefixed_pairs
 from export.importers.marian.tokenizer_files import MarianFiles, read_marian
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
@@ -45,8 +45,4 @@ def _languages(
             problems.append(f"{CONFIG_NAME} names no target_lang; give --target-language")
             return ()
         return (LanguagePair(source, target),)
-    chosen = files.target_prefixes
-    if options.target_language:
-        only = chosen_language(options.target_language, chosen, "--target-language", problems)
-        chosen = {code: index for code, index in chosen.items() if code == only}
-    return tuple(LanguagePair(source, code, source_prefix_ids=(index,)) for code, index in chosen.items())
+    return prefixed_pairs(source, files.target_prefixes, options.target_language, problems)

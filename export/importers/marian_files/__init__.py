@@ -1,1 +1,1 @@
-"""Imports the students of Mozilla, Bergamot and others that Marian trains: small models whose decoder has no cache."""
+"""Imports what Marian itself writes: students of Mozilla's and Bergamot's, OPUS-MT's and HPLT's models, teachers."""

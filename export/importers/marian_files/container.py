@@ -1,6 +1,7 @@
 """Reads Marian's files of weights: its binary container, and NumPy archives (`.npz`)."""
 
 import io
+import re
 import struct
 import zipfile
 from collections import Counter
@@ -9,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy import typing as npt
 
+from export.importers.marian_files.yaml_file import parse_settings
+
 CONFIG = "special:model.yml"
-EMBEDDING = "Wemb"  # in the name of each table of embeddings
+_TABLES = re.compile(r".*(Wemb|_Wt)")  # of embeddings, and a projection that is stored like one
 _MOST_ITEMS, _MOST_DIMS = 100_000, 8
 _VERSION = 1
 _FLOAT16, _FLOAT32 = 0x0402, 0x0404
@@ -146,7 +148,7 @@ def _numbers(item: _Item, dtype: type[np.generic]) -> npt.NDArray[Any]:
 
 def _oriented(name: str, values: npt.NDArray[Any]) -> Floats:
     """Return a parameter as our layers have it: matrices are stored (in, out), embeddings as they are used."""
-    if EMBEDDING in name or values.ndim != 2 or 1 in values.shape:
+    if _TABLES.fullmatch(name) or values.ndim != 2 or 1 in values.shape:
         return values
     return values.T
 
@@ -162,7 +164,7 @@ def _intgemm8(item: _Item) -> Floats:
     if not 0.0 < per_unit < np.inf:
         raise ValueError(f"{item.name!r} has {per_unit} levels per unit, expected a number above 0")
     step = np.float32(1.0) / np.float32(per_unit)
-    shape = item.shape if EMBEDDING in item.name else item.shape[::-1]
+    shape = item.shape if _TABLES.fullmatch(item.name) else item.shape[::-1]
     return levels.reshape(shape).astype(np.float32) * step
 
 
@@ -185,14 +187,10 @@ def _read_archive(data: bytes) -> StoredModel:
 
 
 def _settings(text: bytes) -> Mapping[str, Any]:
-    """Return Marian's settings, which end with NULs in files of some versions."""
     try:
-        settings = yaml.safe_load(text.rstrip(b"\0").decode())
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ValueError(f"{CONFIG} is no YAML: {' '.join(str(error).split())[:200]}") from error
-    if not isinstance(settings, dict):
-        raise ValueError(f"{CONFIG} holds no settings")
-    return settings
+        return parse_settings(text)
+    except ValueError as error:
+        raise ValueError(f"{CONFIG}: {error}") from error
 
 
 def _checked(settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats]) -> StoredModel:

@@ -1,48 +1,49 @@
-"""Imports a folder of Mozilla's or Bergamot's, or of any student that Marian trained: model, vocabularies, metadata."""
+"""Imports a folder with a model that Marian wrote, its vocabularies, and what tells its languages and settings."""
 
+import dataclasses
 import hashlib
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from export.importers.assembly import assemble
-from export.importers.files import find
+from export.importers.files import find, only
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
+from export.importers.marian_files import stored_file
+from export.importers.marian_files.container import read_model
+from export.importers.marian_files.decoder_settings import DECODER_NAME, DecoderSettings, read_decoder
+from export.importers.marian_files.languages import METADATA_NAME, read_languages
+from export.importers.marian_files.parameters import our_weights
+from export.importers.marian_files.settings import TokenIds, read_config
+from export.importers.marian_files.vocabularies import Vocabularies, read_vocabularies
 from export.importers.model_card import UNKNOWN_LICENCE, licence_of
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from export.importers.sentencepiece_file import SentencePieceFacts, facts_of
-from export.importers.students import stored_file
-from export.importers.students.container import read_model
-from export.importers.students.parameters import TokenIds, our_weights, read_config
 from export.shortlist import Shortlist, read_shortlist
-from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
-from service.text.languages import is_well_formed
+from service.bundle.manifest_parts import LanguagePair, Limits
 
-METADATA_NAME = "metadata.json"
-_MODELS = ("model*.bin", "*.intgemm*.bin", "model*.npz")
+_MODELS = ("model*.bin", "*.intgemm*.bin", "*.npz")
+_OTHER_ARCHIVES = ("*.optimizer.npz",)
 _SHORTLISTS = ("lex*.bin",)
-_VOCABULARIES, _SOURCES, _TARGETS = ("vocab*.spm",), ("srcvocab*.spm",), ("trgvocab*.spm",)
-_PAIR = re.compile(r"\.([a-z]{2,3})-?([a-z]{2,3})\.")  # of a name such as model.ende.intgemm.alphas.bin
 _MOZILLA_LICENCE = "MPL-2.0"
-MAX_SOURCE_TOKENS = 128  # Firefox splits longer sentences: students have seen no longer ones
-MAX_LENGTH_RATIO = 2.0  # Firefox's limit of the output
-_MAX_OUTPUT_TOKENS = int(MAX_LENGTH_RATIO * MAX_SOURCE_TOKENS) + 16
+_MAX_TOKENS = 512  # a cache row is reserved for every possible source token; longer texts should be split anyway
+_MAX_LENGTH_FACTOR = 3.0  # Marian's own limit of an output
+MAX_STUDENT_TOKENS = 128  # Firefox splits longer sentences: students have seen no longer ones
+_STUDENT_FACTOR = 2.0  # Firefox's limit of the output
 
 
-def import_student(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; languages that neither `metadata.json` nor the model's name tells come from `options`.
+def import_marian_files(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
+    """Read and check a folder; languages that its files don't tell come from `options`.
 
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
     problems = options.without_files()
-    path = _one(directory, _MODELS, "model", problems)
+    path, decoder = _model(directory, problems)
     metadata = _metadata(directory, problems)
-    vocabularies = _vocabularies(directory, problems)
+    vocabularies = read_vocabularies(directory, decoder.vocabularies, problems)
     data = None if path is None else read_part(path.name, lambda: stored_file.read(path), problems)
     if path is None or data is None or vocabularies is None:
         raise CheckpointError(directory, problems)
@@ -53,126 +54,54 @@ def import_student(directory: Path, options: ImportOptions) -> ImportedCheckpoin
             f"{path.name} is not the model of {METADATA_NAME}: its SHA-256 is {digest}, not {expected[:64]}"
         )
     stored = read_part(path.name, lambda: read_model(data), problems)
-    languages = _languages(path, metadata, options, problems)
+    paths = (path, *vocabularies.paths)
+    languages = read_languages(paths, metadata, vocabularies.target_prefixes, options, problems)
     model = None
     if stored is not None:
-        ids = TokenIds(vocabularies.target.facts.eos_id, vocabularies.target.facts.unk_id)
         faults: list[str] = []
-        config = read_config(stored, ids, faults)
+        config = read_config(stored, TokenIds(vocabularies.spec.eos_id, vocabularies.spec.unk_id), faults)
         if config is not None:
             sizes = (config.source_vocabulary_size - 1, config.target_vocabulary_size - 1)
             faults += vocabularies.misfits(sizes)
             model = assemble(config, our_weights(stored, config, faults), faults)
         problems += [f"{path.name}: {fault}" for fault in faults]
     shortlist = _shortlist(directory, vocabularies, problems)
-    if problems or model is None or languages is None:
+    if problems or model is None:
         raise CheckpointError(directory, problems)
-    start_id = model.config.decoder_start_id
+    config = model.config
+    is_student = config.autoregression == "ssru"
+    factor = _STUDENT_FACTOR if is_student else _MAX_LENGTH_FACTOR
+    limits = Limits(_MAX_TOKENS, _MAX_TOKENS)
+    if is_student:
+        limits = Limits(MAX_STUDENT_TOKENS, int(_STUDENT_FACTOR * MAX_STUDENT_TOKENS) + 16)
+    never = {config.decoder_start_id} if decoder.allows_unknown else {config.unk_id, config.decoder_start_id}
     return ImportedCheckpoint(
-        name=f"{languages.source_language_code}-{languages.target_language_code}",
+        name=_name(directory, languages),
         model=model,
-        tokenizer=vocabularies.spec(start_id),
-        tokenizer_files=vocabularies.files(),
-        languages=(languages,),
-        limits=Limits(MAX_SOURCE_TOKENS, _MAX_OUTPUT_TOKENS),
+        tokenizer=dataclasses.replace(vocabularies.spec, decoder_start_id=config.decoder_start_id),
+        tokenizer_files=vocabularies.files,
+        languages=languages,
+        limits=limits,
         checkpoint_sha256=digest,
-        suppressed_ids=tuple(sorted({model.config.unk_id, start_id})),
-        generation=GenerationDefaults(options={"max_length_ratio": MAX_LENGTH_RATIO}),
+        suppressed_ids=tuple(sorted(never)),
+        generation=decoder.defaults(factor),
+        notes=decoder.notes(),
         shortlist=shortlist,
-        family="Marian student",
+        family="Marian student" if is_student else "Marian",
         licence=_licence(directory, metadata),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Vocabulary:
-    path: Path
-    data: bytes
-    facts: SentencePieceFacts
-
-    @property
-    def name(self) -> str:
-        return stored_file.plain_name(self.path)
-
-    def write(self, path: Path) -> None:
-        path.write_bytes(self.data)
-
-
-@dataclass(frozen=True, slots=True)
-class _Vocabularies:
-    """Both sides' vocabularies, which may be one."""
-
-    source: _Vocabulary
-    target: _Vocabulary
-
-    def spec(self, decoder_start_id: int) -> TokenizerSpec:
-        return TokenizerSpec(
-            kind="sentencepiece",
-            file=self.source.name,
-            pad_id=self.target.facts.eos_id,
-            eos_id=self.target.facts.eos_id,
-            unk_id=self.target.facts.unk_id,
-            decoder_start_id=decoder_start_id,
-            target_file="" if self.target is self.source else self.target.name,
-            source_eos_id=self.source.facts.eos_id,
-            reserved_symbols=self.source.facts.reserved_symbols,
-        )
-
-    def files(self) -> Mapping[str, Callable[[Path], None]]:
-        return {each.name: each.write for each in (self.source, self.target)}
-
-    def misfits(self, sizes: tuple[int, int]) -> list[str]:
-        """Return a problem for each side whose pieces are not those of the embedding."""
-        return [
-            f"it has {size} tokens, {each.path.name} has {each.facts.size}"
-            for each, size in zip((self.source, self.target), sizes, strict=True)
-            if each.facts.size != size
-        ]
-
-
-def _vocabularies(directory: Path, problems: list[str]) -> _Vocabularies | None:
-    if find(directory, _VOCABULARIES):
-        both = _vocabulary(directory, _VOCABULARIES, problems)
-        return None if both is None else _Vocabularies(both, both)
-    source, target = (_vocabulary(directory, patterns, problems) for patterns in (_SOURCES, _TARGETS))
-    return None if source is None or target is None else _Vocabularies(source, target)
-
-
-def _vocabulary(directory: Path, patterns: tuple[str, ...], problems: list[str]) -> _Vocabulary | None:
-    path = _one(directory, patterns, "vocabulary", problems)
-    data = None if path is None else read_part(path.name, lambda: stored_file.read(path), problems)
-    if path is None or data is None:
-        return None
-    facts = read_part(path.name, lambda: facts_of(data), problems)
-    if facts is None:
-        return None
-    if facts.eos_id < 0 or facts.unk_id < 0:
-        problems.append(f"{path.name} has no piece for the end of a sentence, or none for unknown text")
-        return None
-    return _Vocabulary(path, data, facts)
-
-
-def _shortlist(directory: Path, vocabularies: _Vocabularies, problems: list[str]) -> Shortlist | None:
-    if not find(directory, _SHORTLISTS):
-        return None
-    path = _one(directory, _SHORTLISTS, "shortlist", problems)
-    if path is None:
-        return None
-    sizes = vocabularies.source.facts.size, vocabularies.target.facts.size
-    return read_part(path.name, lambda: read_shortlist(stored_file.read(path), *sizes), problems)
-
-
-def _one(directory: Path, patterns: tuple[str, ...], what: str, problems: list[str]) -> Path | None:
-    found = find(directory, patterns)
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(path.name for path in found[:5])
-    problems.append(
-        f"it has {len(found)} files of a {what} ({names}); keep one"
-        if found
-        else f"it has no {what}; expected is {' or '.join(patterns)}, or one of these with .gz or .zst"
-    )
-    return None
+def _model(directory: Path, problems: list[str]) -> tuple[Path | None, DecoderSettings]:
+    """Return the model that `decoder.yml` names or else the only one, and the settings that belong to it."""
+    decoder = read_decoder(directory / DECODER_NAME, problems)
+    if named := find(directory, tuple(map(escape, decoder.models))):
+        return named[0], decoder
+    others = find(directory, _OTHER_ARCHIVES)
+    path = only([each for each in find(directory, _MODELS) if each not in others], _MODELS, "model", problems)
+    if path is not None and not (directory / DECODER_NAME).is_file():
+        decoder = read_decoder(path.with_name(f"{path.name}.{DECODER_NAME}"), problems)
+    return path, decoder
 
 
 def _metadata(directory: Path, problems: list[str]) -> Mapping[str, Any]:
@@ -181,26 +110,18 @@ def _metadata(directory: Path, problems: list[str]) -> Mapping[str, Any]:
     return found or {}
 
 
-def _languages(
-    path: Path, metadata: Mapping[str, Any], options: ImportOptions, problems: list[str]
-) -> LanguagePair | None:
-    named = _PAIR.search(path.name)
-    codes = []
-    for side, given, from_name in (
-        ("source", options.source_language, named[1] if named else None),
-        ("target", options.target_language, named[2] if named else None),
-    ):
-        code = given or metadata.get(f"{side}Language") or from_name
-        if not isinstance(code, str) or not is_well_formed(code):
-            problems.append(
-                f"neither {METADATA_NAME} nor the model's name tells the {side} language; give --{side}-language"
-            )
-        else:
-            codes.append(code)
-    if len(codes) < 2:
+def _name(directory: Path, languages: tuple[LanguagePair, ...]) -> str:
+    if len(languages) > 1:
+        return directory.resolve().name
+    return f"{languages[0].source_language_code}-{languages[0].target_language_code}"
+
+
+def _shortlist(directory: Path, vocabularies: Vocabularies, problems: list[str]) -> Shortlist | None:
+    found = find(directory, _SHORTLISTS)
+    path = only(found, _SHORTLISTS, "shortlist", problems) if found else None
+    if path is None:
         return None
-    source, target = codes
-    return LanguagePair(source, target)
+    return read_part(path.name, lambda: read_shortlist(stored_file.read(path), *vocabularies.sizes), problems)
 
 
 def _licence(directory: Path, metadata: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import yaml
 from numpy import typing as npt
 
-from export.importers.students.container import CONFIG
+from export.importers.marian_files.container import CONFIG
 
 DATA = Path(__file__).parent / "data"
 FLOAT32, INT8, INTGEMM8 = 0x0404, 0x0101, 0x4101
