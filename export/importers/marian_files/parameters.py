@@ -28,8 +28,15 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
     "self": _layers("self_attention", _ATTENTION) | _norm("Wo", "self_attention_residual.norm"),
     "context": _layers("cross_attention", _ATTENTION) | _norm("Wo", "cross_attention_residual.norm"),
     "ffn": _layers("feed_forward", {"1": "inner", "2": "outer"}) | _norm("ffn", "feed_forward_residual.norm"),
-    "rnn": {"W": "recurrence.candidate.weight", "Wf": "recurrence.gate.weight", "bf": "recurrence.gate.bias"}
-    | _norm("ffn", "recurrence_residual.norm"),
+    "rnn": {
+        "W": "recurrence.candidate.weight",
+        "Wf": "recurrence.gate.weight",
+        "bf": "recurrence.gate.bias",
+        "ln_scale_pre": "recurrence_residual.norm.weight",
+        "ln_bias_pre": "recurrence_residual.norm.bias",
+        "ffn_ln_scale": "recurrence_residual.norm.weight",
+        "ffn_ln_bias": "recurrence_residual.norm.bias",
+    },
 }
 _LAYER = re.compile(r"(encoder|decoder)_l([1-9][0-9]{0,3})_(self|context|ffn|rnn)_(\w+)")
 _OUTSIDE = {

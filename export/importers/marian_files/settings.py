@@ -12,6 +12,7 @@ EPSILON = 1e-6  # under the root of Marian's layer norms
 MAX_POSITIONS = 1024  # Marian computes any number of them
 TABLES = ("Wemb", "encoder_Wemb", "decoder_Wemb")
 PROJECTIONS = ("decoder_ff_logit_out_W", "decoder_ff_logit_out_Wt")  # of models that do not tie it; one or none
+_NO_POSITIONS = "transformer-disable-position-embeddings"
 # What may only have these values; missing ones have the first.
 _FIXED: Mapping[str, tuple[Any, ...]] = {
     "transformer-ffn-depth": (2,),
@@ -21,6 +22,7 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "transformer-rnn-projection": (False,),
     "transformer-pool": (False,),
     "transformer-attention-mask": ("default",),
+    _NO_POSITIONS: (False, True),
     "dec-cell-base-depth": (2,),
     "dec-cell-high-depth": (1,),
     "input-types": ([],),
@@ -29,7 +31,6 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "ulr": (False,),
     "right-left": (False,),
 }
-_FLAGS = ("transformer-disable-position-embeddings", "transformer-no-bias")
 _ACTIVATIONS: Mapping[Any, Activation] = {"relu": "relu", "swish": "silu"}
 _SIZES = ("dim-emb", "enc-depth", "dec-depth", "transformer-dim-ffn", "transformer-heads")
 # Operations before and after a sub-layer: n normalizes, a adds the input; d, dropout, does nothing in a trained model.
@@ -61,8 +62,7 @@ def read_config(stored: StoredModel, ids: TokenIds, problems: list[str]) -> Mode
     if len(problems) > found:
         return None
     source, target = (len(tables["Wemb" if is_shared else f"{side}_Wemb"]) + 1 for side in ("encoder", "decoder"))
-    layout: PositionLayout = "none" if settings.get("transformer-disable-position-embeddings", False) else "halves"
-    has_bias = not settings.get("transformer-no-bias", False)
+    layout: PositionLayout = "none" if settings.get(_NO_POSITIONS, False) else "halves"
     operations = {name: _operations(settings, name) for name in _OPERATIONS}
     try:
         return ModelConfig(
@@ -78,12 +78,12 @@ def read_config(stored: StoredModel, ids: TokenIds, problems: list[str]) -> Mode
             max_target_positions=MAX_POSITIONS,
             autoregression=_autoregression(settings) or "self_attention",
             activation=_ACTIVATIONS[settings["transformer-ffn-activation"]],
-            feed_forward_bias=has_bias,
+            feed_forward_bias="encoder_l1_ffn_b1" in parameters,
             norm=_NORMS[operations["preprocess"], operations["postprocess"]],
             final_norm=operations["postprocess-top"] == "n",
             embedding_norm=operations["postprocess-emb"] == "n",
             layer_norm_epsilon=EPSILON,
-            attention_bias=has_bias,
+            attention_bias="encoder_l1_self_bq" in parameters,
             share_embeddings=is_shared,
             tie_projection=not any(name in parameters for name in PROJECTIONS),
             projection_bias=True,
@@ -107,7 +107,7 @@ def _unsupported(settings: Mapping[str, Any]) -> Iterator[str]:
     kind = settings.get("type")
     if kind != "transformer":
         yield f"type is {str(kind)[:80]!r}; supported is 'transformer', no recurrent network and no language model"
-    for name, allowed in {**_FIXED, **dict.fromkeys(_FLAGS, (False, True))}.items():
+    for name, allowed in _FIXED.items():
         value = settings.get(name, allowed[0])
         if not any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in allowed):
             yield f"{name} is {str(value)[:80]!r}; supported is {' or '.join(map(repr, allowed))}"

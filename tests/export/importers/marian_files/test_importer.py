@@ -135,7 +135,10 @@ def _bytes(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None
         (_settings(transformer_decoder_autoreg="average-attention"), r"not average attention \(AAN\)"),
         (_settings(dec_cell="gru"), "with dec-cell 'gru'; supported are 'self-attention', and 'rnn' with 'ssru'"),
         (_settings(type="s2s"), "type is 's2s'; supported is 'transformer', no recurrent network"),
-        (_settings(transformer_postprocess="dn"), r"transformer-postprocess 'n' without dropout; supported are \('', 'an'"),
+        (
+            _settings(transformer_postprocess="dn"),
+            r"transformer-postprocess 'n' without dropout; supported are \('', 'an'",
+        ),
         (_settings(transformer_postprocess_top="dan"), "transformer-postprocess-top is 'an' without dropout"),
         (_settings(transformer_ffn_activation="gelu"), "supported are 'relu', 'swish'"),
         (_settings(transformer_tied_layers=[1, 0]), r"transformer-tied-layers is '\[1, 0\]', expected numbers"),
