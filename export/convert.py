@@ -14,7 +14,7 @@ from export.graphs.dense import padded_head_size
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import WeightsFile
-from export.importers.imported import ImportedCheckpoint
+from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.listed_bundle import listed
@@ -138,6 +138,9 @@ def _write_graphs(
     The torch model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
     """
     checkpoint, tokenizer = _begin(load, name, directory, clock)
+    if precision == "float16" and checkpoint.model.config.relative_bias is not None:
+        problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"
+        raise CheckpointError(Path(checkpoint.name), [problem])
     sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
     expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
     if expected is not None:

@@ -21,7 +21,7 @@ class RelativeBias(nn.Module):
     def forward(self, num_tokens: int) -> Tensor:
         """Return the biases of tokens that see each other, (1, H, L, L)."""
         place = torch.arange(num_tokens)
-        return self.by_distance()[:, self.column(place[None, :] - place[:, None])][None]
+        return self.by_distance()[:, self.column(place[:, None] - place[None, :])][None]
 
     def by_distance(self) -> Tensor:
         """Return the biases by distance, whose place `column` says: (H, D + 1) if causal, else (H, 2 D + 1)."""
@@ -34,11 +34,11 @@ class RelativeBias(nn.Module):
             buckets = buckets + half * (torch.arange(-farthest, farthest + 1) > 0)
         return self.weight[buckets].T
 
-    def column(self, ahead: Tensor) -> Tensor:
-        """Return the column of a key's bias by how many tokens it is ahead of the query; far ones share the last."""
+    def column(self, before: Tensor) -> Tensor:
+        """Return the column of a key's bias by how many tokens it is before the query; far ones share the last."""
         if self.is_causal:
-            return (-ahead).clamp(0, self.max_distance)
-        return ahead.clamp(-self.max_distance, self.max_distance) + self.max_distance
+            return before.clamp(0, self.max_distance)
+        return self.max_distance - before.clamp(-self.max_distance, self.max_distance)
 
 
 def relative_biases(config: ModelConfig, num_layers: int, *, is_causal: bool) -> nn.ModuleList:

@@ -90,8 +90,9 @@ def test_nothing_above_the_attention_is_in_the_graph(variant: Variant) -> None:
     own = 0 if variant.shape.is_recurrent else layer + 1  # beside those to the source
     assert len([node for node in graph.node if node.op_type == "MultiHeadAttention"]) == layer + own
     # Each lower layer has three projections, its output layer, the same for cross-attention without keys and values,
-    # and two of the feed-forward; the last one has those of its self-attention and one query. A recurrence has two.
+    # and two of the feed-forward, or three; the last one has those of its self-attention and one query. A recurrence
+    # has two.
     per_attention = 1 if variant.model.config.attention_output == "none" else 2
     per_layer = 2 if variant.shape.is_recurrent else 3 + (per_attention - 1)
-    expected = layer * (per_layer + per_attention + 2) + per_layer + 1
+    expected = layer * (per_layer + per_attention + 2 + variant.model.config.gated) + per_layer + 1
     assert len([node for node in graph.node if node.op_type == "Gemm"]) == expected
