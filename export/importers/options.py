@@ -9,7 +9,8 @@ class ImportOptions:
     """Each importer uses the options that apply to it and rejects the rest; empty or `None` means not given.
 
     `source_language` and `target_language` are codes for checkpoints that don't name their languages. `config`,
-    `tokenizer` and `target_tokenizer` are files that accompany a bare state dict.
+    `tokenizer` and `target_tokenizer` are files that accompany a bare state dict. `positions` is "marian" for those
+    that Marian computes, in a folder of transformers, which computes others.
     """
 
     source_language: str = ""
@@ -17,13 +18,17 @@ class ImportOptions:
     config: Path | None = None
     tokenizer: Path | None = None
     target_tokenizer: Path | None = None
+    positions: str | None = None
 
-    def without_files(self) -> list[str]:
-        """Return a problem for each file that was given for a checkpoint that has its own."""
+    def without_files(self, *, has_positions: bool = True) -> list[str]:
+        """Return a problem for each file that was given for a checkpoint that has its own, and its own positions."""
         flags = ("--config", "--tokenizer", "--target-tokenizer")
-        return [
+        problems = [
             f"{flag} is for bare state dicts; this checkpoint has its own" for flag in self.given() if flag in flags
         ]
+        if self.positions and has_positions:
+            problems.append("--positions is for folders of transformers' Marian; this checkpoint has its own")
+        return problems
 
     def given(self) -> list[str]:
         """Return the flags of the options given."""

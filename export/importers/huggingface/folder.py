@@ -1,5 +1,6 @@
 """The common parts of transformers' checkpoint folders for Marian and M2M100."""
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from export.architecture import Transformer
+from export.architecture import PositionConfig, Transformer
 from export.importers.assembly import assemble
 from export.importers.huggingface.bart_layout import Family, TokenIds, has_logits_bias, our_weights, read_architecture
 from export.importers.huggingface.generation import (
@@ -61,11 +62,13 @@ def read_model(
     vocabulary_sizes: tuple[int, int] | None,
     problems: list[str],
     first_ids: Collection[int] | None = (),
+    positions: PositionConfig | None = None,
 ) -> HuggingFaceModel | None:
     """Read configuration, generation settings and weights; `vocabulary_sizes` are the tokenizer's, source and target.
 
     Tokenizer values are `None` if they could not be read: everything that does not need them is still checked.
-    `first_ids` are the languages' tokens if translations begin with one, `None` if unknown.
+    `first_ids` are the languages' tokens if translations begin with one, `None` if unknown. `positions` are the model's
+    instead of the family's.
     """
     document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
     weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
@@ -103,6 +106,7 @@ def read_model(
     if unknown:
         problems.append(f"bad_words_ids has {unknown[0]}, the model has {config.target_vocabulary_size} tokens")
     config, ours = our_weights(weights, config, problems)
+    config = dataclasses.replace(config, positions=positions or config.positions)
     model = assemble(config, ours, problems)
     return None if model is None else HuggingFaceModel(model, generation, weight_files.sha256())
 
@@ -137,6 +141,7 @@ def checkpoint(
     generation = found.generation
     longest_prefix = max(len(pair.target_prefix_ids) for pair in directions(languages, any_to_any))
     limits = _limits(found, longest_prefix)
+    positions = found.model.config.positions
     return ImportedCheckpoint(
         name=directory.resolve().name,
         model=found.model,
@@ -152,7 +157,7 @@ def checkpoint(
         family=family.name,
         licence=licence_of(directory),
         notes=notes,
-        open_reference=partial(open_transformers, directory),
+        open_reference=partial(open_transformers, directory, None if positions == family.positions else positions),
     )
 
 

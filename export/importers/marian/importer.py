@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from export.importers.huggingface.bart_layout import MARIAN
+from export.importers.huggingface.bart_layout import MARIAN, MARIANS_OWN
 from export.importers.huggingface.folder import checkpoint, read_model
 from export.importers.huggingface.tokenizer_config import CONFIG_NAME, read_optional
 from export.importers.imported import CheckpointError, ImportedCheckpoint
@@ -19,10 +19,11 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    problems = options.without_files()
+    problems = options.without_files(has_positions=False)
     files = read_part("tokenizer", lambda: read_marian(directory), problems)
     sizes = None if files is None else (files.source_size, files.target_size)
-    found = read_model(directory, MARIAN, files, sizes, problems)
+    positions = MARIANS_OWN if options.positions else None
+    found = read_model(directory, MARIAN, files, sizes, problems, positions=positions)
     pairs = _languages(directory, files, options, problems) if files is not None else ()
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)

@@ -84,10 +84,11 @@ def read_config(stored: StoredModel, ids: TokenIds, problems: list[str]) -> Mode
             embedding_norm=operations["postprocess-emb"] == "n",
             layer_norm_epsilon=EPSILON,
             attention_bias="encoder_l1_self_bq" in parameters,
+            scale_embeddings=layout != "none",  # Marian scales and adds positions in one
             share_embeddings=is_shared,
             tie_projection=not any(name in parameters for name in PROJECTIONS),
             projection_bias=True,
-            positions=PositionConfig(layout=layout, fairseq_exponent=layout == "halves"),
+            positions=PositionConfig(layout=layout, fairseq_exponent=True),
             pad_id=ids.eos_id,
             eos_id=ids.eos_id,
             unk_id=ids.unk_id,
