@@ -43,6 +43,7 @@ class DecoderSettings:
         return GenerationDefaults(
             beam_size=min(self.beam_size or 1, MAX_BEAM_SIZE),
             length_penalty=1.0 if self.normalize is None else self.normalize,
+            narrows=True,
             options={"max_length_ratio": factor},
         )
 
