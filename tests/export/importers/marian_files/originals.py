@@ -1,5 +1,7 @@
 """Models as they are imported, without a bundle: their translations and scores in float32."""
 
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,15 +19,16 @@ UNKNOWN = " \N{DOUBLE QUESTION MARK} "  # SentencePiece's text of `<unk>`
 class Original:
     """A folder's model in float32, and what it makes of some lines."""
 
-    def __init__(self, directory: Path, lines: Sequence[str]) -> None:
-        self.checkpoint = import_checkpoint(directory, None, ENGLISH_GERMAN)
-        written = directory / "written"
-        written.mkdir()
-        for name, write in self.checkpoint.tokenizer_files.items():
-            assert not isinstance(write, Path)
-            write(written / name)
+    def __init__(self, directory: Path, lines: Sequence[str], options: ImportOptions = ENGLISH_GERMAN) -> None:
+        self.checkpoint = import_checkpoint(directory, None, options)
         spec = self.checkpoint.tokenizer
-        self.tokenizer: Tokenizer = load_tokenizer(spec, written)
+        with tempfile.TemporaryDirectory() as written:
+            for name, given in self.checkpoint.tokenizer_files.items():
+                if isinstance(given, Path):
+                    shutil.copyfile(given, Path(written) / name)
+                else:
+                    given(Path(written) / name)
+            self.tokenizer: Tokenizer = load_tokenizer(spec, Path(written))
         (pair,) = self.checkpoint.languages
         self.sources = [spec.source_ids(self.tokenizer.encode(line), pair) for line in lines]
 
