@@ -1,33 +1,22 @@
 """The alignment graph: computes from whole hypotheses where each of their tokens came from in the source."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from export.architecture import ModelConfig, Transformer
+from export.alignment import AlignmentHeads
+from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.layers import Residual
 from export.architecture.recurrence import Recurrence
 from export.architecture.relative_bias import RelativeBias
+from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
 from export.graphs.distance_bias import DistanceBias
 from export.graphs.operators import causal_attention, multi_head_attention
-
-
-@dataclass(frozen=True, slots=True)
-class AlignmentHeads:
-    """The cross-attention that locates a token's source: the mean over some heads of one decoder layer.
-
-    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read.
-    """
-
-    layer: int
-    heads: tuple[int, ...]
-    reads: bool = False
 
 
 class AlignmentGraph(nn.Module):

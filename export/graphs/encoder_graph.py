@@ -6,11 +6,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
 from export.architecture.relative_bias import RelativeBias
+from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
 from export.graphs.distance_bias import DistanceBias
 from export.graphs.operators import multi_head_attention

@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 
-from export.architecture import ModelConfig, PositionConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig
+from export.architecture.transformer import Transformer
 
 M2M100_POSITIONS = PositionConfig(layout="halves", fairseq_exponent=True, offset=2)
 

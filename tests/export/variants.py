@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from numpy import typing as npt
 
-from export.architecture import PositionConfig, RelativeBiasConfig, Transformer
-from export.graphs.alignment_graph import AlignmentHeads
+from export.alignment import AlignmentHeads
+from export.architecture import PositionConfig, RelativeBiasConfig
+from export.architecture.transformer import Transformer
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
 from export.graphs.listing import list_graphs

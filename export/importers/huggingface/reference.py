@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from export.architecture import PositionConfig
-from export.architecture.embedding import sinusoidal_table
+from export.architecture.positions import sinusoidal_table
 from export.importers.huggingface.generation import WITHOUT_EFFECT
 from export.importers.imported import CheckpointError, Reference, Row
 from export.stages import progress
@@ -37,7 +37,7 @@ def open_transformers(directory: Path, positions: PositionConfig | None = None) 
         if positions is not None:
             for side in (model.model.encoder, model.model.decoder):
                 table = side.embed_positions.weight
-                table.data = sinusoidal_table(len(table), table.shape[1], positions)
+                table.data = torch.from_numpy(sinusoidal_table(len(table), table.shape[1], positions))
         for name in WITHOUT_EFFECT:  # some are for other models, or make `generate` return something else
             setattr(model.generation_config, name, None)
         yield _TransformersReference(model.eval(), directory)

@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredModel:
+class MarianModel:
     """The content of a file: Marian's settings, and parameters by Marian's names.
 
     Matrices are (out, in), as our layers have them, embeddings (V, d).
@@ -41,7 +41,7 @@ class StoredModel:
     parameters: Mapping[str, Floats]
 
 
-def read_model(data: bytes) -> StoredModel:
+def read_model(data: bytes) -> MarianModel:
     """Read a container or an archive, whichever it is.
 
     Raises:
@@ -65,7 +65,7 @@ class _Item:
         return size
 
 
-def _read_container(data: bytes) -> StoredModel:
+def _read_container(data: bytes) -> MarianModel:
     parameters: dict[str, Floats] = {}
     settings: Mapping[str, Any] | None = None
     for item in _items(data):
@@ -168,7 +168,7 @@ def _intgemm8(item: _Item) -> Floats:
     return levels.reshape(shape).astype(np.float32) * step
 
 
-def _read_archive(data: bytes) -> StoredModel:
+def _read_archive(data: bytes) -> MarianModel:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -193,7 +193,7 @@ def _settings(text: bytes) -> Mapping[str, Any]:
         raise ValueError(f"{CONFIG}: {error}") from error
 
 
-def _checked(settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats]) -> StoredModel:
+def _checked(settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats]) -> MarianModel:
     if settings is None:
         raise ValueError(f"it lacks {CONFIG}, Marian's settings of the model")
-    return StoredModel(settings, parameters)
+    return MarianModel(settings, parameters)

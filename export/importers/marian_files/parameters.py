@@ -4,12 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from export.architecture import ModelConfig
-from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
-from export.importers.marian_files.container import Floats, StoredModel
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.importers.marian_files.container import Floats, MarianModel
 from export.importers.marian_files.settings import PROJECTIONS, TABLES, decoder_layers
 
 
@@ -48,11 +46,14 @@ _BIAS = "decoder_ff_logit_out_b"
 _BELOW_ALL = np.float32(30.0)  # exp(-30) of a probability is below float32's precision
 
 
-def our_weights(stored: StoredModel, config: ModelConfig, problems: list[str]) -> dict[str, Tensor]:
-    """Return the weights by our names; what has no name in our model is added to `problems`."""
+def our_weights(stored: MarianModel, config: ModelConfig, problems: list[str]) -> dict[str, Floats]:
+    """Return the weights by our names; layers that are the same have the same arrays. What has no name in our model is
+    added to `problems`.
+    """
     ours: dict[str, Floats] = {}
     repeated = decoder_layers(stored.settings)
-    for name, values in stored.parameters.items():
+    for name, given in stored.parameters.items():
+        values = np.ascontiguousarray(given)
         if name in TABLES:
             side = ENCODER_TABLE if config.share_embeddings or name.startswith("encoder") else DECODER_TABLE
             ours[side] = _with_start(values)
@@ -66,7 +67,7 @@ def our_weights(stored: StoredModel, config: ModelConfig, problems: list[str]) -
     # No other token is as improbable as the start, which is suppressed anyway.
     bias = stored.parameters.get(_BIAS, np.zeros(config.target_vocabulary_size - 1, np.float32)).ravel()
     ours["projection.bias"] = np.append(bias, bias.min(initial=0.0) - _BELOW_ALL)
-    return {name: torch.tensor(np.ascontiguousarray(values)) for name, values in ours.items()}
+    return ours
 
 
 def _with_start(table: Floats) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any
 
 from export.architecture import ModelConfig
 from export.architecture.config import Activation, Autoregression, NormPlacement, PositionConfig, PositionLayout
-from export.importers.marian_files.container import StoredModel
+from export.importers.marian_files.container import MarianModel
 
 EPSILON = 1e-6  # under the root of Marian's layer norms
 MAX_POSITIONS = 1024  # Marian computes any number of them
@@ -46,7 +46,7 @@ class TokenIds:
     unk_id: int
 
 
-def read_config(stored: StoredModel, ids: TokenIds, problems: list[str]) -> ModelConfig | None:
+def read_config(stored: MarianModel, ids: TokenIds, problems: list[str]) -> ModelConfig | None:
     """Return the configuration of a model, whose start token, an embedding of zeros, follows the vocabulary; or `None`,
     with every setting that is missing or not supported added to `problems`.
     """

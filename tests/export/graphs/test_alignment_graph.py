@@ -8,10 +8,9 @@ import numpy as np
 import onnx
 import pytest
 
-from export.alignment import Translated
+from export.alignment import AlignmentHeads, Translated
 from export.alignment_choice import ByLayer, cross_attention, mean_of
-from export.architecture import Transformer
-from export.graphs.alignment_graph import AlignmentHeads
+from export.architecture.transformer import Transformer
 from export.graphs.checks import GraphError, check_alignment
 from export.graphs.execution import AlignmentRun
 from service.bundle.manifest_parts import LanguagePair
@@ -36,7 +35,7 @@ def attention_of(model: Transformer, sources: Any, targets: Any) -> list[ByLayer
     translated = [
         Translated("", languages, tuple(source), tuple(target)) for source, target in zip(sources, targets, strict=True)
     ]
-    return cross_attention(model.config, model.weights(), translated)
+    return cross_attention(model.config, model.stored().weights, translated)
 
 
 def largest_difference(given: list[np.ndarray], expected: list[np.ndarray]) -> float:

@@ -21,6 +21,7 @@ class Original:
 
     def __init__(self, directory: Path, lines: Sequence[str], options: ImportOptions = ENGLISH_GERMAN) -> None:
         self.checkpoint = import_checkpoint(directory, None, options)
+        self.model = self.checkpoint.model.transformer()
         spec = self.checkpoint.tokenizer
         with tempfile.TemporaryDirectory() as written:
             for name, given in self.checkpoint.tokenizer_files.items():
@@ -45,7 +46,7 @@ class Original:
         """Decode all sources together, anew in each step, to at most `factor` times their length; tokens of a mask (V,)
         or (N, V) are never chosen.
         """
-        model, config = self.checkpoint.model, self.checkpoint.model.config
+        model, config = self.model, self.checkpoint.model.config
         lengths, memory, mask = self._encoded()
         read = torch.full((len(lengths), 2 + factor * int(lengths.max())), config.eos_id)
         read[:, 0] = config.decoder_start_id
@@ -62,7 +63,7 @@ class Original:
     @torch.no_grad()
     def scores(self, targets: Sequence[str]) -> list[float]:
         """Return the summed log-probabilities of translations of the sources."""
-        model, config = self.checkpoint.model, self.checkpoint.model.config
+        model, config = self.model, self.checkpoint.model.config
         _, memory, mask = self._encoded()
         wanted = [(*self.tokenizer.encode_target(target), config.eos_id) for target in targets]
         width = max(map(len, wanted))
@@ -84,4 +85,4 @@ class Original:
         width = int(lengths.max())
         source_ids = torch.tensor([[*source, *[pad_id] * (width - len(source))] for source in self.sources])
         mask = padding_mask(lengths, width)
-        return lengths, self.checkpoint.model.encoder(source_ids, mask), mask
+        return lengths, self.model.encoder(source_ids, mask), mask

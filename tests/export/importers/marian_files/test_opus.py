@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import torch
 from numpy import typing as npt
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
+from export.architecture.names import ENCODER_TABLE
 from export.convert import convert
 from export.engine_decode import open_engine
 from export.importers.imported import Row
@@ -93,7 +94,7 @@ def test_a_narrowing_beam_finds_what_marian_finds(original: Original) -> None:
 
 @torch.no_grad()
 def log_probs(original: Original, source: Sequence[int], inputs: Sequence[int]) -> npt.NDArray[np.float32]:
-    found = original.checkpoint.model(torch.tensor([source]), torch.tensor([inputs]))[0, -1].log_softmax(-1)
+    found = original.model(torch.tensor([source]), torch.tensor([inputs]))[0, -1].log_softmax(-1)
     found[list(original.checkpoint.suppressed_ids)] = -torch.inf
     return np.asarray(found.numpy(), np.float32)
 
@@ -108,8 +109,7 @@ def test_the_engine_finds_what_marian_finds(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_in_8_bits_most_translations_are_the_same(tmp_path: Path) -> None:
     """The model is half-trained, so its best tokens are close to each other."""
-    greedy, beam = translated(tmp_path, "int8")
-    assert greedy >= 50 and beam >= 50
+    assert min(translated(tmp_path, "int8")) >= 65
 
 
 def translated(directory: Path, precision: str) -> tuple[int, int]:
@@ -137,13 +137,13 @@ def of_transformers(original: Original, tmp_path_factory: pytest.TempPathFactory
         shutil.copyfile(OPUS / name, directory / name)
     pieces = parse_pieces("opus.vocab.yml", (OPUS / "opus.vocab.yml").read_bytes())
     (directory / "vocab.json").write_text(json.dumps({**pieces, "<pad>": len(pieces)}), encoding="utf-8")
-    model = original.checkpoint.model
-    weights = {"model.shared.weight": model.encoder.embedding.tokens.weight.data}
-    for name, weight in model.weights().items():
+    ours = original.checkpoint.model.weights
+    weights = {"model.shared.weight": ours[ENCODER_TABLE]}
+    for name, weight in ours.items():
         if ".layers." in name:
             theirs = functools.reduce(lambda given, part: given.replace(*part), PARTS.items(), name)
             weights[f"model.{theirs}"] = weight
-    weights["final_logits_bias"] = model.weights()["projection.bias"][None]
+    weights["final_logits_bias"] = ours["projection.bias"][None]
     save_file(weights, directory / "model.safetensors")
     return directory
 

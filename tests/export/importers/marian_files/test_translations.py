@@ -234,7 +234,7 @@ def listed_log_probs(
     checkpoint: ImportedCheckpoint, source: tuple[int, ...], allowed: npt.NDArray[np.bool_], inputs: Sequence[int]
 ) -> npt.NDArray[np.float32]:
     """Return log-probabilities (V,) among the allowed tokens, of which some are never chosen."""
-    logits = checkpoint.model(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
+    logits = checkpoint.model.transformer()(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
     logits[~torch.from_numpy(allowed)] = -torch.inf
     log_probs = logits.log_softmax(-1)
     log_probs[list(checkpoint.suppressed_ids)] = -torch.inf
