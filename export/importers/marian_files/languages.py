@@ -12,8 +12,8 @@ from service.bundle.manifest_parts import LanguagePair
 from service.text.languages import is_well_formed
 
 METADATA_NAME = "metadata.json"
-# Of names such as model.ende.intgemm.alphas.bin and model.en-de.spm, but not of model.best.npz.
-_PAIR = re.compile(r"\.(?!best|last|base|tiny)([a-z]{2,3})-?([a-z]{2,3})\.")
+# Of names such as model.en-de.spm and model.ende.intgemm.alphas.bin, but not of model.best.npz.
+_PAIR = re.compile(r"\.(?:([a-z]{2,3})-([a-z]{2,3})|(?!best|last|base|tiny)([a-z]{2})([a-z]{2}))\.")
 _IN_CARD = r"^[*-] {side} language\(s\): *(\S.*?) *$"
 
 
@@ -28,11 +28,11 @@ def read_languages(
 
     `paths` are those of the model and of its vocabularies.
     """
-    named = next(filter(None, (_PAIR.search(path.name) for path in paths)), None)
+    found = next(filter(None, (_PAIR.search(path.name) for path in paths)), None)
+    named = tuple(filter(None, found.groups())) if found else ("", "")
     codes = []
-    for side, given, from_name in (
-        ("source", options.source_language, named[1] if named else None),
-        ("target", options.target_language, named[2] if named else None),
+    for side, given, from_name in zip(
+        ("source", "target"), (options.source_language, options.target_language), named, strict=True
     ):
         if side == "target" and target_prefixes:
             continue

@@ -1,7 +1,8 @@
 """Reads Marian's YAML: settings, and vocabularies, whose pieces are text whatever they look like."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
@@ -11,6 +12,7 @@ from service.text.vocabulary import parse_vocabulary
 _MOST_SETTINGS_BYTES = 2**20
 # A line that needs no YAML: its piece has nothing that is quoted, or begins something else. Most lines are such.
 _PLAIN = re.compile(r"([^\s\-?:,\[\]{}#&*!|>'\"%@`~][^:#\s]*): ([0-9]+)")
+_MOST_DIGITS = 9
 _DOCUMENT = ("", "---", "...")  # lines that hold no piece
 
 
@@ -38,17 +40,16 @@ def parse_pieces(name: str, text: bytes) -> dict[str, int]:
     """
     if name.endswith(".json"):
         return parse_vocabulary(text)
-    is_yaml = name.endswith((".yml", ".yaml"))
     try:
         lines = text.decode().split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"it is no text in UTF-8: {error}") from error
-    vocabulary: dict[str, int] = {}
-    entries = _entries(lines) if is_yaml else ((piece, index) for index, piece in enumerate(lines) if piece)
-    for piece, index in entries:
-        if piece in vocabulary:
-            raise ValueError(f"{piece[:40]!r} stands in it twice")
-        vocabulary[piece] = index
+    is_yaml = name.endswith((".yml", ".yaml"))
+    entries = _entries(lines) if is_yaml else [(piece, index) for index, piece in enumerate(lines) if piece]
+    vocabulary = dict(entries)
+    if len(vocabulary) < len(entries):
+        repeated = next(piece for piece, number in Counter(piece for piece, _ in entries).items() if number > 1)
+        raise ValueError(f"{repeated[:40]!r} stands in it twice")
     if not vocabulary:
         raise ValueError("it holds no pieces")
     if len(set(vocabulary.values())) < len(vocabulary):
@@ -56,17 +57,28 @@ def parse_pieces(name: str, text: bytes) -> dict[str, int]:
     return vocabulary
 
 
-def _entries(lines: list[str]) -> Iterator[tuple[str, int]]:
-    for line in lines:
-        if plain := _PLAIN.fullmatch(line):
-            yield plain[1], int(plain[2])
-        elif line.rstrip() not in _DOCUMENT:
-            entry = _parsed(line.encode(), _as_text)
-            match list(entry.items()) if isinstance(entry, dict) else []:
-                case [(str(piece), str(index))] if index.isascii() and index.isdigit() and len(index) < 10:
-                    yield piece, int(index)
-                case _:
-                    raise ValueError(f"it has the line {line[:60]!r}, expected a piece and its id")
+def _entries(lines: list[str]) -> list[tuple[str, int]]:
+    """Return what each line has; YAML that has more lines than that takes seconds, and is read as a whole."""
+    try:
+        return [entry for line in lines for entry in _of_line(line)]
+    except ValueError:
+        return _of_document("\n".join(lines))
+
+
+def _of_line(line: str) -> list[tuple[str, int]]:
+    if plain := _PLAIN.fullmatch(line):
+        return [(plain[1], int(plain[2]))]
+    return [] if line.rstrip() in _DOCUMENT else _of_document(line)
+
+
+def _of_document(text: str) -> list[tuple[str, int]]:
+    document = _parsed(text.encode(), _as_text)
+    if not isinstance(document, dict):
+        raise ValueError(f"it holds {text[:60]!r}, expected pieces and ids")
+    for piece, index in document.items():
+        if not isinstance(index, str) or not index.isascii() or not index.isdigit() or len(index) > _MOST_DIGITS:
+            raise ValueError(f"the id of {str(piece)[:40]!r} is {str(index)[:40]!r}, expected a number")
+    return [(str(piece), int(index)) for piece, index in document.items()]
 
 
 def _as_text(document: str) -> Any:
