@@ -13,7 +13,7 @@ from export.importers.imported import CheckpointError
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
-from tests.export.importers.marian_files.folders import student
+from tests.export.importers.marian_files.folders import opus, student
 from tests.export.notebooks import checkpoints as notebooks
 from tests.export.notebooks.readings import Attention002, Choices
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
@@ -62,7 +62,8 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "m2m100": lambda path: _of_folder(checkpoints.m2m100(path)),
     "nllb": lambda path: _of_folder(checkpoints.nllb(path)),
     "notebook": _notebook,
-    "student": lambda path: _of_folder(student(path), companions=("metadata.json",)),
+    "student": lambda path: _of_folder(student(path), companions=("metadata.json", "decoder.yml")),
+    "opus": lambda path: _of_folder(opus(path), companions=()),
 }
 
 

@@ -11,33 +11,8 @@ from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest_parts import LanguagePair
 from service.text.vocabulary import parse_vocabulary
-from tests.export.importers.marian_files.folders import folder
+from tests.export.importers.marian_files.folders import OPUS_VOCABULARY, folder, opus
 from tests.export.importers.marian_files.originals import ENGLISH_GERMAN
-
-NPZ = "opus/model.npz=opusTCv20210807+bt.spm32k-spm32k.transformer-big.model1.npz.best-perplexity.npz"
-VOCABULARY = "opusTCv20210807+bt.spm32k-spm32k.vocab.yml"
-OPUS = (NPZ, f"opus/opus.vocab.yml={VOCABULARY}", "opus/source.spm=source.spm", "opus/target.spm=target.spm")
-CARD = "# opus-2021-02-22.zip\n\n* source language(s): eng\n* target language(s): deu\n* model: transformer-align\n"
-DECODER = f"""\
-models:
-  - /home/someone/models/eng-deu/{NPZ.partition("=")[2]}
-vocabs:
-  - /home/someone/models/eng-deu/{VOCABULARY}
-  - /home/someone/models/eng-deu/{VOCABULARY}
-beam-size: 6
-normalize: 1
-word-penalty: 0
-mini-batch: 1
-relative-paths: true
-"""
-
-
-def opus(directory: Path, decoder: str = DECODER) -> Path:
-    """Return a folder of the Tatoeba challenge."""
-    folder(directory, *OPUS)
-    (directory / "README.md").write_text(CARD, encoding="utf-8")
-    (directory / "decoder.yml").write_text(decoder, encoding="utf-8")
-    return directory
 
 
 def test_opus_mt(tmp_path: Path) -> None:
@@ -63,9 +38,9 @@ def test_what_a_decoder_says_counts(tmp_path: Path) -> None:
 
 def test_several_targets(tmp_path: Path) -> None:
     directory = opus(tmp_path / "folder")
-    text = (directory / VOCABULARY).read_text(encoding="utf-8").split("\n")
+    text = (directory / OPUS_VOCABULARY).read_text(encoding="utf-8").split("\n")
     text[1481:1483] = ['">>deu<<": 1481', "'>>nld<<': 1482"]
-    (directory / VOCABULARY).write_text("\n".join(text), encoding="utf-8")
+    (directory / OPUS_VOCABULARY).write_text("\n".join(text), encoding="utf-8")
     found = import_checkpoint(directory)
     assert found.languages == (
         LanguagePair("eng", "deu", source_prefix_ids=(1481,)),
@@ -102,7 +77,7 @@ def test_a_decoder_chooses_among_models(tmp_path: Path) -> None:
 def test_a_vocabulary_may_be_a_list_or_json(tmp_path: Path, name: str) -> None:
     directory = opus(tmp_path / "folder", "beam-size: 1\n")
     expected = pieces(directory)
-    (directory / VOCABULARY).unlink()
+    (directory / OPUS_VOCABULARY).unlink()
     listed = "".join(f"{piece}\n" for piece in sorted(expected, key=expected.__getitem__))
     (directory / name).write_text(json.dumps(expected) if name.endswith(".json") else listed, encoding="utf-8")
     assert pieces(directory) == expected
@@ -123,7 +98,7 @@ def _decoder(text: str) -> Callable[[Path], object]:
 
 def _pieces(old: str, new: str) -> Callable[[Path], object]:
     def change(directory: Path) -> None:
-        path = directory / VOCABULARY
+        path = directory / OPUS_VOCABULARY
         path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
 
     return change
@@ -139,15 +114,15 @@ def _pieces(old: str, new: str) -> Callable[[Path], object]:
         (_decoder("beam-size: .nan"), "decoder.yml: beam-size is 'nan', expected a number"),
         (_decoder("- a"), "decoder.yml: it holds no settings"),
         (_decoder("a: [" * 5000), "decoder.yml: it is no YAML"),
-        (_decoder(f"vocabs: [{VOCABULARY}, source.spm]"), "are vocabularies of different kinds"),
+        (_decoder(f"vocabs: [{OPUS_VOCABULARY}, source.spm]"), "are vocabularies of different kinds"),
         (_pieces("</s>: 0", "<s>: 0"), "vocab.yml lacks </s>"),
         (_pieces("</s>: 0", "</s>: 7"), "two of its pieces have the same id"),
         (_pieces("</s>: 0", "</s>: 0\n</s>: 5000"), "'</s>' stands in it twice"),
         (_pieces("</s>: 0", "</s>: none"), "the id of '</s>' is 'none', expected a number"),
         (_pieces("</s>: 0", "{" * 5000), "it is no YAML"),
         (_pieces("<unk>: 1", "<unk>: 1\nmore: 5000"), "it has 1492 tokens, opusTC.*vocab.yml has 5001"),
-        (lambda directory: (directory / VOCABULARY).write_bytes(b"\xff"), "it is no text in UTF-8"),
-        (lambda directory: (directory / VOCABULARY).write_bytes(b""), "it holds no pieces"),
+        (lambda directory: (directory / OPUS_VOCABULARY).write_bytes(b"\xff"), "it is no text in UTF-8"),
+        (lambda directory: (directory / OPUS_VOCABULARY).write_bytes(b""), "it holds no pieces"),
         (lambda directory: (directory / "target.spm").unlink(), "target.spm is missing, .* other subwords, of BPE"),
         (lambda directory: (directory / "README.md").unlink(), "tell the source language; give --source-language"),
         (lambda directory: (directory / "a.vocab.yml").write_bytes(b""), "2 files of a vocabulary"),
