@@ -53,7 +53,7 @@ def our_weights(stored: MarianModel, config: ModelConfig, problems: list[str]) -
     ours: dict[str, Floats] = {}
     repeated = decoder_layers(stored.settings)
     for name, given in stored.parameters.items():
-        values = np.ascontiguousarray(given)
+        values = np.require(given, requirements=("C", "W"))
         if name in TABLES:
             side = ENCODER_TABLE if config.share_embeddings or name.startswith("encoder") else DECODER_TABLE
             ours[side] = _with_start(values)

@@ -13,6 +13,7 @@ import pytest
 import torch
 from numpy import typing as npt
 from safetensors.numpy import save_file
+from sentencepiece import SentencePieceProcessor
 
 from export.architecture.names import ENCODER_TABLE
 from export.convert import convert
@@ -27,6 +28,7 @@ from service.engine.generate import sequences_of
 from service.text.tokenizers import load_tokenizer
 from tests.export.importers.marian_files.folders import DATA
 from tests.export.importers.marian_files.originals import ENGLISH_GERMAN, Original
+from tests.nasty_texts import NASTY_TEXTS
 from tests.unit.engine import reference_search
 
 OPUS = DATA / "opus"
@@ -78,6 +80,18 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
 
 def test_greedy_translations_are_those_of_marian(original: Original) -> None:
     assert equal(original.greedy(), "expected.greedy.txt") == 100
+
+
+def test_texts_are_split_as_before_marian(original: Original) -> None:
+    """By spm_encode, whose pieces Marian finds in the vocabulary; its output becomes text as in OPUS-MT's scripts."""
+    splitter = SentencePieceProcessor(model_file=str(OPUS / "source.spm"))
+    vocabulary = parse_pieces("opus.vocab.yml", (OPUS / "opus.vocab.yml").read_bytes())
+    names = {index: piece for piece, index in vocabulary.items()}
+    for given in (*NASTY_TEXTS, *lines("t100.en")):
+        ids = original.tokenizer.encode(given)
+        assert ids == [vocabulary.get(piece, vocabulary["<unk>"]) for piece in splitter.encode(given, out_type=str)]
+        known = [index for index in ids if index != vocabulary["<unk>"]]
+        assert original.tokenizer.decode(known) == text(" ".join(names[index] for index in known))
 
 
 def test_a_narrowing_beam_finds_what_marian_finds(original: Original) -> None:
