@@ -182,7 +182,7 @@ def _read_archive(data: bytes) -> MarianModel:
             continue
         if not np.issubdtype(values.dtype, np.floating):
             raise ValueError(f"{name[:100]!r} holds {values.dtype}, expected floating-point numbers")
-        parameters[name] = _oriented(name, values.astype(np.float32))
+        parameters[name] = _oriented(name, values.astype(np.float32, copy=False))
     return _checked(settings, parameters)
 
 

@@ -23,7 +23,9 @@ _SEPARATE: tuple[tuple[Patterns, Patterns], ...] = (
 _COMMON: tuple[Patterns, ...] = (
     ("vocab*.spm",),
     ("model*.spm",),
-    ("*vocab.yml", "*vocab.yaml", "*vocab.json", "*.vocab"),
+    ("*vocab.yml", "*vocab.yaml"),
+    ("*vocab.json",),
+    ("*.vocab",),
 )
 _EXPECTED = ("vocab*.spm", "*vocab.yml")
 _SPLITTERS = ("source.spm", "target.spm")
