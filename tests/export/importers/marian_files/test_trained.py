@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 import yaml
 
+from export.convert import convert
+from export.engine_decode import open_engine
 from export.importers.marian_files.container import CONFIG
+from service.bundle.manifest import Manifest
+from service.domain.options import DecodingOptions
+from service.engine.generate import sequences_of
+from service.text.tokenizers import load_tokenizer
 from tests.export.importers.marian_files.folders import DATA
-from tests.export.importers.marian_files.originals import Original
+from tests.export.importers.marian_files.originals import ENGLISH_GERMAN, Original
 
 TRAINED = DATA / "trained"
 VOCABULARIES = {"untied": ("srcvocab", "trgvocab"), "separate": ("srcvocab", "trgvocab")}
@@ -60,3 +66,17 @@ def _change(path: Path, change: Callable[[dict[str, object]], dict[str, object]]
     settings = yaml.safe_load(arrays[CONFIG].astype(np.uint8).tobytes().rstrip(b"\0"))
     arrays[CONFIG] = np.frombuffer(yaml.safe_dump(change(settings)).encode(), np.int8)
     np.savez(path, **arrays)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_in_8_bits_most_translations_are_the_same(tmp_path: Path, name: str) -> None:
+    convert(folder(tmp_path / "folder", name), tmp_path / "bundle", precision="int8", options=ENGLISH_GERMAN)
+    manifest = Manifest.load(tmp_path / "bundle")
+    tokenizer = load_tokenizer(manifest.tokenizer, tmp_path / "bundle")
+    rows = [(manifest.source_ids(tokenizer.encode(line), manifest.first_pair), ()) for line in lines("t100.en")]
+    options = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=60)
+    with open_engine(tmp_path / "bundle", manifest, max_slots=32) as engine:
+        translated = [tokenizer.decode(best.token_ids) for best, *_ in engine.generate(sequences_of(rows, options))]
+    assert sum(itertools.starmap(str.__eq__, zip(translated, lines(f"{name}.txt"), strict=True))) >= 75
