@@ -20,15 +20,18 @@ class ImportOptions:
     target_tokenizer: Path | None = None
     positions: str | None = None
 
-    def without_files(self, *, has_positions: bool = True) -> list[str]:
-        """Return a problem for each file that was given for a checkpoint that has its own, and its own positions."""
+    def without_files(self, *, takes_positions: bool = False) -> list[str]:
+        """Return a problem for each file that was given for a checkpoint that has its own, and for positions."""
         flags = ("--config", "--tokenizer", "--target-tokenizer")
         problems = [
             f"{flag} is for bare state dicts; this checkpoint has its own" for flag in self.given() if flag in flags
         ]
-        if self.positions and has_positions:
-            problems.append("--positions is for folders of transformers' Marian; this checkpoint has its own")
-        return problems
+        return problems if takes_positions else [*problems, *self.without_positions()]
+
+    def without_positions(self) -> list[str]:
+        """Return a problem if positions were given."""
+        reason = "--positions is for folders of transformers' Marian; this checkpoint has its own"
+        return [reason] if self.positions else []
 
     def given(self) -> list[str]:
         """Return the flags of the options given."""

@@ -19,7 +19,7 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    problems = options.without_files(has_positions=False)
+    problems = options.without_files(takes_positions=True)
     files = read_part("tokenizer", lambda: read_marian(directory), problems)
     sizes = None if files is None else (files.source_size, files.target_size)
     positions = MARIANS_OWN if options.positions else None
