@@ -86,6 +86,11 @@ def main() -> None:
     type=click.Path(path_type=Path),
     help="For notebook: the target tokenizer.  [default: --tokenizer]",
 )
+@click.option(
+    "--positions",
+    type=click.Choice(["marian"]),
+    help="For transformers' Marian folders: as Marian computes them; transformers computes others.",
+)
 def convert(
     checkpoint: Path,
     output: Path,

@@ -113,6 +113,7 @@ def _options(generation: GenerationDefaults, beam_size: int, max_output_tokens: 
         num_hypotheses=1,
         max_output_tokens=max_output_tokens,
         stops_early=generation.stops_early,
+        narrows=generation.narrows,
         forces_end=generation.forces_end,
         **further,
     )

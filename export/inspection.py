@@ -38,6 +38,7 @@ def describe(directory: Path) -> dict[str, Any]:
             "beam_size": manifest.generation.beam_size,
             "length_penalty": manifest.generation.length_penalty,
             "stops_early": manifest.generation.stops_early,
+            "narrows": manifest.generation.narrows,
             "forces_end": manifest.generation.forces_end,
             **manifest.generation.options,
         },

@@ -21,3 +21,16 @@ def holding(directory: Path, layout: Layout) -> list[Path] | None:
     """Return the first file of each that `layout` needs; `None` if a folder lacks one."""
     found = [find(directory, patterns) for patterns in layout]
     return [paths[0] for paths in found] if all(found) else None
+
+
+def only(found: Sequence[Path], patterns: Sequence[str], what: str, problems: list[str]) -> Path | None:
+    """Return the one file that `patterns` found; or `None`, and add to `problems` that there is none or several."""
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(path.name for path in found[:5])
+    problems.append(
+        f"it has {len(found)} files of a {what} ({names}); keep one"
+        if found
+        else f"it has no {what}; expected is {' or '.join(patterns)}, or one of these with .gz or .zst"
+    )
+    return None

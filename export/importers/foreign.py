@@ -33,12 +33,6 @@ _TOOLS = (
         "its weights are laid out for that engine; convert the checkpoint that it was made from",
     ),
     _Tool(
-        "a checkpoint of Marian itself",
-        (("*.npz",),),
-        "make a folder for transformers of it, with transformers 4.40: "
-        "python -m transformers.models.marian.convert_marian_to_pytorch --src FOLDER --dest NEW",
-    ),
-    _Tool(
         "a checkpoint of fairseq",
         (("*.pt",), ("*dict*.txt",)),
         "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; others can't be converted",

@@ -45,6 +45,20 @@ def chosen_directions(
     return tuple(one.to(other) for one in sources for other in targets), ()
 
 
+def prefixed_pairs(
+    source: str, target_prefixes: Mapping[str, int], asked: str, problems: list[str]
+) -> tuple[LanguagePair, ...]:
+    """Return a pair for each target of Marian's models with several, or only for the one that `asked` means.
+
+    `target_prefixes` maps their codes to the id of `>>xx<<`, with which the source then begins.
+    """
+    chosen: Collection[str] = target_prefixes
+    if asked:
+        only = chosen_language(asked, target_prefixes, "--target-language", problems)
+        chosen = () if only is None else (only,)
+    return tuple(LanguagePair(source, code, source_prefix_ids=(target_prefixes[code],)) for code in chosen)
+
+
 def _near(asked: str, codes: Collection[str]) -> list[str]:
     """Return codes of related languages, and of those whose code or English name is written alike."""
     nearest = ServedLanguages(codes).nearest(asked)

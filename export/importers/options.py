@@ -1,7 +1,17 @@
 """User-supplied facts about a checkpoint that its files leave open."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+
+# Options that few kinds of checkpoints take.
+_FOR: Mapping[str, str] = {
+    "--config": "bare state dicts",
+    "--tokenizer": "bare state dicts",
+    "--target-tokenizer": "bare state dicts",
+    "--source-prefix": "T5",
+    "--positions": "folders of transformers' Marian",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +20,8 @@ class ImportOptions:
 
     `source_language` and `target_language` are codes for checkpoints that don't name their languages. `config`,
     `tokenizer` and `target_tokenizer` are files that accompany a bare state dict. `source_prefix` is a text that
-    precedes each source, as in "translate English to German: ".
+    precedes each source, as in "translate English to German: ". `positions` is "marian" for those that Marian computes,
+    in a folder of transformers, which computes others.
     """
 
     source_language: str = ""
@@ -19,18 +30,12 @@ class ImportOptions:
     tokenizer: Path | None = None
     target_tokenizer: Path | None = None
     source_prefix: str = ""
+    positions: str | None = None
 
-    def without_files(self, *, takes_prefix: bool = False) -> list[str]:
-        """Return a problem for each file that was given for a checkpoint that has its own, and for a useless prefix."""
-        flags = ("--config", "--tokenizer", "--target-tokenizer")
-        problems = [
-            f"{flag} is for bare state dicts; this checkpoint has its own" for flag in self.given() if flag in flags
-        ]
-        return problems if takes_prefix else [*problems, *self.without_prefix()]
-
-    def without_prefix(self) -> list[str]:
-        """Return a problem if a prefix was given."""
-        return ["--source-prefix is for T5; this checkpoint has no such texts"] if self.source_prefix else []
+    def unsuited(self, *taken: str) -> list[str]:
+        """Return a problem for each option that was given for a checkpoint that does not take it."""
+        given = [flag for flag in self.given() if flag in _FOR and flag not in taken]
+        return [f"{flag} is for {_FOR[flag]}; this checkpoint has its own" for flag in given]
 
     def given(self) -> list[str]:
         """Return the flags of the options given."""

@@ -41,7 +41,7 @@ class Kind:
         return any(holding(directory, layout) is not None for layout in self.layouts)
 
 
-_STUDENTS = ("model*.bin", "model*.npz")
+_MARIAN = ("model*.bin", "*.npz")
 KINDS = (
     Kind("native", "native.importer:import_native"),
     Kind("marian", "marian.importer:import_marian", model_types=("marian",)),
@@ -52,12 +52,13 @@ KINDS = (
     Kind("indictrans2", "indictrans2.importer:import_indictrans2", model_types=("IndicTrans",)),
     Kind("notebook", "notebook.importer:import_notebook", is_file=True),
     Kind(
-        "student",
-        "students.importer:import_student",
+        "marian-files",
+        "marian_files.importer:import_marian_files",
         layouts=(
             (("*.intgemm*.bin",),),
-            (_STUDENTS, ("vocab*.spm",)),
-            (_STUDENTS, ("srcvocab*.spm",), ("trgvocab*.spm",)),
+            (("model*.npz",),),
+            (_MARIAN, ("vocab*.spm", "model*.spm", "*vocab.yml", "decoder.yml")),
+            (_MARIAN, ("srcvocab*.spm",), ("trgvocab*.spm",)),
         ),
     ),
 )

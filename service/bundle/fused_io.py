@@ -73,7 +73,7 @@ STEP: Final = _dtype(search_layout.STEP)
 
 NO_INTERRUPT, INTERRUPT_NOW, INTERRUPT_FOR_NEWCOMERS = (each.value for each in search_layout.Interrupt)
 RUNNING, STOPPED, AT_LIMIT, REPEATING, BROKEN = (each.value for each in search_layout.Status)
-WANTS_SCORE, FORCES_END, STOPS_EARLY, WANTS_ATTENTION = (each.value for each in search_layout.Flags)
+WANTS_SCORE, FORCES_END, STOPS_EARLY, WANTS_ATTENTION, NARROWS = (each.value for each in search_layout.Flags)
 
 ENCODE_INPUTS = ("token_ids", "ends", "slots", "cross_cache", "num_threads")
 ENCODE_OUTPUTS = ("is_finite", "most_repeats")

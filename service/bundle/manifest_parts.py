@@ -144,7 +144,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """Defaults for requests that set no options; `stops_early` and `forces_end` are the model's in any case.
+    """Defaults for requests that set no options; `stops_early`, `narrows` and `forces_end` are the model's in
+    any case.
 
     `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name.
     """
@@ -153,6 +154,7 @@ class GenerationDefaults:
     length_penalty: float = 1.0
     num_hypotheses: int = 1
     stops_early: bool = False
+    narrows: bool = False
     forces_end: bool = False
     options: dict[str, float] = field(default_factory=dict, hash=False)
 

@@ -54,6 +54,7 @@ class Flags(enum.IntEnum):
     FORCES_END = 2
     STOPS_EARLY = 4
     WANTS_ATTENTION = 8  # record what is attended to, if the graph names heads for it
+    NARROWS = 16
 
 
 class Interrupt(enum.IntEnum):

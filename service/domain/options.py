@@ -33,9 +33,10 @@ class DecodingOptions:
     `generate`. `max_output_tokens` includes the end-of-sentence token.
 
     A beam search with `stops_early` ends as soon as `beam_size` hypotheses are finished; otherwise it continues while
-    the best running one may beat them. A hypothesis that reaches `max_output_tokens` is cut there, or, with
-    `forces_end`, ended at no cost with the end-of-sentence token, which then counts as one more. Both belong to the
-    model, not to the caller: they are transformers' `early_stopping` and `forced_eos_token_id`.
+    the best running one may beat them. One that `narrows`, as Marian's, goes on with one hypothesis fewer for each that
+    is finished, and ends when none is left. A hypothesis that reaches `max_output_tokens` is cut there, or, with
+    `forces_end`, ended at no cost with the end-of-sentence token, which then counts as one more. All three belong
+    to the model, not to the caller: two are transformers' `early_stopping` and `forced_eos_token_id`.
 
     `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that have
     `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed`
@@ -135,6 +136,7 @@ class DecodingOptions:
         ),
     )
     stops_early: bool = False
+    narrows: bool = False
     forces_end: bool = False
     max_length_ratio: float = field(
         default=0.0,

@@ -136,6 +136,7 @@ class SearchState:
             options.return_scores * fused_io.WANTS_SCORE
             | options.forces_end * fused_io.FORCES_END
             | options.stops_early * fused_io.STOPS_EARLY
+            | options.narrows * fused_io.NARROWS
             | sequence.wants_attention * fused_io.WANTS_ATTENTION,
             fused_io.RUNNING,
             0,  # excess

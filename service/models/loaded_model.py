@@ -128,6 +128,7 @@ def _default_options(manifest: Manifest, *, checks_numbers: bool) -> DecodingOpt
         num_hypotheses=generation.num_hypotheses,
         max_output_tokens=manifest.limits.max_output_tokens,
         stops_early=generation.stops_early,
+        narrows=generation.narrows,
         forces_end=generation.forces_end,
         **{**DEFAULTS, **generation.options, "check_numbers": checks_numbers},
     )

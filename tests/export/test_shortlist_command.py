@@ -13,7 +13,7 @@ from export.convert import convert
 from export.importers.options import ImportOptions
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs
-from tests.export.importers.students.folders import DATA, folder
+from tests.export.importers.marian_files.folders import DATA, folder
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
 

@@ -13,7 +13,7 @@ from export.importers.imported import CheckpointError
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
-from tests.export.importers.students.folders import student
+from tests.export.importers.marian_files.folders import opus, student
 from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.export.notebooks import checkpoints as notebooks
 from tests.export.notebooks.readings import Attention002, Choices
@@ -68,7 +68,8 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "t5": lambda path: _of_folder(t5_checkpoints.t5(path)),
     "madlad": lambda path: _of_folder(t5_checkpoints.madlad(path)),
     "notebook": _notebook,
-    "student": lambda path: _of_folder(student(path), companions=("metadata.json",)),
+    "student": lambda path: _of_folder(student(path), companions=("metadata.json", "decoder.yml")),
+    "opus": lambda path: _of_folder(opus(path), companions=()),
 }
 
 

@@ -34,6 +34,7 @@ def any_sequence(rng: random.Random, num_tokens: int) -> Sequence:
         output_prefix_ids=prefix,
         max_repeats=rng.choice((0, 1, 1, 2, 4)),
         stops_early=rng.random() < 0.3,
+        narrows=rng.random() < 0.3,
         forces_end=rng.random() < 0.3,
         **asked,
     )

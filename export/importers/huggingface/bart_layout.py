@@ -101,6 +101,7 @@ MARIAN = Family(
     may_separate=True,
     positions=PositionConfig(layout="halves"),
 )
+MARIANS_OWN = PositionConfig(layout="halves", fairseq_exponent=True)  # in Marian, which transformers misreads
 M2M100 = Family(
     "M2M100",
     normalize_before=True,

@@ -1,5 +1,6 @@
 """The common parts of transformers' checkpoint folders."""
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from export.architecture import ModelConfig
+from export.architecture import ModelConfig, PositionConfig
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.huggingface.config_fields import TokenIds
@@ -158,14 +159,19 @@ def checkpoint(
     languages: tuple[LanguagePair, ...] = (),
     any_to_any: tuple[Language, ...] = (),
     notes: tuple[str, ...] = (),
+    positions: PositionConfig | None = None,
 ) -> ImportedCheckpoint:
-    """Return the complete checkpoint, with transformers' own model as the reference."""
+    """Return the complete checkpoint, with transformers' own model as the reference.
+
+    `positions` are the model's, and the reference's, in place of those that transformers computes.
+    """
     generation = found.generation
     longest_prefix = max(len(pair.target_prefix_ids) for pair in directions(languages, any_to_any))
     limits = _limits(found, longest_prefix)
+    config = found.model.config
     return ImportedCheckpoint(
         name=directory.resolve().name,
-        model=found.model,
+        model=StoredModel(dataclasses.replace(config, positions=positions or config.positions), found.model.weights),
         tokenizer=tokenizer.spec(generation.decoder_start_id),
         tokenizer_files=tokenizer_files,
         languages=languages,
@@ -178,7 +184,7 @@ def checkpoint(
         family=layout.name,
         licence=licence_of(directory),
         notes=notes,
-        open_reference=partial(open_transformers, directory),
+        open_reference=partial(open_transformers, directory, positions),
     )
 
 

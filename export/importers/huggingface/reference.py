@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from export.architecture import PositionConfig
+from export.architecture.positions import sinusoidal_table
 from export.importers.huggingface.generation import WITHOUT_EFFECT
 from export.importers.imported import CheckpointError, Reference, Row
 from export.stages import progress
@@ -20,8 +22,9 @@ MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of this many numbers
 
 
 @contextlib.contextmanager
-def open_transformers(directory: Path) -> Iterator[Reference]:
-    """Load the checkpoint with transformers for the duration of the `with` block.
+def open_transformers(directory: Path, positions: PositionConfig | None = None) -> Iterator[Reference]:
+    """Load the checkpoint with transformers for the duration of the `with` block, with sinusoidal `positions` in place
+    of its own, if they are given.
 
     Raises:
         CheckpointError: transformers can't load it, or later, in `generate`, translate with it.
@@ -31,6 +34,10 @@ def open_transformers(directory: Path) -> Iterator[Reference]:
 
         with _refusals(directory, "load it"):
             model: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True, dtype=torch.float32)
+        if positions is not None:
+            for side in (model.model.encoder, model.model.decoder):
+                table = side.embed_positions.weight
+                table.data = torch.from_numpy(sinusoidal_table(len(table), table.shape[1], positions))
         for name in WITHOUT_EFFECT:  # some are for other models, or make `generate` return something else
             setattr(model.generation_config, name, None)
         yield TransformersReference(model.eval(), directory)

@@ -30,7 +30,7 @@ def import_indictrans2(directory: Path, options: ImportOptions) -> ImportedCheck
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    problems = options.without_files()
+    problems = options.unsuited()
     document = read_optional(directory / CONFIG_NAME, [])  # where it can't be read, `read_model` says so
     problems += _differences(document)
     files = read_part("tokenizer", lambda: read_indictrans2(directory), problems)

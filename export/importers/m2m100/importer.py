@@ -34,7 +34,7 @@ def import_small100(directory: Path, options: ImportOptions) -> ImportedCheckpoi
 
 
 def _import(directory: Path, options: ImportOptions, is_small100: bool) -> ImportedCheckpoint:
-    problems = options.without_files()
+    problems = options.unsuited()
     read = partial(read_m2m100, is_small100=is_small100) if _has_vocabulary(directory) else read_nllb
     files = read_part("tokenizer", lambda: read(directory), problems)
     sizes = None if files is None else (files.size, files.size)

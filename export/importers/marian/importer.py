@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from export.importers.huggingface.bart_layout import MARIAN
+from export.importers.huggingface.bart_layout import MARIAN, MARIANS_OWN
 from export.importers.huggingface.folder import checkpoint, read_model
 from export.importers.huggingface.tokenizer_config import CONFIG_NAME, read_optional
 from export.importers.imported import CheckpointError, ImportedCheckpoint
-from export.importers.language_choice import chosen_language
+from export.importers.language_choice import prefixed_pairs
 from export.importers.marian.tokenizer_files import MarianFiles, read_marian
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
@@ -19,7 +19,7 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    problems = options.without_files()
+    problems = options.unsuited("--positions")
     files = read_part("tokenizer", lambda: read_marian(directory), problems)
     sizes = None if files is None else (files.source_size, files.target_size)
     found = read_model(directory, MARIAN, files, sizes, problems)
@@ -27,7 +27,8 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
     tokenizer_files = {name: directory / name for name in files.spec(0).files}
-    return checkpoint(directory, MARIAN, found, files, tokenizer_files, languages=pairs)
+    positions = MARIANS_OWN if options.positions else None
+    return checkpoint(directory, MARIAN, found, files, tokenizer_files, languages=pairs, positions=positions)
 
 
 def _languages(
@@ -45,8 +46,4 @@ def _languages(
             problems.append(f"{CONFIG_NAME} names no target_lang; give --target-language")
             return ()
         return (LanguagePair(source, target),)
-    chosen = files.target_prefixes
-    if options.target_language:
-        only = chosen_language(options.target_language, chosen, "--target-language", problems)
-        chosen = {code: index for code, index in chosen.items() if code == only}
-    return tuple(LanguagePair(source, code, source_prefix_ids=(index,)) for code, index in chosen.items())
+    return prefixed_pairs(source, files.target_prefixes, options.target_language, problems)

@@ -38,7 +38,7 @@ def import_mbart(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    problems = options.without_files()
+    problems = options.unsuited()
     model_type = read_optional(directory / CONFIG_NAME, []).get("model_type")
     family, usual_class = _FAMILIES.get(str(model_type), _FAMILIES["mbart"])
     files = read_part("tokenizer", lambda: read_tokenizer(directory, READERS, usual_class), problems)

@@ -30,7 +30,7 @@ def import_t5(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
     files_problems: list[str] = []
     files = read_part("tokenizer", lambda: read_t5(directory), files_problems)
     names_languages = files is not None and len(files.languages) > 1
-    problems = [*options.without_files(takes_prefix=not names_languages), *files_problems]
+    problems = [*options.unsuited(*([] if names_languages else ["--source-prefix"])), *files_problems]
     sizes = None if files is None else (files.size, files.size)
     document = read_optional(directory / CONFIG_NAME, [])  # its problems are `read_model`'s
     layout = _LAYOUTS.get(str(document.get("model_type")), T5)

@@ -47,8 +47,9 @@ public:
     if (is_over || is_at_limit)
       return end(is_over ? kStopped : kAtLimit);
     inherit(ranking.running, workspace);
+    const int32_t going_on = num_running();
     for (int32_t rank = 0; rank < width_; ++rank) {
-      row(rank).log_prob = ranking.running[rank].log_prob;
+      row(rank).log_prob = rank < going_on ? ranking.running[rank].log_prob : -std::numeric_limits<float>::infinity();
       append_chosen(rank, ranking.running[rank].token_id);
     }
     return is_guarded(leader_) && gives_up() && end(kRepeating);
@@ -57,6 +58,7 @@ public:
 private:
   int32_t index(int32_t rank) const { return leader_.beam_rows[rank]; }
   Row &row(int32_t rank) const { return state_.rows[index(rank)]; }
+  int32_t num_running() const { return leader_.flags & kNarrows ? width_ - leader_.num_finished : width_; }
   int64_t *output_ids(int32_t rank) const { return state_.output_ids + index(rank) * state_.capacity; }
   int32_t *history(int32_t rank) const { return state_.history + index(rank) * state_.capacity; }
 
@@ -78,13 +80,15 @@ private:
   // Keep the continuations that end. Returns whether the search is done.
   bool collect(const Ranking &ranking, bool is_at_limit) {
     const bool forces_end = leader_.flags & kForcesEnd;
-    for (int32_t place = 0; place < width_; ++place)
+    const int32_t most = num_running();
+    for (int32_t place = 0; place < most; ++place)
       if (ranking.top[place].token_id == model_.eos_id || (is_at_limit && !forces_end))
         finish(ranking.top[place], 0);
     if (is_done(state_, leader_, ranking.running[0].log_prob, length_ + 1))
       return true;
+    const int32_t going_on = num_running();
     if (is_at_limit && forces_end)
-      for (int32_t place = 0; place < width_; ++place)
+      for (int32_t place = 0; place < going_on; ++place)
         finish(ranking.running[place], 1);
     return false;
   }
@@ -135,7 +139,7 @@ private:
   // Returns whether none is.
   bool gives_up() {
     bool has_given_up = false, is_alive = false;
-    for (int32_t rank = 0; rank < width_; ++rank) {
+    for (int32_t rank = 0; rank < num_running(); ++rank) {
       if (const int32_t excess = excess_tokens(row(rank))) {
         const float score = normalized(leader_, row(rank).log_prob, length_ + 1);
         keep_given_up(state_, leader_, {score, length_ + 1, excess, 0}, index(rank));

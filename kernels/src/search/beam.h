@@ -6,6 +6,9 @@
 // the best running beam, normalized by its current length, does not beat the worst of them (with `kStopsEarly`, i.e.
 // `early_stopping=True`, whether it does or not), or at the length limit.
 //
+// With `kNarrows` it is Marian's: of k beams, k - n go on when n hypotheses are finished, and only those among the
+// first k - n that end become finished; the search is over when none goes on. The others' rows stay, impossible.
+//
 // One deliberate difference: where transformers marks "impossible" with a score of -1e9, this uses minus infinity, so
 // that real scores below -1e9 (long outputs under a strongly negative length penalty) keep their order.
 //

@@ -49,7 +49,7 @@ void keep_given_up(const State &state, Row &leader, const Hypothesis &hypothesis
 bool is_done(const State &state, const Row &leader, float log_prob, int32_t length) {
   if (leader.num_finished < leader.width)
     return false;
-  if (leader.flags & kStopsEarly)
+  if (leader.flags & (kStopsEarly | kNarrows))
     return true;
   return !(normalized(leader, log_prob, length) > state.hypotheses[leader.beam_rows[leader.width - 1]].score);
 }

@@ -26,6 +26,7 @@ enum Flags : int32_t {
   kForcesEnd = 2,
   kStopsEarly = 4,
   kWantsAttention = 8,
+  kNarrows = 16,
 };
 
 // Why other threads end a run early.

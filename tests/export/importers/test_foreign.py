@@ -25,11 +25,6 @@ FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
         "it is a checkpoint of fairseq (checkpoint_best.pt, dict.de.txt)",
         "take the folder for transformers",
     ),
-    "Marian": (
-        {"model.npz.best-perplexity.npz": "PK", "opus.vocab.yml": "", "decoder.yml": "", "source.spm": ""},
-        "it is a checkpoint of Marian itself (model.npz.best-perplexity.npz)",
-        "python -m transformers.models.marian.convert_marian_to_pytorch --src",
-    ),
     "LoRA": (
         {"adapter_config.json": json.dumps(ADAPTER), "adapter_model.safetensors": "", "tokenizer.json": ""},
         "it is a PEFT adapter (adapter_config.json) of 'facebook/nllb-200-distilled-600M'",

@@ -123,13 +123,15 @@ def beam(
             if np.isfinite(score)
         ]
         best = sorted(continued, key=lambda item: -item[0])[: 2 * beam_size]
-        running = [item for item in best if item[1][-1] != eos_id][:beam_size]
         is_cut = length == limit and not options.forces_end
-        ending = [item for item in best[:beam_size] if is_cut or item[1][-1] == eos_id]
+        width = beam_size - len(finished) if options.narrows else beam_size
+        ending = [item for item in best[:width] if is_cut or item[1][-1] == eos_id]
         finished = _kept(finished, ending, start, eos_id, options)
+        width = beam_size - len(finished) if options.narrows else beam_size
+        running = [item for item in best if item[1][-1] != eos_id][:width]
         if len(finished) == beam_size:
             penalty = np.float32((len(start) - 1 + length) ** options.length_penalty)
-            if options.stops_early or float(running[0][0] / penalty) <= finished[-1][1]:
+            if options.stops_early or options.narrows or float(running[0][0] / penalty) <= finished[-1][1]:
                 return finished
         over = [item for item in running if excess([*forced, *item[1]], len(forced), options.max_repeats)]
         if length < limit and over:

@@ -313,7 +313,7 @@ def test_a_prefix_is_for_texts_only(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "--source-prefix is for T5; this checkpoint has no such texts" in line
+    assert "--source-prefix is for T5; this checkpoint has its own" in line
 
 
 def test_a_tokenizer_of_another_kind(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import pytest
 import zstandard
 
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.marian_files.importer import MAX_STUDENT_TOKENS
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
-from export.importers.students.importer import MAX_SOURCE_TOKENS
 from service.bundle.manifest_parts import LanguagePair
-from tests.export.importers.students import folders
-from tests.export.importers.students.folders import DATA, container, folder
+from tests.export.importers.marian_files import folders
+from tests.export.importers.marian_files.folders import DATA, container, folder
 
 FILES = ("model.intgemm.alphas.bin=model.ende.intgemm.alphas.bin", "vocab.spm=vocab.ende.spm")
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
@@ -38,7 +38,7 @@ def test_a_folder_is_recognised_and_says_what_it_is(plain: ImportedCheckpoint) -
     assert (config.autoregression, config.d_model, config.num_heads, config.d_ff) == ("ssru", 64, 8, 128)
     assert (plain.tokenizer.eos_id, plain.tokenizer.unk_id, plain.tokenizer.decoder_start_id) == (0, 1, 1000)
     assert plain.suppressed_ids == (1, 1000)
-    assert plain.limits.max_source_tokens == MAX_SOURCE_TOKENS
+    assert plain.limits.max_source_tokens == MAX_STUDENT_TOKENS
     assert plain.generation.options == {"max_length_ratio": 2.0}
     assert plain.shortlist is None
     assert not plain.model.weights["encoder.embedding.tokens.weight"][1000].any()
@@ -131,10 +131,18 @@ def _bytes(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None
         (_bytes("lex.bin", lambda data: data[:-4]), "its head says"),
         (_bytes("lex.bin", lambda data: data[:-9] + b"\1" + data[-8:]), "checksum"),
         (_bytes("lex.bin", lambda data: b"x" + data[1:]), "no shortlist"),
-        (_settings(transformer_decoder_autoreg="self-attention"), "a student has 'rnn' of 'ssru'"),
-        (_settings(transformer_postprocess="dn"), "transformer-postprocess is 'dn'; supported is 'dan'"),
+        (_settings(transformer_decoder_autoreg="average-attention"), r"not average attention \(AAN\)"),
+        (_settings(dec_cell="gru"), "with dec-cell 'gru'; supported are 'self-attention', and 'rnn' with 'ssru'"),
+        (_settings(type="s2s"), "type is 's2s'; supported is 'transformer', no recurrent network"),
+        (
+            _settings(transformer_postprocess="dn"),
+            r"transformer-postprocess 'n' without dropout; supported are \('', 'an'",
+        ),
+        (_settings(transformer_postprocess_top="dan"), "transformer-postprocess-top is 'an' without dropout"),
         (_settings(transformer_ffn_activation="gelu"), "supported are 'relu', 'swish'"),
-        (_settings(transformer_tied_layers=[1, 1]), "transformer-tied-layers is"),
+        (_settings(transformer_tied_layers=[1, 0]), r"transformer-tied-layers is '\[1, 0\]', expected numbers"),
+        (_settings(transformer_tied_layers=[1]), "transformer-tied-layers has 1 layers, dec-depth is 2"),
+        (_parameters(lambda arrays: arrays.update(Wpos=arrays["Wemb"])), "learned positions, Wpos"),
         (_settings(transformer_heads=7), "not a multiple of num_heads 7"),
         (_settings(dim_emb="many"), "dim-emb is 'many', expected a number"),
         (_settings(dec_depth=3), "decoder.layers.2"),
@@ -150,12 +158,12 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, change: Callable[[Pat
     _settings()(directory)
     change(directory)
     with pytest.raises(CheckpointError, match=message) as caught:
-        import_checkpoint(directory, "student", NOTHING_SAID)
+        import_checkpoint(directory, "marian-files", NOTHING_SAID)
     assert "\n" not in str(caught.value)
 
 
 def test_a_decompressed_file_may_not_be_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("export.importers.students.stored_file._MOST_BYTES", 10**5)
+    monkeypatch.setattr("export.importers.marian_files.stored_file._MOST_BYTES", 10**5)
     directory = folder(tmp_path / "folder", "vocab.spm=vocab.ende.spm")
     (directory / "model.ende.bin.gz").write_bytes(gzip.compress(bytes(10**6)))
     with pytest.raises(CheckpointError, match="is larger than 100000 bytes"):

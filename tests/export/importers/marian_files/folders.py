@@ -1,4 +1,4 @@
-"""Folders of students, and containers with any content."""
+"""Folders of students and of OPUS-MT, and containers with any content."""
 
 import shutil
 import struct
@@ -10,11 +10,34 @@ import numpy as np
 import yaml
 from numpy import typing as npt
 
-from export.importers.students.container import CONFIG
+from export.importers.marian_files.container import CONFIG
 
 DATA = Path(__file__).parent / "data"
 FLOAT32, INT8, INTGEMM8 = 0x0404, 0x0101, 0x4101
 Item = tuple[str, int, tuple[int, ...], bytes]
+_OPUS_MODEL = "opus/model.npz=opusTCv20210807+bt.spm32k-spm32k.transformer-big.model1.npz.best-perplexity.npz"
+OPUS_VOCABULARY = "opusTCv20210807+bt.spm32k-spm32k.vocab.yml"
+_OPUS_FILES = (
+    _OPUS_MODEL,
+    f"opus/opus.vocab.yml={OPUS_VOCABULARY}",
+    "opus/source.spm=source.spm",
+    "opus/target.spm=target.spm",
+)
+_OPUS_CARD = (
+    "# opus-2021-02-22.zip\n\n* source language(s): eng\n* target language(s): deu\n* model: transformer-align\n"
+)
+_OPUS_DECODER = f"""\
+models:
+  - /home/someone/models/eng-deu/{_OPUS_MODEL.partition("=")[2]}
+vocabs:
+  - /home/someone/models/eng-deu/{OPUS_VOCABULARY}
+  - /home/someone/models/eng-deu/{OPUS_VOCABULARY}
+beam-size: 6
+normalize: 1
+word-penalty: 0
+mini-batch: 1
+relative-paths: true
+"""
 
 
 def folder(directory: Path, *names: str) -> Path:
@@ -30,6 +53,14 @@ def student(directory: Path) -> Path:
     """Return a new folder of a student, as Mozilla has them."""
     names = ("model.intgemm.alphas.bin=model.ende.intgemm.alphas.bin", "vocab.spm=vocab.ende.spm")
     return folder(directory, *names, "lex.bin=lex.50.50.ende.s2t.bin")
+
+
+def opus(directory: Path, decoder: str = _OPUS_DECODER) -> Path:
+    """Return a folder of the Tatoeba challenge."""
+    folder(directory, *_OPUS_FILES)
+    (directory / "README.md").write_text(_OPUS_CARD, encoding="utf-8")
+    (directory / "decoder.yml").write_text(decoder, encoding="utf-8")
+    return directory
 
 
 def settings() -> dict[str, Any]:

@@ -10,7 +10,7 @@ import zstandard
 
 from export.importers.files import SUFFIXES
 
-_MOST_BYTES = 2**31  # of a file without compression: ten times the largest student's in float32
+_MOST_BYTES = 2**31  # of a file without compression: twice as much as a transformer-big in float32
 _CHUNK_BYTES = 2**20
 
 

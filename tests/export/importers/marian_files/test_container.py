@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export.importers.students.container import CONFIG, read_model
-from tests.export.importers.students import folders
-from tests.export.importers.students.folders import DATA, INTGEMM8, Item, container
+from export.importers.marian_files.container import CONFIG, read_model
+from tests.export.importers.marian_files import folders
+from tests.export.importers.marian_files.folders import DATA, INTGEMM8, Item, container
 
 ALPHAS = (DATA / "model.intgemm.alphas.bin").read_bytes()
 

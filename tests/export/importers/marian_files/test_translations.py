@@ -14,13 +14,10 @@ from click.testing import CliRunner
 from fxtranslate import Translator
 from numpy import typing as npt
 
-from export.architecture.transformer import padding_mask
 from export.cli import EXIT_BAD_CHECKPOINT, main
 from export.convert import convert
 from export.engine_decode import open_engine
 from export.importers.imported import ImportedCheckpoint
-from export.importers.options import ImportOptions
-from export.importers.selection import import_checkpoint
 from export.shortlist import read_shortlist
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
@@ -35,13 +32,12 @@ from service.engine.sequence import Sequence as EngineSequence
 from service.models.loader import try_model
 from service.models.repository import find_bundles
 from service.text.tokenizers import Tokenizer, load_tokenizer
-from tests.export.importers.students.folders import DATA, arrays, config_item, container, float_items, folder
+from tests.export.importers.marian_files.folders import DATA, arrays, config_item, container, float_items, folder
+from tests.export.importers.marian_files.originals import ENGLISH_GERMAN, Original
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 from tests.references.shortlists import allowed_tokens
 from tests.unit.engine import reference_search
 
-ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
-UNKNOWN = " \N{DOUBLE QUESTION MARK} "  # SentencePiece's text of `<unk>`
 GREEDY = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=1)
 LINES = (DATA / "t300.en").read_text().split("\n")[:300]
 
@@ -123,52 +119,9 @@ def listed_in_float(tmp_path_factory: pytest.TempPathFactory) -> Student:
     return Student(source.parent / "bundle")
 
 
-class Original:
-    """The model in float32, and what it makes of the lines, at most twice as long as the source."""
-
-    def __init__(self, directory: Path) -> None:
-        self.checkpoint = import_checkpoint(folder(directory, "model.npz", "vocab.spm"), None, ENGLISH_GERMAN)
-        write = self.checkpoint.tokenizer_files["vocab.spm"]
-        assert not isinstance(write, Path)
-        write(directory / "vocab.spm")
-        self.tokenizer: Tokenizer = load_tokenizer(self.checkpoint.tokenizer, directory)
-        eos_id = self.checkpoint.tokenizer.eos_id
-        self.sources = [(*self.tokenizer.encode(line), eos_id) for line in LINES]
-
-    def texts(self, outputs: Sequence[Sequence[int]]) -> list[str]:
-        """Return outputs as text; unknown tokens are nothing."""
-        return [self.tokenizer.decode(output).replace(UNKNOWN, "") for output in outputs]
-
-    @torch.no_grad()
-    def decode(self, forbidden: torch.Tensor) -> list[tuple[int, ...]]:
-        """Decode all sources together, anew in each step; tokens of a mask (V,) or (N, V) are never chosen."""
-        model, config = self.checkpoint.model.transformer(), self.checkpoint.model.config
-        lengths = torch.tensor([len(source) for source in self.sources])
-        width = int(lengths.max())
-        source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in self.sources])
-        mask = padding_mask(lengths, width)
-        memory = model.encoder(source_ids, mask)
-        read = torch.full((len(source_ids), 2 + 2 * width), config.eos_id)
-        read[:, 0] = config.decoder_start_id
-        running = torch.arange(len(read))
-        for length in range(1, 1 + 2 * width):
-            hidden = model.decoder(read[running, :length], memory[running], mask[running])[:, -1]
-            logits = model.projection(hidden).masked_fill(forbidden.expand(len(read), -1)[running], -torch.inf)
-            read[running, length] = logits.argmax(-1)
-            running = running[(read[running, length] != config.eos_id) & (2 * lengths[running] > length)]
-            if not len(running):
-                break
-        return [tuple(row[1 : row.index(config.eos_id)]) for row in read.tolist()]
-
-    def forbid(self, *token_ids: int) -> torch.Tensor:
-        """Return a mask (V,) of tokens."""
-        size = self.checkpoint.model.config.target_vocabulary_size
-        return torch.isin(torch.arange(size), torch.tensor(token_ids))
-
-
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    return Original(tmp_path_factory.mktemp("original") / "folder")
+    return Original(folder(tmp_path_factory.mktemp("original") / "folder", "model.npz", "vocab.spm"), LINES)
 
 
 @pytest.fixture(params=["listed", "listed_in_float"])
@@ -179,8 +132,7 @@ def student(request: pytest.FixtureRequest) -> Student:
 
 
 def test_the_model_in_float_translates_as_marian_does(original: Original) -> None:
-    outputs = original.decode(original.forbid(*original.checkpoint.suppressed_ids))
-    assert equal(original.texts(outputs), expected("float32")) == 300
+    assert equal(original.greedy(), expected("float32")) == 300
 
 
 def by_fxtranslate(shortlist: bytes | None) -> list[str]:

@@ -1,6 +1,7 @@
 """Reads Marian's files of weights: its binary container, and NumPy archives (`.npz`)."""
 
 import io
+import re
 import struct
 import zipfile
 from collections import Counter
@@ -9,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy import typing as npt
 
+from export.importers.marian_files.yaml_file import parse_settings
+
 CONFIG = "special:model.yml"
-EMBEDDING = "Wemb"  # in the name of each table of embeddings
+_TABLES = re.compile(r".*(Wemb|_Wt)")  # of embeddings, and a projection that is stored like one
 _MOST_ITEMS, _MOST_DIMS = 100_000, 8
 _VERSION = 1
 _FLOAT16, _FLOAT32 = 0x0402, 0x0404
@@ -29,7 +31,7 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredModel:
+class MarianModel:
     """The content of a file: Marian's settings, and parameters by Marian's names.
 
     Matrices are (out, in), as our layers have them, embeddings (V, d).
@@ -39,7 +41,7 @@ class StoredModel:
     parameters: Mapping[str, Floats]
 
 
-def read_model(data: bytes) -> StoredModel:
+def read_model(data: bytes) -> MarianModel:
     """Read a container or an archive, whichever it is.
 
     Raises:
@@ -63,7 +65,7 @@ class _Item:
         return size
 
 
-def _read_container(data: bytes) -> StoredModel:
+def _read_container(data: bytes) -> MarianModel:
     parameters: dict[str, Floats] = {}
     settings: Mapping[str, Any] | None = None
     for item in _items(data):
@@ -146,7 +148,7 @@ def _numbers(item: _Item, dtype: type[np.generic]) -> npt.NDArray[Any]:
 
 def _oriented(name: str, values: npt.NDArray[Any]) -> Floats:
     """Return a parameter as our layers have it: matrices are stored (in, out), embeddings as they are used."""
-    if EMBEDDING in name or values.ndim != 2 or 1 in values.shape:
+    if _TABLES.fullmatch(name) or values.ndim != 2 or 1 in values.shape:
         return values
     return values.T
 
@@ -162,11 +164,11 @@ def _intgemm8(item: _Item) -> Floats:
     if not 0.0 < per_unit < np.inf:
         raise ValueError(f"{item.name!r} has {per_unit} levels per unit, expected a number above 0")
     step = np.float32(1.0) / np.float32(per_unit)
-    shape = item.shape if EMBEDDING in item.name else item.shape[::-1]
+    shape = item.shape if _TABLES.fullmatch(item.name) else item.shape[::-1]
     return levels.reshape(shape).astype(np.float32) * step
 
 
-def _read_archive(data: bytes) -> StoredModel:
+def _read_archive(data: bytes) -> MarianModel:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -180,22 +182,18 @@ def _read_archive(data: bytes) -> StoredModel:
             continue
         if not np.issubdtype(values.dtype, np.floating):
             raise ValueError(f"{name[:100]!r} holds {values.dtype}, expected floating-point numbers")
-        parameters[name] = _oriented(name, values.astype(np.float32))
+        parameters[name] = _oriented(name, values.astype(np.float32, copy=False))
     return _checked(settings, parameters)
 
 
 def _settings(text: bytes) -> Mapping[str, Any]:
-    """Return Marian's settings, which end with NULs in files of some versions."""
     try:
-        settings = yaml.safe_load(text.rstrip(b"\0").decode())
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ValueError(f"{CONFIG} is no YAML: {' '.join(str(error).split())[:200]}") from error
-    if not isinstance(settings, dict):
-        raise ValueError(f"{CONFIG} holds no settings")
-    return settings
+        return parse_settings(text)
+    except ValueError as error:
+        raise ValueError(f"{CONFIG}: {error}") from error
 
 
-def _checked(settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats]) -> StoredModel:
+def _checked(settings: Mapping[str, Any] | None, parameters: Mapping[str, Floats]) -> MarianModel:
     if settings is None:
         raise ValueError(f"it lacks {CONFIG}, Marian's settings of the model")
-    return StoredModel(settings, parameters)
+    return MarianModel(settings, parameters)
