@@ -28,11 +28,6 @@ _TOOLS = (
         _MERGE,
     ),
     _Tool(
-        "a model of CTranslate2",
-        (("model.bin",), ("*vocabulary.json", "*vocabulary.txt")),
-        "its weights are laid out for that engine; convert the checkpoint that it was made from",
-    ),
-    _Tool(
         "a checkpoint of Marian itself",
         (("*.npz",),),
         "make a folder for transformers of it, with transformers 4.40: "
