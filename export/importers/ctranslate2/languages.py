@@ -67,8 +67,12 @@ def read_languages(
 
 def _codes(pattern: re.Pattern[str], vocabulary: Vocabulary) -> dict[str, int]:
     """Return the codes of a vocabulary's languages, and the ids of their tokens; the first token of each counts."""
-    found = ((pattern.fullmatch(token), index) for token, index in vocabulary.ids.items())
-    return {match[1]: index for match, index in reversed([*found]) if match and is_well_formed(match[1])}
+    codes: dict[str, int] = {}
+    for token, index in vocabulary.ids.items():
+        match = pattern.fullmatch(token)
+        if match and is_well_formed(match[1]):
+            codes.setdefault(match[1], index)
+    return codes
 
 
 def _of_options(options: ImportOptions, begin: tuple[int, ...], problems: list[str]) -> tuple[LanguagePair, ...]:
