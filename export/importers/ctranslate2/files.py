@@ -23,6 +23,11 @@ class ModelFiles:
         self.path, self._entries = path, dict(names)
 
     @property
+    def is_folder(self) -> bool:
+        """Return whether they lie in a folder, and not in a zip."""
+        return self.path.is_dir()
+
+    @property
     def base(self) -> str:
         """Return what the names of the model's own files begin with."""
         return INNER if f"{INNER}{MODEL_NAME}" in self._entries else ""

@@ -38,7 +38,7 @@ def open_ctranslate2(
 
     with tempfile.TemporaryDirectory() as unpacked:
         directory = files.path / files.base
-        if not files.path.is_dir():
+        if not files.is_folder:
             directory = Path(unpacked)
             for name in files.names:
                 if Path(name).parent == Path(files.base) and Path(name).name != MODEL_NAME:
@@ -87,6 +87,7 @@ class _Ctranslate2:
                 length_penalty=self._length_penalty,
                 max_batch_size=_BATCH_SIZE,
                 max_input_length=0,
+                min_decoding_length=0,
                 max_decoding_length=max_output_tokens + len(rows[0].target_prefix_ids),
                 suppress_sequences=self._forbidden,
                 return_end_token=True,

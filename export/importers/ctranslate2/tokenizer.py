@@ -10,6 +10,8 @@ from export.importers.ctranslate2.files import INNER, ModelFiles
 from export.importers.ctranslate2.settings import Settings
 from export.importers.ctranslate2.vocabulary import Vocabulary
 from export.importers.imported import TokenizerFile
+from export.importers.m2m100.nllb_files import TOKENIZER_NAME as NLLB_NAME
+from export.importers.m2m100.nllb_files import is_nllb_language, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from export.importers.sentencepiece_file import pieces_of
@@ -47,6 +49,13 @@ def read_tokenizer(
     """
     source, target = vocabularies
     found = len(problems)
+    if (
+        options.tokenizer is None
+        and files.is_folder
+        and files.first(NLLB_NAME)
+        and any(map(is_nllb_language, target.ids))
+    ):
+        return _of_nllb(files, target, start_id, problems)
     models = [_source_model(files, options, problems), _target_model(files, options, problems)]
     for data, vocabulary, where in zip(models, (source, target), ("source", "target"), strict=True):
         if data is not None:
@@ -82,6 +91,19 @@ def read_tokenizer(
         special_tokens={token: target.ids[token] for token in sorted(special) if token in target.ids},
     )
     return ModelTokenizer(spec, written)
+
+
+def _of_nllb(files: ModelFiles, target: Vocabulary, start_id: int, problems: list[str]) -> ModelTokenizer | None:
+    """Return NLLB's own tokenizer, which transformers builds from a file of its own."""
+    found = read_part("tokenizer", lambda: read_nllb(files.path), problems)
+    if found is None:
+        return None
+    differing = [code for code, index in found.languages.items() if target.ids.get(code) != index]
+    if differing or (found.eos_id, found.unk_id) != (target.ids.get("</s>"), target.ids.get("<unk>")):
+        problems.append(
+            f"{NLLB_NAME}: it has other ids than the vocabulary, such as those of {differing or 'unknowns'}"
+        )
+    return ModelTokenizer(found.spec(start_id), {NLLB_NAME: partial(write_nllb_tokenizer, files.path)})
 
 
 def ends_sources(settings: Settings) -> bool:

@@ -75,9 +75,7 @@ def _bfloat16(arrays: Arrays) -> Arrays:
 
 
 @pytest.mark.parametrize("name", ["pre", "post-separate"])
-@pytest.mark.parametrize(
-    ("change", "levels"), [(int8, 127), (int16, 2**10), (_half, 2**9), (_bfloat16, 2**6)]
-)
+@pytest.mark.parametrize(("change", "levels"), [(int8, 127), (int16, 2**10), (_half, 2**9), (_bfloat16, 2**6)])
 def test_weights_of_other_types(change: Callable[[Arrays], Arrays], levels: int, name: str, tmp_path: Path) -> None:
     found = imported(write_folder(tmp_path / "folder", name, change)).model.weights()
     expected = model_of(name).weights()

@@ -102,6 +102,9 @@ def model_of(name: str) -> Transformer:
     with torch.no_grad():
         for side in (model.encoder, model.decoder):  # the end is also padding here, whose row is zero at first
             side.embedding.tokens.weight[config.pad_id].normal_(std=config.d_model**-0.5)
+        if config.score_scale == "none":  # trained models have smaller weights in its place
+            for query in (name for name, _ in model.named_parameters() if name.endswith("query.weight")):
+                model.get_parameter(query).mul_(config.head_size**-0.5)
         for bias in (name for name, _ in model.named_parameters() if "relative_biases" in name):
             model.get_parameter(bias).normal_(std=1.0)
         _end(model)
@@ -112,12 +115,12 @@ def _end(model: Transformer) -> None:
     """Make the end of a sentence more probable in each state."""
     config = model.config
     if config.projection_bias:
-        model.projection.bias[config.eos_id] += 2.0
+        model.projection.bias[config.eos_id] += 1.0
         return
     row = model.projection.weight[config.eos_id]
     name = "decoder.final_norm.bias" if config.layer_norm == "vector" else ""
     if name:
-        model.get_parameter(name).add_(1.5 * row / row.square().sum())
+        model.get_parameter(name).add_(0.8 * row / row.square().sum())
 
 
 def config_json(model: Transformer, **changes: Any) -> dict[str, Any]:
