@@ -75,7 +75,8 @@ class StoredModel:
         if not bool((np.isfinite(scales) & (scales > 0)).all()):
             raise ValueError(f"{name}_scale holds other numbers than positive ones")
         per_row = scales.reshape(scales.shape + (1,) * (len(variable.shape) - scales.ndim)) if scales.ndim else scales
-        values: Floats = np.divide(variable.array(), per_row, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is infinite is found with all other weights
+            values: Floats = np.divide(variable.array(), per_row, dtype=np.float32)
         return values
 
     def number(self, name: str) -> float | None:

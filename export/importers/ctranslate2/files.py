@@ -56,7 +56,9 @@ class ModelFiles:
             ValueError: as for `read`.
         """
         name = f"{self.base}{MODEL_NAME}"
-        if self._entries.get(name) is not None:
+        if name not in self._entries:
+            raise ValueError("it is missing")
+        if self._entries[name] is not None:
             return memoryview(self._read(name, _MOST_MODEL_BYTES))
         try:
             with (self.path / name).open("rb") as file:

@@ -28,7 +28,7 @@ from tests.export.importers.ctranslate2.variants import sentencepiece, tokens
 _MBART_LANGUAGES = ("de_DE", "en_XX", "fr_XX")
 
 
-class _Converter(TransformersConverter):
+class _Converter(TransformersConverter):  # type: ignore[misc]  # it has no types
     """Its `AutoTokenizer` needs a setting that says the class."""
 
     def __init__(self, folder: Path, tokenizer: Any, copied: tuple[str, ...]) -> None:

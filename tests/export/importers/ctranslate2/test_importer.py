@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,10 @@ def test_16_bits_without_a_scale_have_the_same_one(tmp_path: Path) -> None:
     assert torch.equal(weight, levels / 1000)
 
 
+def _update(given: Arrays, arrays: Arrays) -> None:
+    arrays.update(given)
+
+
 def _rewrite(folder: Path, name: str, change: Callable[[Arrays], object]) -> None:
     model = model_of(name)
     arrays = model_files.variables_of(model) | model_files.flags_of(model)
@@ -178,7 +183,8 @@ def test_a_stored_sinusoid_is_computed(layout: Any, tmp_path: Path) -> None:
     changed = table.copy()
     changed[80, 3] += 0.01
     for other in (table.astype(np.float16), changed):
-        _rewrite(folder, "pre", lambda arrays, other=other: arrays.update(dict.fromkeys(names, other)))
+        stored = dict.fromkeys(names, other)
+        _rewrite(folder, "pre", partial(_update, stored))
         model = imported(folder).model
         assert model.config.positions.layout == "learned"
         assert torch.equal(model.encoder.embedding.position_table.weight, torch.tensor(other))
@@ -278,10 +284,9 @@ def _json(**settings: Any) -> Callable[[Path], None]:
     return lambda folder: model_files.write_json(folder / "config.json", config_json(model_of("pre"), **settings))
 
 
-def _spec(name: str, revision: int = 7) -> Callable[[Path], None]:
-    return lambda folder: (
-        (folder / "model.bin").write_bytes(model_files.container({}, spec=name, revision=revision)) and None
-    )
+def _spec(name: str, revision: int = 7) -> Callable[[Path], object]:
+    data = model_files.container({}, spec=name, revision=revision)
+    return lambda folder: (folder / "model.bin").write_bytes(data)
 
 
 def _vocabulary(*lines: str) -> Callable[[Path], None]:
@@ -336,7 +341,7 @@ SELF = "encoder/layer_0/self_attention"
         (lambda folder: (folder / "sentencepiece.model").write_bytes(b"x"), "is not a SentencePiece model"),
         (lambda folder: (folder / "sentencepiece.model").rename(folder / "bpe.model"), "subword-nmt"),
         (lambda folder: (folder / "model.bin").write_bytes(b""), "model.bin: "),
-        (lambda folder: (folder / "model.bin").unlink(), "model.bin: it can't be read"),
+        (lambda folder: (folder / "model.bin").unlink(), "model.bin: it is missing"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, change: Callable[[Path], object], message: str) -> None:
