@@ -5,28 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from export.architecture.config import ModelConfig, PositionConfig
+from export.architecture.config import ModelConfig
 from export.architecture.layers import layer_norm
-
-
-def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -> Tensor:
-    """Return positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model) float32.
-
-    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts.
-    """
-    half = d_model // 2
-    # float64 keeps the angles of far positions exact; rounding happens once, at the end.
-    index = torch.arange(half, dtype=torch.float64)
-    exponent = index / (half - 1 if config.fairseq_exponent else half)
-    position = torch.arange(num_positions, dtype=torch.float64) + config.offset
-    of_cosines = exponent if config.cosine_exponent == "paired" else 2 * index + 1 - 1 / d_model
-    sines = (position[:, None] * torch.exp(-math.log(config.base) * exponent)[None, :]).sin()  # (P, d/2)
-    cosines = (position[:, None] * torch.exp(-math.log(config.base) * of_cosines)[None, :]).cos()
-    if config.layout == "interleaved":
-        table = torch.stack([sines, cosines], dim=-1).flatten(1)  # (P, d): s c s c ...
-    else:
-        table = torch.cat([sines, cosines], dim=-1)  # (P, d): s s ... c c ...
-    return table.float()
+from export.architecture.positions import sinusoidal_table
 
 
 class Embedding(nn.Module):
@@ -45,10 +26,10 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.norm = layer_norm(config) if config.embedding_norm else nn.Identity()
         self.register_buffer("positions", None, persistent=False)  # (P, d), computed, so not stored in checkpoints
+        self.num_positions, self.config = num_positions, config
         if config.positions.layout == "learned":
             self.position_table = nn.Embedding(num_positions, config.d_model)
-        elif config.positions.is_sinusoidal:
-            self.positions = sinusoidal_table(num_positions, config.d_model, config.positions)
+        self.compute_positions()
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """Embed whole rows: (B, L) int64 -> (B, L, d)."""
@@ -66,6 +47,12 @@ class Embedding(nn.Module):
             embedded = embedded + nn.functional.embedding(positions, table)
         output: Tensor = self.norm(embedded)
         return output
+
+    def compute_positions(self) -> None:
+        """Compute sinusoids, if the model has them: they are lost if it is made on torch's device "meta"."""
+        config = self.config
+        if config.positions.is_sinusoidal:
+            self.positions = torch.from_numpy(sinusoidal_table(self.num_positions, config.d_model, config.positions))
 
     def table(self) -> Tensor | None:
         """Return what positions add, (P, d); `None` if nothing."""

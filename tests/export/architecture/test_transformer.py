@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from export.architecture import ModelConfig, PositionConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
-from export.architecture.transformer import padding_mask
+from export.architecture.transformer import Transformer, padding_mask
 from tests.export.architecture.test_attention import copy_attention
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from export.graphs.alignment_graph import AlignmentHeads
+from export.alignment import AlignmentHeads
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import INLINE_BYTES, WEIGHTS, WeightsFile, has_large_weights
 from tests.export.stored_weights import check_stored_once
