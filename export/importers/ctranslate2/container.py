@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy import typing as npt
 
@@ -22,7 +23,7 @@ _INTEGERS = ("int8", "int16", "int32")
 _INT16_SCALE = 1000.0  # of files that have none
 _MOST_VARIABLES, _MOST_DIMS = 100_000, 8
 
-Floats = npt.NDArray[np.floating[Any]]
+Floats = npt.NDArray[Any]  # of float32, float16 or bfloat16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,11 +35,9 @@ class Variable:
     data: memoryview
 
     def array(self) -> npt.NDArray[Any]:
-        """Return the numbers; bfloat16 as float32, the others without a copy where they are aligned."""
-        if self.kind == "bfloat16":
-            bits = np.frombuffer(self.data, "<u2").astype(np.uint32) << np.uint32(16)
-            return bits.view(np.float32).reshape(self.shape)
-        stored = np.frombuffer(self.data, np.dtype(self.kind).newbyteorder("<")).reshape(self.shape)
+        """Return the numbers, without a copy where they are aligned; bfloat16 is ml_dtypes'."""
+        dtype = np.dtype(ml_dtypes.bfloat16 if self.kind == "bfloat16" else self.kind)
+        stored = np.frombuffer(self.data, dtype).reshape(self.shape)
         return np.require(stored, requirements=["C", "A"])
 
     def same(self, other: "Variable") -> bool:
@@ -47,7 +46,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredModel:
+class ModelFile:
     """The content of a file; an alias is the same `Variable`."""
 
     version: int
@@ -56,7 +55,7 @@ class StoredModel:
     variables: Mapping[str, Variable]
 
     def floats(self, name: str) -> Floats:
-        """Return a variable as float32 or float16; integers times the step of their row or, of 16 bits, of all.
+        """Return a variable as it is; integers times the step of their row or, of 16 bits, of all.
 
         Raises:
             ValueError: it is missing, or its scale is unusable.
@@ -105,7 +104,7 @@ class StoredModel:
             raise ValueError(f"{name} is no text in UTF-8") from error
 
 
-def read_container(data: bytes | memoryview) -> StoredModel:
+def read_container(data: bytes | memoryview) -> ModelFile:
     """Read a file's content; numbers are views of it.
 
     Raises:
@@ -134,7 +133,7 @@ def read_container(data: bytes | memoryview) -> StoredModel:
             variables[alias] = variables[name]
             if f"{name}_scale" in variables:
                 variables.setdefault(f"{alias}_scale", variables[f"{name}_scale"])
-    return StoredModel(version, spec, revision, variables)
+    return ModelFile(version, spec, revision, variables)
 
 
 def _name(reader: ByteReader) -> str:

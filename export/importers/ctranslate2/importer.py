@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from export.architecture import Transformer
+from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.ctranslate2.architecture import TokenIds, check_spec, read_config, starts_from_zero
 from export.importers.ctranslate2.container import read_container
@@ -137,7 +137,7 @@ def _start_id(variables: Variables, settings: Settings, target: Vocabulary, prob
 
 def _model(
     variables: Variables, settings: Settings, vocabularies: tuple[Vocabulary, Vocabulary], problems: list[str]
-) -> Transformer | None:
+) -> StoredModel | None:
     faults: list[str] = []
     model = None
     try:
@@ -170,7 +170,7 @@ def _named(path: Path, metadata: Mapping[str, Any], languages: Languages) -> str
     return path.resolve().name
 
 
-def _limits(model: Transformer, languages: Languages) -> Limits:
+def _limits(model: StoredModel, languages: Languages) -> Limits:
     config = model.config
     longest = max(len(pair.target_prefix_ids) for pair in directions(languages.pairs, languages.any_to_any))
     return Limits(

@@ -2,11 +2,11 @@
 
 import itertools
 
-import torch
+import numpy as np
 
 from export.architecture import PositionConfig
 from export.architecture.config import PositionLayout
-from export.architecture.embedding import sinusoidal_table
+from export.architecture.positions import sinusoidal_table
 from export.importers.ctranslate2.container import Floats
 from export.importers.ctranslate2.variables import Variables
 
@@ -57,11 +57,10 @@ def _recognised(table: Floats, kind: str) -> PositionConfig | None:
     num_positions, width = table.shape
     if width % 2 or kind != "float32":
         return None
-    given = torch.from_numpy(table)
     for config in _STORED:
         for rows in (_FIRST_ROWS, num_positions):
             expected = sinusoidal_table(min(rows, num_positions), width, config)
-            if float((given[:rows] - expected).abs().max()) > _MAX_ERROR:
+            if float(np.abs(table[:rows] - expected).max()) > _MAX_ERROR:
                 break
         else:
             return config

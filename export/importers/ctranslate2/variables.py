@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from export.importers.ctranslate2.container import Floats, StoredModel
+from export.importers.ctranslate2.container import Floats, ModelFile
 
 # What variables of unsupported architectures are, by their names.
 _REFUSED = (
@@ -36,9 +36,9 @@ _MOST_NAMED = 10
 
 
 class Variables:
-    """Variables by name; `StoredModel` says what its methods raise."""
+    """Variables by name; `ModelFile` says what its methods raise."""
 
-    def __init__(self, stored: StoredModel) -> None:
+    def __init__(self, stored: ModelFile) -> None:
         self.stored = stored
         self._read = set[str]()
 
@@ -67,7 +67,7 @@ class Variables:
         return "" if variable is None else variable.kind
 
     def floats(self, name: str) -> Floats:
-        """Return `StoredModel.floats`."""
+        """Return `ModelFile.floats`."""
         self.mark(name, f"{name}_scale")
         return self.stored.floats(name)
 
@@ -77,7 +77,7 @@ class Variables:
         return next((value for name in names if (value := self.stored.number(name)) is not None), None)
 
     def text(self, name: str) -> str | None:
-        """Return `StoredModel.text`."""
+        """Return `ModelFile.text`."""
         self.mark(name)
         return self.stored.text(name)
 

@@ -1,11 +1,9 @@
 """CTranslate2's variables under our names: fused layers of attention come apart, and a start of zeros gets a row."""
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from export.architecture import ModelConfig
-from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 from export.importers.ctranslate2.architecture import embedding_name
 from export.importers.ctranslate2.container import Floats
 from export.importers.ctranslate2.positions import table_name
@@ -17,7 +15,7 @@ _CROSS = {"linear_0": ("query",), "linear_1": ("key", "value"), "linear_2": ("ou
 
 def our_weights(
     variables: Variables, config: ModelConfig, problems: list[str], *, adds_start: bool
-) -> dict[str, Tensor]:
+) -> dict[str, Floats]:
     """Return the weights by our names, each once; what is missing or misshapen is added to `problems`.
 
     With `adds_start`, one token follows the target's vocabulary: the start, whose embedding is zero.
@@ -28,9 +26,7 @@ def our_weights(
             reader.layer(side, index)
         reader.ends(side)
     reader.tables(int(adds_start))
-    return {
-        name: torch.from_numpy(np.require(value, requirements=["C", "A", "W"])) for name, value in reader.ours.items()
-    }
+    return reader.ours
 
 
 class _Reader:

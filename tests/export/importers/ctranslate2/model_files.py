@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import typing as npt
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 
 Arrays = dict[str, npt.NDArray[Any]]
 ACTIVATIONS = {"relu": 0, "gelu_tanh": 1, "silu": 2, "gelu": 3}

@@ -3,15 +3,18 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from numpy import typing as npt
 
+from export.architecture import PositionConfig
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE
+from export.architecture.positions import sinusoidal_table
 from export.importers.ctranslate2.importer import MAX_OUTPUT_TOKENS, MAX_SOURCE_TOKENS
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import ImportOptions
@@ -28,6 +31,7 @@ from tests.export.importers.ctranslate2.variants import (
     model_of,
     sentencepiece,
     tokens,
+    weights_of,
     write_folder,
 )
 
@@ -38,14 +42,16 @@ def imported(folder: Path, options: ImportOptions = ENGLISH_GERMAN) -> ImportedC
     return import_checkpoint(folder, None, options)
 
 
+def same(weights: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    return weights.keys() == others.keys() and all(np.array_equal(weights[name], others[name]) for name in weights)
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_architecture_and_weights_are_those_written(name: str, tmp_path: Path) -> None:
     model = model_of(name)
     found = imported(write_folder(tmp_path / "folder", name)).model
     assert dataclasses.replace(found.config, dropout=0.1) == model.config
-    weights, others = found.weights(), model.weights()
-    assert weights.keys() == others.keys()
-    assert all(torch.equal(weights[each], others[each]) for each in weights)
+    assert same(found.weights, weights_of(name))
 
 
 def test_a_folder_says_what_it_is(tmp_path: Path) -> None:
@@ -61,10 +67,10 @@ def test_a_folder_says_what_it_is(tmp_path: Path) -> None:
     assert found.open_reference is not None
 
 
-def _within(found: torch.Tensor, expected: torch.Tensor, levels: int) -> bool:
+def _within(found: Any, expected: npt.NDArray[np.float32], levels: int) -> bool:
     """Return whether no number is further away than half a level of the largest of its row, or of all."""
-    largest = expected.abs().amax(dim=-1, keepdim=True) if levels == 127 else expected.abs().max()
-    return bool(((found.float() - expected).abs() <= 0.51 * largest / levels).all())
+    largest = np.abs(expected).max(axis=-1, keepdims=True) if levels == 127 else np.abs(expected).max()
+    return bool((np.abs(found.astype(np.float32) - expected) <= 0.51 * largest / levels).all())
 
 
 def _half(arrays: Arrays) -> Arrays:
@@ -78,11 +84,11 @@ def _bfloat16(arrays: Arrays) -> Arrays:
 @pytest.mark.parametrize("name", ["pre", "post-separate"])
 @pytest.mark.parametrize(("change", "levels"), [(int8, 127), (int16, 2**10), (_half, 2**9), (_bfloat16, 2**6)])
 def test_weights_of_other_types(change: Callable[[Arrays], Arrays], levels: int, name: str, tmp_path: Path) -> None:
-    found = imported(write_folder(tmp_path / "folder", name, change)).model.weights()
-    expected = model_of(name).weights()
+    found = imported(write_folder(tmp_path / "folder", name, change)).model.weights
+    expected = weights_of(name)
     for each, value in found.items():
-        is_quantized = value.dim() == 2 or levels < 127 or levels == 2**9
-        assert _within(value, expected[each], levels) if is_quantized else torch.equal(value, expected[each]), each
+        is_quantized = value.ndim == 2 or levels < 127 or levels == 2**9
+        assert _within(value, expected[each], levels) if is_quantized else np.array_equal(value, expected[each]), each
 
 
 def _old(directory: Path, version: int, revision: int, settings: Arrays, *, spec: str = "TransformerSpec") -> Path:
@@ -107,7 +113,7 @@ def test_the_oldest_files_are_read(tmp_path: Path) -> None:
     heads = {"num_heads": np.array(3, np.int8)}
     found = imported(_old(tmp_path / "folder", 2, 3, heads))
     assert found.model.config == model.config
-    assert all(torch.equal(value, model.weights()[name]) for name, value in found.model.weights().items())
+    assert same(found.model.weights, weights_of("pre"))
     assert not found.tokenizer.adds_source_eos  # OpenNMT's sources have no end
 
 
@@ -137,9 +143,8 @@ def test_16_bits_without_a_scale_have_the_same_one(tmp_path: Path) -> None:
     variables, aliases = model_files.aliased(model_files.variables_of(model_of("pre")))
     stored = int16(variables, has_scale=False) | {"num_heads": np.array(3, np.int8)}
     (folder / "model.bin").write_bytes(model_files.container(stored, aliases, 3, "TransformerSpec", 3))
-    weight = imported(folder).model.encoder.embedding.tokens.weight
-    levels = (model_of("pre").encoder.embedding.tokens.weight * 1000).round()
-    assert torch.equal(weight, levels / 1000)
+    levels = np.rint(weights_of("pre")[ENCODER_TABLE] * np.float32(1000.0))
+    assert np.array_equal(imported(folder).model.weights[ENCODER_TABLE], levels / np.float32(1000.0))
 
 
 def _update(given: Arrays, arrays: Arrays) -> None:
@@ -161,20 +166,17 @@ def test_a_start_of_zeros_is_a_token_that_is_never_chosen(tmp_path: Path) -> Non
     start_id = len(tokens())
     assert found.tokenizer.decoder_start_id == found.model.config.decoder_start_id == start_id
     assert (found.suppressed_ids, found.renormalizes) == ((start_id,), True)
-    table = found.model.decoder.embedding.tokens.weight
-    assert table is found.model.encoder.embedding.tokens.weight
+    table = found.model.weights[ENCODER_TABLE]
+    assert DECODER_TABLE not in found.model.weights
     assert not table[start_id].any()
-    assert torch.equal(table[:-1], model_of("pre").decoder.embedding.tokens.weight)
+    assert np.array_equal(table[:-1], weights_of("pre")[ENCODER_TABLE])
 
 
 @pytest.mark.parametrize("layout", ["halves", "interleaved"])
 def test_a_stored_sinusoid_is_computed(layout: Any, tmp_path: Path) -> None:
     """As Marian's and OpenNMT-py's; one that is rounded, or changed in one place, is taken as it is."""
-    from export.architecture import PositionConfig
-    from export.architecture.embedding import sinusoidal_table
-
     positions = PositionConfig(layout=layout)
-    table = sinusoidal_table(90, 36, positions).numpy()
+    table = sinusoidal_table(90, 36, positions)
     names = [f"{side}/position_encodings/encodings" for side in ("encoder", "decoder")]
     folder = write_folder(tmp_path / "folder", "pre")
     _rewrite(folder, "pre", lambda arrays: arrays.update(dict.fromkeys(names, table)))
@@ -187,7 +189,7 @@ def test_a_stored_sinusoid_is_computed(layout: Any, tmp_path: Path) -> None:
         _rewrite(folder, "pre", partial(_update, stored))
         model = imported(folder).model
         assert model.config.positions.layout == "learned"
-        assert torch.equal(model.encoder.embedding.position_table.weight, torch.tensor(other))
+        assert np.array_equal(model.weights["encoder.embedding.position_table.weight"], other)
 
 
 def test_factors_of_embeddings_and_of_outputs(tmp_path: Path) -> None:
@@ -195,14 +197,11 @@ def test_factors_of_embeddings_and_of_outputs(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "folder", "pre")
     scales = {f"{side}/scale_embeddings": np.array(6.0, np.float32) for side in ("encoder", "decoder")}
     _rewrite(folder, "pre", lambda arrays: arrays.update(scales | {"decoder/scale_outputs": np.array(0.5, np.float32)}))
-    model, written = imported(folder).model, model_of("pre")
+    model, written = imported(folder).model, weights_of("pre")
     assert model.config.scale_embeddings
     for end in ("weight", "bias"):
-        norm = written.get_parameter(f"decoder.final_norm.{end}")
-        assert torch.equal(model.get_parameter(f"decoder.final_norm.{end}"), norm * 0.5)
-        assert torch.equal(
-            model.get_parameter(f"encoder.final_norm.{end}"), written.get_parameter(f"encoder.final_norm.{end}")
-        )
+        assert np.array_equal(model.weights[f"decoder.final_norm.{end}"], written[f"decoder.final_norm.{end}"] * 0.5)
+        assert np.array_equal(model.weights[f"encoder.final_norm.{end}"], written[f"encoder.final_norm.{end}"])
 
 
 def _with_tokens(folder: Path, *added: str, **settings: Any) -> Path:

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy import typing as npt
 
-from export.architecture import ModelConfig, PositionConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig
 from export.architecture.config import RelativeBiasConfig
+from export.architecture.transformer import Transformer
 from export.importers.ctranslate2.positions import COMPUTED, MAX_POSITIONS
 from tests.export.importers.ctranslate2 import model_files
 from tests.export.importers.ctranslate2.model_files import Arrays
@@ -109,6 +112,11 @@ def model_of(name: str) -> Transformer:
             model.get_parameter(bias).normal_(std=1.0)
         _end(model)
     return model
+
+
+def weights_of(name: str) -> dict[str, npt.NDArray[np.float32]]:
+    """Return a variant's weights."""
+    return {each: value.detach().numpy() for each, value in model_of(name).weights().items()}
 
 
 def _end(model: Transformer) -> None:
