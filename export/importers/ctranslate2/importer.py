@@ -1,11 +1,12 @@
 """Imports CTranslate2's models, by themselves or in packages of Argos Translate, which LibreTranslate serves."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from export.architecture import ModelConfig
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.ctranslate2.architecture import TokenIds, check_spec, read_config, starts_from_zero
@@ -57,10 +58,10 @@ def import_ctranslate2(path: Path, options: ImportOptions) -> ImportedCheckpoint
     vocabularies = None if found else _vocabularies(files, settings, found)
     if vocabularies is None or found:
         raise CheckpointError(path, [*problems, *found])
-    model = _model(variables, settings, vocabularies, problems)
-    languages = read_languages(vocabularies, settings, metadata, options, problems)
     start_id = _start_id(variables, settings, vocabularies[1], problems)
-    tokenizer = read_tokenizer(files, vocabularies, settings, start_id, languages.token_ids, options, problems)
+    model = _model(variables, settings, vocabularies, start_id, problems)
+    languages = read_languages(vocabularies, settings, metadata, options, problems)
+    tokenizer = read_tokenizer(files, vocabularies, settings, start_id, languages.tokens, options, problems)
     if problems or model is None or tokenizer is None:
         raise CheckpointError(path, problems)
     generation = DEFAULTS_OF_ARGOS if metadata else DEFAULTS
@@ -136,31 +137,39 @@ def _start_id(variables: Variables, settings: Settings, target: Vocabulary, prob
 
 
 def _model(
-    variables: Variables, settings: Settings, vocabularies: tuple[Vocabulary, Vocabulary], problems: list[str]
+    variables: Variables,
+    settings: Settings,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    start_id: int,
+    problems: list[str],
 ) -> StoredModel | None:
-    faults: list[str] = []
+    faults = [*variables.refused()]
     model = None
-    try:
+    if not faults:
         source, target = vocabularies
         eos_id = target.ids[settings.eos_token]
-        start_id = _start_id(variables, settings, target, faults)
-        adds_start = starts_from_zero(variables)
         ids = TokenIds(min(eos_id, len(source.tokens) - 1), eos_id, target.ids[settings.unk_token], start_id)
-        config = read_config(variables, settings, ids, faults)
-        if config is not None:
-            weights = our_weights(variables, config, faults, adds_start=adds_start)
-            sizes = (config.source_vocabulary_size, config.target_vocabulary_size)
-            added = (int(adds_start and config.share_embeddings), int(adds_start))
-            for vocabulary, size, more, side in zip(vocabularies, sizes, added, ("source", "target"), strict=True):
-                if len(vocabulary.tokens) + more != size:
-                    faults.append(f"it has {size - more} {side} tokens, the vocabulary {len(vocabulary.tokens)}")
-            strange = [*variables.strange()]
-            faults += strange
-            model = None if strange else assemble(config, weights, faults)
-    except ValueError as error:  # a flag that is no number
-        faults.append(str(error))
+        try:
+            config = read_config(variables, settings, ids, faults)
+            if config is not None:
+                adds_start = starts_from_zero(variables)
+                weights = our_weights(variables, config, faults, adds_start=adds_start)
+                faults += _misfits(config, vocabularies, adds_start=adds_start)
+                faults += variables.unread()
+                model = assemble(config, weights, faults)
+        except ValueError as error:  # a flag that is no number
+            faults.append(str(error))
     problems += [f"{MODEL_NAME}: {fault}" for fault in faults]
     return model
+
+
+def _misfits(config: ModelConfig, vocabularies: tuple[Vocabulary, Vocabulary], *, adds_start: bool) -> Iterator[str]:
+    """Yield a problem for each side whose tokens are not as many as the model's."""
+    sizes = (config.source_vocabulary_size, config.target_vocabulary_size)
+    added = (int(adds_start and config.share_embeddings), int(adds_start))
+    for side, vocabulary, size, more in zip(("source", "target"), vocabularies, sizes, added, strict=True):
+        if len(vocabulary.tokens) + more != size:
+            yield f"it has {size - more} {side} tokens, the vocabulary {len(vocabulary.tokens)}"
 
 
 def _named(path: Path, metadata: Mapping[str, Any], languages: Languages) -> str:

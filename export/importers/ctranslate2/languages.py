@@ -22,11 +22,11 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Languages:
-    """Directions of a model, as `ImportedCheckpoint` has them, and the ids of all tokens of languages."""
+    """Directions of a model, as `ImportedCheckpoint` has them, and the texts of all tokens of languages."""
 
     pairs: tuple[LanguagePair, ...] = ()
     any_to_any: tuple[Language, ...] = ()
-    token_ids: tuple[int, ...] = ()
+    tokens: tuple[str, ...] = ()
 
 
 def read_languages(
@@ -49,19 +49,19 @@ def read_languages(
                 for code, index in codes.items()
             }
             chosen = chosen_languages(every, options, problems)
-            token_ids = tuple(codes.values())
+            tokens = tuple(target.tokens[index] for index in codes.values())
             if not (options.source_language and options.target_language):
-                return Languages((), chosen, token_ids)
+                return Languages((), chosen, tokens)
             first, second = chosen[0], chosen[-1]
             pair = LanguagePair(first.code, second.code, first.source_prefix_ids, second.target_prefix_ids)
-            return Languages((pair,), (), token_ids)
+            return Languages((pair,), (), tokens)
     if settings.start_token is None:
         problems.append("decoder_start_token is null: what a translation begins with is unknown")
     for pattern in _OF_TARGETS:
         codes = _codes(pattern, source)
         if len(codes) >= _LEAST:
             pairs = _to_each(codes, options, begin, problems)
-            return Languages(pairs, (), tuple(index for index in codes.values() if index < len(target.tokens)))
+            return Languages(pairs, (), tuple(source.tokens[index] for index in codes.values()))
     return Languages(_of_options(options, begin, problems))
 
 

@@ -39,13 +39,13 @@ def read_tokenizer(
     vocabularies: tuple[Vocabulary, Vocabulary],
     settings: Settings,
     start_id: int,
-    language_ids: Sequence[int],
+    languages: Sequence[str],
     options: ImportOptions,
     problems: list[str],
 ) -> ModelTokenizer | None:
     """Return the tokenizer of a model with these vocabularies, source and target; or `None`, and add why to `problems`.
 
-    SentencePiece's models come from `options` or lie in the folder.
+    `languages` are the tokens of languages. SentencePiece's models come from `options` or lie in the folder.
     """
     source, target = vocabularies
     found = len(problems)
@@ -64,8 +64,7 @@ def read_tokenizer(
     if first is None or len(problems) > found:
         return None
     eos_id, unk_id = target.ids[settings.eos_token], target.ids[settings.unk_token]
-    special = {settings.eos_token, settings.unk_token, settings.bos_token, *_FILLERS}
-    special |= {target.tokens[index] for index in language_ids}
+    special = {settings.eos_token, settings.unk_token, settings.bos_token, *_FILLERS, *languages}
     is_shared = source is target
     written: dict[str, TokenizerFile] = {
         "source.spm": partial(_write, first),

@@ -85,19 +85,21 @@ class Variables:
         """Take names as read."""
         self._read.update(names)
 
-    def strange(self) -> Iterator[str]:
-        """Yield a problem for each kind of variables that nothing has read."""
-        reasons: dict[str, list[str]] = {}
-        for name in sorted(self.stored.variables.keys() - self._read):
-            if not self._is_without_effect(name):
-                reason = next((why for pattern, why in _REFUSED if re.search(pattern, name)), "")
-                reasons.setdefault(reason, []).append(name)
-        for reason, names in reasons.items():
-            if reason:
-                yield f"it has {reason} ({names[0]}), which are not supported"
-            else:
-                more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-                yield f"{', '.join(names[:_MOST_NAMED])}{more}: variables that the architecture does not have"
+    def refused(self) -> Iterator[str]:
+        """Yield a problem for each kind of variables that are known to be of other architectures."""
+        for pattern, what in _REFUSED:
+            found = (name for name in sorted(self.stored.variables) if re.search(pattern, name))
+            name = next((name for name in found if not self._is_without_effect(name)), None)
+            if name is not None:
+                yield f"it has {what} ({name}), which are not supported"
+
+    def unread(self) -> Iterator[str]:
+        """Yield a problem if there are variables that nothing has read, and that are not without effect."""
+        names = [name for name in self.stored.variables.keys() - self._read if not self._is_without_effect(name)]
+        if names:
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            named = ", ".join(sorted(names)[:_MOST_NAMED])
+            yield f"{named}{more}: variables that the architecture does not have"
 
     def _is_without_effect(self, name: str) -> bool:
         for pattern, allowed in _WITHOUT_EFFECT:

@@ -34,6 +34,7 @@ from tests.export.importers.ctranslate2.variants import (
     weights_of,
     write_folder,
 )
+from tests.tokenizer_folders import write_bpe
 
 ENGLISH_GERMAN = ImportOptions(source_language="en", target_language="de")
 
@@ -292,6 +293,10 @@ def _vocabulary(*lines: str) -> Callable[[Path], None]:
     return lambda folder: model_files.write_vocabulary(folder, "shared", lines)
 
 
+def _with_other_tokenizer(folder: Path) -> None:
+    write_bpe(_with_tokens(folder, "eng_Latn", "deu_Latn", "fra_Latn") / "tokenizer.json")
+
+
 SELF = "encoder/layer_0/self_attention"
 
 
@@ -339,6 +344,7 @@ SELF = "encoder/layer_0/self_attention"
         (lambda folder: (folder / "shared_vocabulary.json").unlink(), "source_vocabulary.json or .txt is missing"),
         (lambda folder: (folder / "sentencepiece.model").write_bytes(b"x"), "is not a SentencePiece model"),
         (lambda folder: (folder / "sentencepiece.model").rename(folder / "bpe.model"), "subword-nmt"),
+        (_with_other_tokenizer, r"tokenizer.json: it has other ids than the vocabulary, such as those of \['eng_Latn"),
         (lambda folder: (folder / "model.bin").write_bytes(b""), "model.bin: "),
         (lambda folder: (folder / "model.bin").unlink(), "model.bin: it is missing"),
     ],
