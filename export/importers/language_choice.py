@@ -1,10 +1,8 @@
 """A checkpoint's language by the code that people write: "en" means `eng_Latn`, as it does to the server."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from difflib import get_close_matches
 
-from export.importers.options import ImportOptions
-from service.bundle.manifest_parts import Language
 from service.text.languages import ServedLanguages, display_name
 
 _MOST_NAMED = 5
@@ -20,19 +18,6 @@ def chosen_language(asked: str, codes: Collection[str], flag: str, problems: lis
     near = " or ".join(_near(asked, codes)) or f"a code such as {', '.join(sorted(codes)[:_MOST_NAMED])}"
     problems.append(f"{flag} is {asked!r}, none of the model's {len(codes)} languages; did you mean {near}?")
     return None
-
-
-def chosen_languages(
-    every: Mapping[str, Language], options: ImportOptions, problems: list[str]
-) -> tuple[Language, ...]:
-    """Return all languages of a model between any two or, if `options` name two, these, source first."""
-    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
-    given = {flag: code for flag, code in asked.items() if code}
-    if len(given) == 1:
-        problems.append("--source-language and --target-language choose a pair together; give both or neither")
-    chosen = [chosen_language(code, every, flag, problems) for flag, code in given.items()]
-    named = [every[code] for code in chosen if code is not None]
-    return tuple(named) if len(named) == len(asked) else tuple(every.values())
 
 
 def _near(asked: str, codes: Collection[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """The languages of a CTranslate2 model: a package names them, tokens of its vocabulary do, or whoever converts it."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from typing import Any
 
 from export.importers.ctranslate2.settings import Settings
 from export.importers.ctranslate2.vocabulary import Vocabulary
-from export.importers.language_choice import chosen_language, chosen_languages
+from export.importers.language_choice import chosen_language
 from export.importers.options import ImportOptions
 from service.bundle.manifest_parts import Language, LanguagePair
 from service.text.languages import is_well_formed
@@ -48,13 +49,10 @@ def read_languages(
                 code: Language(code, (*begin, source.ids[target.tokens[index]]), (index,))
                 for code, index in codes.items()
             }
-            chosen = chosen_languages(every, options, problems)
             tokens = tuple(target.tokens[index] for index in codes.values())
-            if not (options.source_language and options.target_language):
-                return Languages((), chosen, tokens)
-            first, second = chosen[0], chosen[-1]
-            pair = LanguagePair(first.code, second.code, first.source_prefix_ids, second.target_prefix_ids)
-            return Languages((pair,), (), tokens)
+            if not (options.source_language or options.target_language):
+                return Languages((), tuple(every.values()), tokens)
+            return Languages(_chosen_pairs(every, options, problems), (), tokens)
     if settings.start_token is None:
         problems.append("decoder_start_token is null: what a translation begins with is unknown")
     for pattern in _OF_TARGETS:
@@ -63,6 +61,19 @@ def read_languages(
             pairs = _to_each(codes, options, begin, problems)
             return Languages(pairs, (), tuple(source.tokens[index] for index in codes.values()))
     return Languages(_of_options(options, begin, problems))
+
+
+def _chosen_pairs(
+    every: Mapping[str, Language], options: ImportOptions, problems: list[str]
+) -> tuple[LanguagePair, ...]:
+    """Return the directions of a model between many languages that are from one of them, into one, or both."""
+    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
+    source, target = (code and chosen_language(code, every, flag, problems) for flag, code in asked.items())
+    return tuple(
+        LanguagePair(one.code, other.code, one.source_prefix_ids, other.target_prefix_ids)
+        for one, other in itertools.permutations(every.values(), 2)
+        if one.code == (source or one.code) and other.code == (target or other.code)
+    )
 
 
 def _codes(pattern: re.Pattern[str], vocabulary: Vocabulary) -> dict[str, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from export.importers.huggingface.bart_layout import M2M100
 from export.importers.huggingface.folder import checkpoint, read_model
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
-from export.importers.language_choice import chosen_languages
+from export.importers.language_choice import chosen_language
 from export.importers.m2m100.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
 from export.importers.m2m100.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
@@ -27,9 +27,7 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     sizes = None if files is None else (files.size, files.size)
     first_ids = None if files is None else files.languages.values()
     found = read_model(directory, M2M100, files, sizes, problems, first_ids)
-    codes = {} if files is None else files.languages
-    every = {code: Language(code, (index,), (index,)) for code, index in codes.items()}
-    languages = chosen_languages(every, options, problems) if every else ()
+    languages = _languages(files, options, problems) if files is not None else ()
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
     tokenizer_files = _tokenizer_files(directory, files)
@@ -48,6 +46,18 @@ def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> Mapping
     if isinstance(files, NllbFiles):
         return {TOKENIZER_NAME: partial(write_nllb_tokenizer, directory)}
     return {name: directory / name for name in files.spec(0).files}
+
+
+def _languages(files: M2M100Files | NllbFiles, options: ImportOptions, problems: list[str]) -> tuple[Language, ...]:
+    """Return all languages or, if `options` name two, these, source first."""
+    every = {code: Language(code, (index,), (index,)) for code, index in files.languages.items()}
+    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
+    given = {flag: code for flag, code in asked.items() if code}
+    if len(given) == 1:
+        problems.append("--source-language and --target-language choose a pair together; give both or neither")
+    chosen = [chosen_language(code, every, flag, problems) for flag, code in given.items()]
+    named = [every[code] for code in chosen if code is not None]
+    return tuple(named) if len(named) == len(asked) else tuple(every.values())
 
 
 def _notes(files: M2M100Files | NllbFiles) -> tuple[str, ...]:

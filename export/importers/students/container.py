@@ -12,8 +12,6 @@ import numpy as np
 import yaml
 from numpy import typing as npt
 
-from export.importers.byte_reader import ByteReader
-
 CONFIG = "special:model.yml"
 EMBEDDING = "Wemb"  # in the name of each table of embeddings
 _MOST_ITEMS, _MOST_DIMS = 100_000, 8
@@ -90,7 +88,7 @@ def _read_container(data: bytes) -> StoredModel:
 
 def _items(data: bytes) -> list[_Item]:
     """Return all items of a container, whose numbers are little-endian and of 64 bits, but shapes, of 32."""
-    reader = ByteReader(data)
+    reader = _Reader(data)
     version, count = reader.numbers("QQ")
     if version != _VERSION:
         raise ValueError(f"it is no container of Marian's: it begins with version {version}, expected {_VERSION}")
@@ -114,6 +112,29 @@ def _items(data: bytes) -> list[_Item]:
             raise ValueError(f"{name[:100]!r} has the shape {shape}")
         items.append(_Item(name, kind, shape, reader.take(num_bytes)))
     return items
+
+
+class _Reader:
+    """Takes parts of a file, one after the other; a `ValueError` if it has fewer bytes than it claims."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._position = memoryview(data), 0
+
+    def take(self, count: int) -> memoryview:
+        end = self._position + count
+        if end > len(self._data):
+            raise ValueError(f"it is cut short: {end} bytes are needed, it has {len(self._data)}")
+        part, self._position = self._data[self._position : end], end
+        return part
+
+    def numbers(self, layout: str) -> tuple[int, ...]:
+        return struct.unpack(f"<{layout}", self.take(struct.calcsize(f"<{layout}")))
+
+    def name(self, length: int) -> str:
+        text = bytes(self.take(length))
+        if not text.endswith(b"\0") or not text[:-1].isascii() or not text[:-1].decode().isprintable():
+            raise ValueError(f"it names an item {text[:40]!r}, which is no name that ends with NUL")
+        return text[:-1].decode()
 
 
 def _numbers(item: _Item, dtype: type[np.generic]) -> npt.NDArray[Any]:
