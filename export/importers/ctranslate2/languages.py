@@ -69,11 +69,14 @@ def _chosen_pairs(
     """Return the directions of a model between many languages that are from one of them, into one, or both."""
     asked = {"--source-language": options.source_language, "--target-language": options.target_language}
     source, target = (code and chosen_language(code, every, flag, problems) for flag, code in asked.items())
-    return tuple(
+    pairs = tuple(
         LanguagePair(one.code, other.code, one.source_prefix_ids, other.target_prefix_ids)
         for one, other in itertools.permutations(every.values(), 2)
         if one.code == (source or one.code) and other.code == (target or other.code)
     )
+    if not pairs:
+        problems.append(f"--source-language and --target-language are both {source}")
+    return pairs
 
 
 def _codes(pattern: re.Pattern[str], vocabulary: Vocabulary) -> dict[str, int]:

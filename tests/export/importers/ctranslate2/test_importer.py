@@ -228,6 +228,9 @@ def test_tokens_of_languages_are_found(added: tuple[str, str], code: str, tmp_pa
     (pair,) = imported(folder, ENGLISH_GERMAN).languages
     assert (pair.source_prefix_ids, pair.target_prefix_ids) == ((last - 1,), (last,))
     assert found.limits.max_output_tokens == MAX_OUTPUT_TOKENS
+    assert imported(folder, ImportOptions(target_language="de")).languages == (pair,)
+    with pytest.raises(CheckpointError, match="--source-language and --target-language are both de"):
+        imported(folder, ImportOptions(source_language="de", target_language="de"))
 
 
 def test_marians_tokens_of_languages(tmp_path: Path) -> None:
