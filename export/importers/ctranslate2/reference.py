@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,8 +76,14 @@ class _Ctranslate2:
     def name(self) -> str:
         return _name()
 
+    @property
+    def options(self) -> Mapping[str, float]:
+        """Translations are not empty: of beams after a prefix, only the best one may end at once in CTranslate2."""
+        return {"min_output_tokens": 1}
+
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         """Translate as in `Reference.generate`; the end of a sentence counts in an output's length, as ours."""
+        num_prefix = len(rows[0].target_prefix_ids)
         begin, end = int(self._settings.adds_source_bos), -1 if self._settings.adds_source_eos else None
         try:
             results = self._translator.translate_batch(
@@ -87,8 +93,8 @@ class _Ctranslate2:
                 length_penalty=self._length_penalty,
                 max_batch_size=_BATCH_SIZE,
                 max_input_length=0,
-                min_decoding_length=0,
-                max_decoding_length=max_output_tokens + len(rows[0].target_prefix_ids),
+                min_decoding_length=num_prefix + int(self.options["min_output_tokens"]),
+                max_decoding_length=num_prefix + max_output_tokens,
                 suppress_sequences=self._forbidden,
                 return_end_token=True,
             )

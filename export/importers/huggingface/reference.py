@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,10 @@ class _TransformersReference:
     @property
     def name(self) -> str:
         return f"transformers {metadata.version('transformers')} {type(self._model).__name__}"
+
+    @property
+    def options(self) -> Mapping[str, float]:
+        return {}
 
     @torch.no_grad()
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:

@@ -79,7 +79,8 @@ def _enliven(model: Any, gain: float = 2.0) -> Any:
                 parameter.normal_(std=1.0)
             else:
                 torch.nn.init.xavier_uniform_(parameter)
-                parameter.mul_(gain)
+                # T5 does not divide scores: its weights are smaller.
+                parameter.mul_(gain * model.config.d_kv**-0.5 if name.endswith(".q.weight") else gain)
     return model.eval()
 
 

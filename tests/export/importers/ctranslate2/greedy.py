@@ -11,7 +11,7 @@ from export.verify import first_difference, top_two_gap
 
 @torch.no_grad()
 def greedy(checkpoint: ImportedCheckpoint, rows: Sequence[Row], max_output_tokens: int) -> list[tuple[int, ...]]:
-    """Return the outputs of rows whose prefixes have one length, without start, prefix and end."""
+    """Return the outputs of rows whose prefixes have one length, without start, prefix and end; none is empty."""
     model, spec = checkpoint.model.transformer(), checkpoint.tokenizer
     lengths = torch.tensor([len(row.source_ids) for row in rows])
     width = int(lengths.max())
@@ -20,9 +20,9 @@ def greedy(checkpoint: ImportedCheckpoint, rows: Sequence[Row], max_output_token
     memory = model.encoder(sources, mask)
     fed = torch.tensor([[spec.decoder_start_id, *row.target_prefix_ids] for row in rows])
     first = fed.shape[1]
-    for _ in range(max_output_tokens):
+    for step in range(max_output_tokens):
         logits = model.projection(model.decoder(fed, memory, mask)[:, -1])
-        logits[:, list(checkpoint.suppressed_ids)] = -torch.inf
+        logits[:, [*checkpoint.suppressed_ids, *([] if step else [spec.eos_id])]] = -torch.inf
         fed = torch.cat([fed, logits.argmax(dim=-1, keepdim=True)], dim=1)
     outputs = [row[first:] for row in fed.tolist()]
     return [tuple(ids[: ids.index(spec.eos_id)] if spec.eos_id in ids else ids) for ids in outputs]
