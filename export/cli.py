@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-from export.importers.registry import NAMES
+from export.importers.registry import NAMES, by_suffix
 
 EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
@@ -56,7 +56,7 @@ def main() -> None:
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
-@click.option("--all", "is_all", is_flag=True, help="CHECKPOINT has a folder for each; convert all of them.")
+@click.option("--all", "is_all", is_flag=True, help="CHECKPOINT holds many, in folders or files; convert all.")
 @click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
 @click.option(
     "--precision",
@@ -79,12 +79,14 @@ def main() -> None:
     help="For notebook: JSON file with the settings that weights don't show.",
 )
 @click.option(
-    "--tokenizer", type=click.Path(path_type=Path), help="For notebook: the source tokenizer, .model or .json."
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    help="For notebook and ctranslate2: the source tokenizer, .model or, for notebook, .json.",
 )
 @click.option(
     "--target-tokenizer",
     type=click.Path(path_type=Path),
-    help="For notebook: the target tokenizer.  [default: --tokenizer]",
+    help="For notebook and ctranslate2: the target tokenizer.  [default: --tokenizer]",
 )
 @click.option(
     "--positions",
@@ -104,8 +106,8 @@ def convert(
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
 
-    With --all, the folder F of CHECKPOINT becomes the bundle F/1 of --output, a repository that `dragoman serve` takes;
-    what can't be converted is named, and the others are written.
+    With --all, the folder F or the file F.argosmodel of CHECKPOINT becomes the bundle F/1 of --output, a repository
+    that `dragoman serve` takes; what can't be converted is named, and the others are written.
 
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used; with --all, of
     the first that failed.
@@ -137,19 +139,19 @@ def convert(
         if code:
             _fail(problem, code)
         return
-    folders = sorted(path for path in checkpoint.glob("*") if path.is_dir())
-    if not folders or name is not None:
+    found = sorted(path for path in checkpoint.glob("*") if path.is_dir() or by_suffix(path) is not None)
+    if not found or name is not None:
         raise click.UsageError(
-            f"--all: {checkpoint} has no folders" if name is None else "--name is for one checkpoint"
+            f"--all: {checkpoint} has no checkpoints" if name is None else "--name is for one checkpoint"
         )
     codes = list[int]()
-    for number, folder in enumerate(folders, 1):
-        _say(f"{folder.name} ({number} of {len(folders)})")
-        code, problem = write(folder, output / folder.name / "1")
+    for number, source in enumerate(found, 1):
+        _say(f"{source.name} ({number} of {len(found)})")
+        code, problem = write(source, output / (source.name if source.is_dir() else source.stem) / "1")
         codes.append(code)
         if code:
             click.echo(f"export: {problem}", err=True)
-    _say(f"{codes.count(0)} of {len(folders)} checkpoints are converted")
+    _say(f"{codes.count(0)} of {len(found)} checkpoints are converted")
     sys.exit(next(filter(None, codes), 0))
 
 

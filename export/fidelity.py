@@ -2,8 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ class ReferenceOutputs:
     greedy: tuple[tuple[int, ...], ...]
     beams: tuple[tuple[int, ...], ...]
     max_output_tokens: int
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    def generation(self, generation: GenerationDefaults) -> GenerationDefaults:
+        """Return a checkpoint's defaults with the options that the reference was asked with."""
+        return dataclasses.replace(generation, options={**generation.options, **self.options})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ def ask_reference(checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence])
     rows = [Row(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in sentences]
     with checkpoint.open_reference() as reference:
         greedy, beams = (tuple(reference.generate(rows, beam_size, limit)) for beam_size in (1, BEAM_SIZE))
-        return ReferenceOutputs(reference.name, tuple(sentences), greedy, beams, limit)
+        return ReferenceOutputs(reference.name, tuple(sentences), greedy, beams, limit, reference.options)
 
 
 def check_fidelity(
@@ -86,17 +91,17 @@ def check_fidelity(
         VerificationError: an output differs and it is not a tie; names the first differing position.
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
-    limit = expected.max_output_tokens
+    limit, generation = expected.max_output_tokens, expected.generation(manifest.generation)
     with open_engine(directory, manifest, max_slots=ONE_LANE) as engine:
         greedy, beams = (
-            [best.token_ids for best, *_ in engine.decode(rows, _options(manifest.generation, beam_size, limit))]
+            [best.token_ids for best, *_ in engine.decode(rows, _options(generation, beam_size, limit))]
             for beam_size in (1, BEAM_SIZE)
         )
     differing = [
         [each for each in zip(expected.sentences, given, wanted, strict=True) if each[1] != each[2]]
         for given, wanted in ((greedy, expected.greedy), (beams, expected.beams))
     ]
-    checkpoint = load() if any(differing) else None
+    checkpoint = dataclasses.replace(load(), generation=generation) if any(differing) else None
     for check, differences in zip((_check_greedy_tie, _check_beam_tie), differing, strict=True):
         for sentence, given, wanted in differences:
             assert checkpoint is not None

@@ -9,11 +9,21 @@ Layout = tuple[tuple[str, ...], ...]  # for each file that is needed, the patter
 
 
 def find(directory: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files whose names, without a suffix of compression, match a pattern, by name."""
+    """Return the files whose names, without a suffix of compression, match a pattern, by name.
+
+    "FOLDER/NAME" is a file in a folder in it.
+    """
+    inner = {each.partition("/")[0] for each in patterns if "/" in each}
+    paths = [*directory.iterdir(), *(path for name in inner for path in (directory / name).glob("*"))]
     return sorted(
         path
-        for path in directory.iterdir()
-        if path.is_file() and any(fnmatchcase(path.name, f"{each}{suffix}") for each in patterns for suffix in SUFFIXES)
+        for path in paths
+        if path.is_file()
+        and any(
+            fnmatchcase(path.relative_to(directory).as_posix(), f"{each}{suffix}")
+            for each in patterns
+            for suffix in SUFFIXES
+        )
     )
 
 

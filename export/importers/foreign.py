@@ -28,11 +28,6 @@ _TOOLS = (
         _MERGE,
     ),
     _Tool(
-        "a model of CTranslate2",
-        (("model.bin",), ("*vocabulary.json", "*vocabulary.txt")),
-        "its weights are laid out for that engine; convert the checkpoint that it was made from",
-    ),
-    _Tool(
         "a checkpoint of fairseq",
         (("*.pt",), ("*dict*.txt",)),
         "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; others can't be converted",

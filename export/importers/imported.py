@@ -55,6 +55,11 @@ class Reference(Protocol):
         """Return the implementation's name and version."""
         ...
 
+    @property
+    def options(self) -> Mapping[str, float]:
+        """Return the options, as in `GenerationDefaults`, that `generate` sets besides the checkpoint's own."""
+        ...
+
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         """Return the best hypothesis of each row, with the checkpoint's own generation settings except for these two.
 

@@ -16,10 +16,22 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES} bytes")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_bytes())
     except FileNotFoundError:
         raise ValueError("it is missing") from None
-    except (OSError, RecursionError) as error:
+    except OSError as error:
+        raise ValueError(f"it can't be read: {error}") from error
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    """Return the object in a file's content.
+
+    Raises:
+        ValueError: it is not JSON in UTF-8, or not an object.
+    """
+    try:
+        document = json.loads(data.decode("utf-8"))
+    except RecursionError as error:
         raise ValueError(f"it can't be read: {error}") from error
     if not isinstance(document, dict):
         raise ValueError(f"it holds {type(document).__name__}, expected an object")

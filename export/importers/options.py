@@ -7,8 +7,8 @@ from pathlib import Path
 # Options that few kinds of checkpoints take.
 _FOR: Mapping[str, str] = {
     "--config": "bare state dicts",
-    "--tokenizer": "bare state dicts",
-    "--target-tokenizer": "bare state dicts",
+    "--tokenizer": "bare state dicts and CTranslate2",
+    "--target-tokenizer": "bare state dicts and CTranslate2",
     "--source-prefix": "T5",
     "--positions": "folders of transformers' Marian",
 }
@@ -19,7 +19,7 @@ class ImportOptions:
     """Each importer uses the options that apply to it and rejects the rest; empty or `None` means not given.
 
     `source_language` and `target_language` are codes for checkpoints that don't name their languages. `config`,
-    `tokenizer` and `target_tokenizer` are files that accompany a bare state dict. `source_prefix` is a text that
+    `tokenizer` and `target_tokenizer` are files that accompany a bare state dict or a model of CTranslate2's. `source_prefix` is a text that
     precedes each source, as in "translate English to German: ". `positions` is "marian" for those that Marian computes,
     in a folder of transformers, which computes others.
     """

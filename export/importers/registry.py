@@ -21,7 +21,7 @@ class Kind:
 
     `importer` names a module below `export.importers` and its function. `model_types` are values of `model_type` in the
     `config.json` of transformers. `layouts` are alternatives: the files that a folder of this kind has at least.
-    `is_file`: a checkpoint may be one file instead of a folder.
+    `is_file`: a checkpoint may be one file instead of a folder; one with such a `suffix` is recognised.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Kind:
     model_types: tuple[str, ...] = ()
     layouts: tuple[Layout, ...] = ()
     is_file: bool = False
+    suffix: str = ""
 
     def load(self) -> "Importer":
         """Return the function that reads such a checkpoint."""
@@ -52,6 +53,16 @@ KINDS = (
     Kind("indictrans2", "indictrans2.importer:import_indictrans2", model_types=("IndicTrans",)),
     Kind("notebook", "notebook.importer:import_notebook", is_file=True),
     Kind(
+        "ctranslate2",
+        "ctranslate2.importer:import_ctranslate2",
+        layouts=(
+            (("model.bin",), ("*vocabulary.json", "*vocabulary.txt")),
+            (("metadata.json",), ("model/model.bin",)),
+        ),
+        is_file=True,
+        suffix=".argosmodel",
+    ),
+    Kind(
         "marian-files",
         "marian_files.importer:import_marian_files",
         layouts=(
@@ -63,3 +74,8 @@ KINDS = (
     ),
 )
 NAMES = tuple(kind.name for kind in KINDS)
+
+
+def by_suffix(path: Path) -> Kind | None:
+    """Return the kind of checkpoints that files with such a name are."""
+    return next((kind for kind in KINDS if kind.suffix and path.suffix == kind.suffix), None)

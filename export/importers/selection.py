@@ -7,7 +7,7 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.refused_types import refusal
-from export.importers.registry import KINDS, Kind
+from export.importers.registry import KINDS, Kind, by_suffix
 
 _CONFIG_NAME = "config.json"
 _BY_NAME = {kind.name: kind for kind in KINDS}
@@ -21,7 +21,7 @@ def import_checkpoint(
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    kind = _BY_NAME[name] if name else None
+    kind = _BY_NAME[name] if name else by_suffix(source)
     if not source.is_dir() and not (source.is_file() and kind is not None and kind.is_file):
         raise CheckpointError(source, ["it is not a folder; give the folder that holds the checkpoint's files"])
     if source.is_dir():

@@ -64,6 +64,15 @@ def facts_of(proto: bytes) -> SentencePieceFacts:
     )
 
 
+def pieces_of(proto: bytes) -> tuple[str, ...]:
+    """Return the pieces in a file's content.
+
+    Raises:
+        ValueError: as for `read_facts`.
+    """
+    return _pieces(_load(proto)[0])
+
+
 def read_pieces(path: Path) -> SentencePieces:
     """Load the file and return its pieces.
 

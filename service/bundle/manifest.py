@@ -262,7 +262,7 @@ class Manifest:
 
     def _token_ids(self) -> Iterator[tuple[str, int]]:
         tokenizer = self.tokenizer
-        for name in ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_eos_id"):
+        for name in ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_eos_id", "source_unk_id"):
             if (token_id := getattr(tokenizer, name)) is not None:
                 yield f"tokenizer.{name}", token_id
         yield from (("tokenizer.special_tokens", token_id) for token_id in tokenizer.special_tokens.values())

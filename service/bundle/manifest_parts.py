@@ -80,6 +80,7 @@ class TokenizerSpec:
     adds_source_eos: bool = True  # whether the encoder's input ends with an end-of-sentence id
     special_tokens: dict[str, int] = field(default_factory=dict)
     cleans_up_spaces: bool = False
+    source_unk_id: int | None = None  # None: same as `unk_id`, which is the target's
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -87,10 +87,11 @@ def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
     if spec.kind not in _KINDS:
         known = ", ".join(map(repr, _KINDS))
         raise BundleError(f"{directory}: tokenizer.kind is {spec.kind!r}; this service knows {known}.")
-    tokenizer = target = _load(spec, directory, spec.file, spec.vocabulary_file)
+    source_unk_id = spec.unk_id if spec.source_unk_id is None else spec.source_unk_id
+    tokenizer = target = _load(spec, directory, spec.file, spec.vocabulary_file, source_unk_id)
     if spec.target_file or spec.target_vocabulary_file:
         file, vocabulary_file = spec.target_file or spec.file, spec.target_vocabulary_file or spec.vocabulary_file
-        target = _load(spec, directory, file, vocabulary_file)
+        target = _load(spec, directory, file, vocabulary_file, spec.unk_id)
     if isinstance(tokenizer, IndicPieces) and isinstance(target, IndicPieces):
         tokenizer = IndicTokenizer(tokenizer, target)
     elif target is not tokenizer:
@@ -108,7 +109,7 @@ def of_pair(tokenizer: Tokenizer, pair: LanguagePair) -> Tokenizer:
     return tokenizer
 
 
-def _load(spec: TokenizerSpec, directory: Path, file: str, vocabulary_file: str) -> Tokenizer:
+def _load(spec: TokenizerSpec, directory: Path, file: str, vocabulary_file: str, unk_id: int) -> Tokenizer:
     if spec.kind == "sentencepiece":
         return SentencePieceTokenizer(directory / file)
     if spec.kind == "tokenizers":
@@ -123,7 +124,7 @@ def _load(spec: TokenizerSpec, directory: Path, file: str, vocabulary_file: str)
             f"kind {spec.kind!r} needs those of pad_id, eos_id and unk_id."
         )
     build = _WITH_VOCABULARY[spec.kind]
-    return build(directory / file, directory / vocabulary_file, special_tokens, spec.unk_id)
+    return build(directory / file, directory / vocabulary_file, special_tokens, unk_id)
 
 
 class _TwoSided:

@@ -65,7 +65,7 @@ def to_manifests() -> Iterator[Damage]:
     numbers = {
         **dict.fromkeys(("model.num_decoder_layers", "model.num_heads", "model.head_size"), False),
         **dict.fromkeys(("model.vocabulary_size", "limits.max_source_tokens", "limits.max_output_tokens"), True),
-        **dict.fromkeys(("tokenizer.pad_id", "tokenizer.eos_id", "tokenizer.unk_id"), True),
+        **dict.fromkeys(("tokenizer.pad_id", "tokenizer.eos_id", "tokenizer.unk_id", "tokenizer.source_unk_id"), True),
         **dict.fromkeys(("tokenizer.decoder_start_id", "tokenizer.source_eos_id", "graphs.alignment_layer"), True),
         **dict.fromkeys(("generation.beam_size", "generation.num_hypotheses", "generation.length_penalty"), True),
         **dict.fromkeys(("golden.0.source_ids.0", "golden.0.output_ids.0"), True),

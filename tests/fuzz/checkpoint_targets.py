@@ -13,6 +13,8 @@ from export.importers.imported import CheckpointError
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
+from tests.export.importers.ctranslate2.test_packages import packed, unpacked
+from tests.export.importers.ctranslate2.variants import write_folder
 from tests.export.importers.marian_files.folders import opus, student
 from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.export.notebooks import checkpoints as notebooks
@@ -57,6 +59,18 @@ def _notebook(path: Path) -> Sample:
     return Sample(written.path, "notebook", written.options, (written.path, written.options.config, *tokenizers))
 
 
+def _ctranslate2(path: Path) -> Sample:
+    write_folder(path, "pre")
+    options = ImportOptions(source_language="en", target_language="de")
+    return Sample(path, None, options, tuple(sorted({*path.iterdir(), path / "shared_vocabulary.txt"})))
+
+
+def _argos(path: Path) -> Sample:
+    path.mkdir()
+    package = packed(unpacked(path / "package"), path / "package.argosmodel")
+    return Sample(package, None, NOTHING_SAID, (package,))
+
+
 CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "native": lambda path: _of_folder(write_tiny_checkpoint(path), companions=()),
     "marian": lambda path: _of_folder(checkpoints.marian(path, languages=("fr", "de"))),
@@ -68,6 +82,8 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "t5": lambda path: _of_folder(t5_checkpoints.t5(path)),
     "madlad": lambda path: _of_folder(t5_checkpoints.madlad(path)),
     "notebook": _notebook,
+    "ctranslate2": _ctranslate2,
+    "argos": _argos,
     "student": lambda path: _of_folder(student(path), companions=("metadata.json", "decoder.yml")),
     "opus": lambda path: _of_folder(opus(path), companions=()),
 }
@@ -106,7 +122,9 @@ def _changed(path: Path, content: bytes, source: Source) -> bytes:
     if is_setting and path.suffix == ".json":
         document = json.loads(content)
         for _ in range(1 + source.number() % 3):
-            name = source.pick(sorted(document)) if document and source.number() % 4 else source.line()
+            name: Any = source.number() % len(document) if isinstance(document, list) else source.line()
+            if isinstance(document, dict) and document and source.number() % 4:
+                name = source.pick(sorted(document))
             document[name] = source.pick(_VALUES) if source.number() % 4 else source.line()
         return json.dumps(document).encode("utf-8", "surrogatepass")
     if is_setting:

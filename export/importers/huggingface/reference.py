@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,11 @@ class TransformersReference:
     def name(self) -> str:
         """See `Reference`."""
         return f"transformers {metadata.version('transformers')} {type(self._model).__name__}"
+
+    @property
+    def options(self) -> Mapping[str, float]:
+        """See `Reference`."""
+        return {}
 
     @torch.no_grad()
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:

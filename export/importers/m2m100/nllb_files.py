@@ -63,6 +63,11 @@ class NllbFiles:
         )
 
 
+def is_nllb_language(token: str) -> bool:
+    """Return whether a token is that of one of NLLB's languages, such as "eng_Latn"."""
+    return _LANGUAGE.fullmatch(token) is not None
+
+
 def read_nllb(directory: Path) -> NllbFiles:
     """Read and check a checkpoint's tokenizer files.
 

@@ -13,7 +13,6 @@ from export.importers.selection import import_checkpoint
 from export.importers.weight_files import SINGLE_NAMES
 
 ADAPTER = {"peft_type": "LORA", "base_model_name_or_path": "facebook/nllb-200-distilled-600M"}
-CT2_CONFIG = {"add_source_bos": False, "add_source_eos": False, "bos_token": "<s>", "unk_token": "<unk>"}
 FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
     "fairseq, M2M100": (
         {"418M_last_checkpoint.pt": "PK", "model_dict.128k.txt": "", "data_dict.128k.txt": "", "spm.128k.model": ""},
@@ -34,16 +33,6 @@ FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
         {"adapter_config.json": "[", "adapter_model.bin": "", "config.json": '{"model_type": "marian"}'},
         "it is a PEFT adapter (adapter_config.json): ",
         "merge_and_unload",
-    ),
-    "CTranslate2": (
-        {"model.bin": "", "config.json": json.dumps(CT2_CONFIG), "shared_vocabulary.json": "[]"},
-        "it is a model of CTranslate2 (model.bin, shared_vocabulary.json)",
-        "convert the checkpoint that it was made from",
-    ),
-    "CTranslate2, two vocabularies": (
-        {"model.bin": "", "source_vocabulary.txt": "", "target_vocabulary.txt": ""},
-        "it is a model of CTranslate2 (model.bin, source_vocabulary.txt)",
-        "convert the checkpoint that it was made from",
     ),
 }
 

@@ -82,6 +82,7 @@ def test_a_number_without_end_is_no_json(tmp_path: Path) -> None:
         ("tokenizer.pad_id", -1),
         ("tokenizer.unk_id", 2**64),
         ("tokenizer.source_eos_id", -1),
+        ("tokenizer.source_unk_id", -1),
         ("suppressed_ids", [-5]),
     ],
 )

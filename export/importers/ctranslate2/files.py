@@ -1,0 +1,120 @@
+"""The files of a model: in a folder, or in a zip as Argos Translate's packages are. Nothing is unpacked by its name."""
+
+import mmap
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from export.importers.json_file import MAX_BYTES
+
+MODEL_NAME = "model.bin"
+INNER = "model/"  # where packages have the model
+METADATA_NAME = "metadata.json"
+_MOST_MODEL_BYTES = 2**33
+_MOST_ENTRIES = 10_000
+_CHUNK_BYTES = 2**20
+
+
+class ModelFiles:
+    """Files by their names; those of the folder `model` begin with "model/"."""
+
+    def __init__(self, path: Path, names: Mapping[str, zipfile.ZipInfo | None]) -> None:
+        self.path, self._entries = path, dict(names)
+
+    @property
+    def is_folder(self) -> bool:
+        """Return whether they lie in a folder, and not in a zip."""
+        return self.path.is_dir()
+
+    @property
+    def base(self) -> str:
+        """Return what the names of the model's own files begin with."""
+        return INNER if f"{INNER}{MODEL_NAME}" in self._entries else ""
+
+    @property
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted(self._entries)
+
+    def first(self, *names: str) -> str | None:
+        """Return the first of some names that there is."""
+        return next((name for name in names if name in self._entries), None)
+
+    def read(self, name: str) -> bytes:
+        """Return a small file's content.
+
+        Raises:
+            ValueError: it is missing, damaged or too large.
+        """
+        return bytes(self._read(name, MAX_BYTES))
+
+    def read_model(self) -> memoryview:
+        """Return the content of `model.bin`, which is mapped if it is a file itself.
+
+        Raises:
+            ValueError: as for `read`.
+        """
+        name = f"{self.base}{MODEL_NAME}"
+        if name not in self._entries:
+            raise ValueError("it is missing")
+        if self._entries[name] is not None:
+            return memoryview(self._read(name, _MOST_MODEL_BYTES))
+        try:
+            with (self.path / name).open("rb") as file:
+                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+        except OSError as error:
+            raise ValueError(f"it can't be read: {error.strerror or error}") from error
+
+    def _read(self, name: str, most: int) -> bytes | bytearray:
+        if name not in self._entries:
+            raise ValueError("it is missing")
+        entry = self._entries[name]
+        try:
+            if entry is None:
+                if (self.path / name).stat().st_size > most:
+                    raise ValueError(f"it has more than {most} bytes")
+                return (self.path / name).read_bytes()
+            content = bytearray()
+            with zipfile.ZipFile(self.path) as archive, archive.open(entry) as file:
+                while chunk := file.read(_CHUNK_BYTES):
+                    content += chunk
+                    if len(content) > most:
+                        raise ValueError(f"it has more than {most} bytes")
+            return content
+        # Passwords are `RuntimeError`s; unknown compressions `NotImplementedError`s.
+        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(f"it can't be read: {error}") from error
+
+
+def open_files(path: Path) -> ModelFiles:
+    """Find the files of a folder, or of the one folder in a zip.
+
+    Raises:
+        ValueError: it is no zip, or holds no package.
+    """
+    return _of_folder(path) if path.is_dir() else _of_archive(path)
+
+
+def _of_folder(path: Path) -> ModelFiles:
+    inner = path / INNER
+    found = [each.name for each in path.iterdir() if each.is_file()]
+    if inner.is_dir():
+        found += [f"{INNER}{each.name}" for each in inner.iterdir() if each.is_file()]
+    return ModelFiles(path, dict.fromkeys(found))
+
+
+def _of_archive(path: Path) -> ModelFiles:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise ValueError(f"it is no zip: {error}") from error
+    if len(entries) > _MOST_ENTRIES:
+        raise ValueError(f"it has {len(entries)} files; allowed are {_MOST_ENTRIES}")
+    tops = {PurePosixPath(each.filename).parts[0] for each in entries if each.filename.endswith(f"/{METADATA_NAME}")}
+    tops = {top for top in tops if any(each.filename == f"{top}/{METADATA_NAME}" for each in entries)}
+    if len(tops) != 1:
+        raise ValueError(f"it has {len(tops)} folders with a {METADATA_NAME}; a package of Argos Translate has one")
+    prefix = f"{tops.pop()}/"
+    return ModelFiles(path, {each.filename.removeprefix(prefix): each for each in entries if not each.is_dir()})

@@ -1,0 +1,133 @@
+"""The languages of a CTranslate2 model: a package names them, tokens of its vocabulary do, or whoever converts it."""
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from export.importers.ctranslate2.settings import Settings
+from export.importers.ctranslate2.vocabulary import Vocabulary
+from export.importers.language_choice import chosen_language
+from export.importers.options import ImportOptions
+from service.bundle.manifest_parts import Language, LanguagePair
+from service.text.languages import is_well_formed
+
+_CODE = r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*"
+# Tokens of languages before a source and before a translation: M2M100's, NLLB's, mBART-50's.
+_OF_BOTH = tuple(re.compile(each) for each in (rf"__({_CODE})__", r"([a-z]{3}_[A-Z][a-z]{3})", r"([a-z]{2})_[A-Z]{2}"))
+# Tokens of the target's language before a source: Marian's, MADLAD's.
+_OF_TARGETS = tuple(re.compile(each) for each in (rf">>({_CODE})<<", rf"<2({_CODE})>"))
+_LEAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """Directions of a model, as `ImportedCheckpoint` has them, and the texts of all tokens of languages."""
+
+    pairs: tuple[LanguagePair, ...] = ()
+    any_to_any: tuple[Language, ...] = ()
+    tokens: tuple[str, ...] = ()
+
+
+def read_languages(
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    settings: Settings,
+    metadata: Mapping[str, Any],
+    options: ImportOptions,
+    problems: list[str],
+) -> Languages:
+    """Return the languages of a model with these vocabularies, source and target; problems are added to `problems`."""
+    source, target = vocabularies
+    begin = (source.ids[settings.bos_token],) if settings.adds_source_bos else ()
+    if metadata:
+        return Languages(_of_package(metadata, target, options, begin, problems))
+    for pattern in _OF_BOTH:
+        codes = _codes(pattern, target)
+        if len(codes) >= _LEAST and all(target.tokens[index] in source.ids for index in codes.values()):
+            every = {
+                code: Language(code, (*begin, source.ids[target.tokens[index]]), (index,))
+                for code, index in codes.items()
+            }
+            tokens = tuple(target.tokens[index] for index in codes.values())
+            if not (options.source_language or options.target_language):
+                return Languages((), tuple(every.values()), tokens)
+            return Languages(_chosen_pairs(every, options, problems), (), tokens)
+    if settings.start_token is None:
+        problems.append("decoder_start_token is null: what a translation begins with is unknown")
+    for pattern in _OF_TARGETS:
+        codes = _codes(pattern, source)
+        if len(codes) >= _LEAST:
+            pairs = _to_each(codes, options, begin, problems)
+            return Languages(pairs, (), tuple(source.tokens[index] for index in codes.values()))
+    return Languages(_of_options(options, begin, problems))
+
+
+def _chosen_pairs(
+    every: Mapping[str, Language], options: ImportOptions, problems: list[str]
+) -> tuple[LanguagePair, ...]:
+    """Return the directions of a model between many languages that are from one of them, into one, or both."""
+    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
+    source, target = (code and chosen_language(code, every, flag, problems) for flag, code in asked.items())
+    pairs = tuple(
+        LanguagePair(one.code, other.code, one.source_prefix_ids, other.target_prefix_ids)
+        for one, other in itertools.permutations(every.values(), 2)
+        if one.code == (source or one.code) and other.code == (target or other.code)
+    )
+    if not pairs:
+        problems.append(f"--source-language and --target-language are both {source}")
+    return pairs
+
+
+def _codes(pattern: re.Pattern[str], vocabulary: Vocabulary) -> dict[str, int]:
+    """Return the codes of a vocabulary's languages, and the ids of their tokens; the first token of each counts."""
+    codes: dict[str, int] = {}
+    for token, index in vocabulary.ids.items():
+        match = pattern.fullmatch(token)
+        if match and is_well_formed(match[1]):
+            codes.setdefault(match[1], index)
+    return codes
+
+
+def _of_options(options: ImportOptions, begin: tuple[int, ...], problems: list[str]) -> tuple[LanguagePair, ...]:
+    codes = {"source": options.source_language, "target": options.target_language}
+    missing = [side for side, code in codes.items() if not is_well_formed(code)]
+    problems += [f"nothing in it names the {side} language; give --{side}-language" for side in missing]
+    return () if missing else (LanguagePair(codes["source"], codes["target"], begin),)
+
+
+def _to_each(
+    codes: Mapping[str, int], options: ImportOptions, begin: tuple[int, ...], problems: list[str]
+) -> tuple[LanguagePair, ...]:
+    source = options.source_language
+    if not is_well_formed(source):
+        problems.append("nothing in it names the source language; give --source-language")
+        return ()
+    chosen: Mapping[str, int] = codes
+    if options.target_language:
+        only = chosen_language(options.target_language, codes, "--target-language", problems)
+        chosen = {code: index for code, index in codes.items() if code == only}
+    return tuple(LanguagePair(source, code, (*begin, index)) for code, index in chosen.items())
+
+
+def _of_package(
+    metadata: Mapping[str, Any],
+    target: Vocabulary,
+    options: ImportOptions,
+    begin: tuple[int, ...],
+    problems: list[str],
+) -> tuple[LanguagePair, ...]:
+    """Return the direction of one of Argos' packages, whose translations may begin with a token."""
+    named = [code if isinstance(code := metadata.get(name), str) else "" for name in ("from_code", "to_code")]
+    said = replace(
+        options,
+        source_language=options.source_language or named[0],
+        target_language=options.target_language or named[1],
+    )
+    prefix = metadata.get("target_prefix") or ""
+    if prefix and (not isinstance(prefix, str) or prefix not in target.ids):
+        problems.append(f"metadata.json: target_prefix is {str(prefix)[:60]!r}, which is no token of the vocabulary")
+        prefix = ""
+    ids = (target.ids[prefix],) if prefix else ()
+    pairs = _of_options(said, begin, problems)
+    return tuple(replace(pair, target_prefix_ids=ids) for pair in pairs)

@@ -1,0 +1,165 @@
+"""The tokenizer of a CTranslate2 model, whose folder has only the vocabulary: SentencePiece's model lies beside."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from export.importers.ctranslate2.files import INNER, ModelFiles
+from export.importers.ctranslate2.settings import Settings
+from export.importers.ctranslate2.vocabulary import Vocabulary
+from export.importers.imported import TokenizerFile
+from export.importers.m2m100.nllb_files import TOKENIZER_NAME as NLLB_NAME
+from export.importers.m2m100.nllb_files import is_nllb_language, read_nllb, write_nllb_tokenizer
+from export.importers.options import ImportOptions
+from export.importers.parts import read_part
+from export.importers.sentencepiece_file import pieces_of
+from service.bundle.manifest_parts import TokenizerSpec
+
+_SUFFIXES = (".model", ".spm")
+_SOURCE_NAMES, _TARGET_NAMES = ("source.spm", "source.model"), ("target.spm", "target.model")
+_COMMON_NAMES = ("sentencepiece.model", "sentencepiece.bpe.model", "spiece.model", "shared.model")
+_SUBWORD_NMT = "bpe.model"  # in Argos' packages: merges of subword-nmt, for texts that Moses' scripts split
+_START = "<s>"  # of OpenNMT's targets
+_LEAST_SHARE = 0.5  # of SentencePiece's pieces that are tokens
+_FILLERS = ("<pad>", "<blank>", "<mask>")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTokenizer:
+    """The manifest's entry, and its files."""
+
+    spec: TokenizerSpec
+    files: Mapping[str, TokenizerFile]
+
+
+def read_tokenizer(
+    files: ModelFiles,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    settings: Settings,
+    start_id: int,
+    languages: Sequence[str],
+    options: ImportOptions,
+    problems: list[str],
+) -> ModelTokenizer | None:
+    """Return the tokenizer of a model with these vocabularies, source and target; or `None`, and add why to `problems`.
+
+    `languages` are the tokens of languages. SentencePiece's models come from `options` or lie in the folder.
+    """
+    source, target = vocabularies
+    found = len(problems)
+    if (
+        options.tokenizer is None
+        and files.is_folder
+        and files.first(NLLB_NAME)
+        and any(map(is_nllb_language, target.ids))
+    ):
+        return _of_nllb(files, target, start_id, problems)
+    models = [_source_model(files, options, problems), _target_model(files, options, problems)]
+    for data, vocabulary, where in zip(models, (source, target), ("source", "target"), strict=True):
+        if data is not None:
+            _check(data, vocabulary, where, problems)
+    first, second = models
+    if first is None or len(problems) > found:
+        return None
+    eos_id, unk_id = target.ids[settings.eos_token], target.ids[settings.unk_token]
+    special = {settings.eos_token, settings.unk_token, settings.bos_token, *_FILLERS, *languages}
+    is_shared = source is target
+    written: dict[str, TokenizerFile] = {
+        "source.spm": partial(_write, first),
+        "vocab.json": partial(_write, json.dumps(source.ids, ensure_ascii=False).encode()),
+    }
+    if second is not None:
+        written["target.spm"] = partial(_write, second)
+    if not is_shared:
+        written["target_vocab.json"] = partial(_write, json.dumps(target.ids, ensure_ascii=False).encode())
+    spec = TokenizerSpec(
+        kind="marian",
+        file="source.spm",
+        pad_id=eos_id,
+        eos_id=eos_id,
+        unk_id=unk_id,
+        decoder_start_id=start_id,
+        target_file="" if second is None else "target.spm",
+        vocabulary_file="vocab.json",
+        target_vocabulary_file="" if is_shared else "target_vocab.json",
+        source_eos_id=None if is_shared else source.ids.get(settings.eos_token),
+        source_unk_id=None if is_shared else source.ids[settings.unk_token],
+        adds_source_eos=ends_sources(settings),
+        special_tokens={token: target.ids[token] for token in sorted(special) if token in target.ids},
+    )
+    return ModelTokenizer(spec, written)
+
+
+def _of_nllb(files: ModelFiles, target: Vocabulary, start_id: int, problems: list[str]) -> ModelTokenizer | None:
+    """Return NLLB's own tokenizer, which transformers builds from a file of its own."""
+    found = read_part("tokenizer", lambda: read_nllb(files.path), problems)
+    if found is None:
+        return None
+    differing = [code for code, index in found.languages.items() if target.ids.get(code) != index]
+    if differing or (found.eos_id, found.unk_id) != (target.ids.get("</s>"), target.ids.get("<unk>")):
+        problems.append(
+            f"{NLLB_NAME}: it has other ids than the vocabulary, such as those of {differing or 'unknowns'}"
+        )
+    return ModelTokenizer(found.spec(start_id), {NLLB_NAME: partial(write_nllb_tokenizer, files.path)})
+
+
+def ends_sources(settings: Settings) -> bool:
+    """Return whether a source ends with the end of a sentence.
+
+    CTranslate2 adds it, or the tokenizers of transformers do, whose models don't begin with `<s>`, as OpenNMT's do.
+    """
+    return settings.adds_source_eos or settings.start_token != _START
+
+
+def _source_model(files: ModelFiles, options: ImportOptions, problems: list[str]) -> bytes | None:
+    if options.tokenizer is not None:
+        return _given(options.tokenizer, problems)
+    name = files.first(*(f"{base}{each}" for each in (*_SOURCE_NAMES, *_COMMON_NAMES) for base in ("", INNER)))
+    if name is None:
+        others = [each for each in files.names if each.endswith(_SUFFIXES) and each != _SUBWORD_NMT]
+        if len(others) != 1:
+            problems.append(_missing(files, others))
+            return None
+        name = others[0]
+    return read_part(name, lambda: files.read(name), problems)
+
+
+def _missing(files: ModelFiles, others: Sequence[str]) -> str:
+    if others:
+        return f"it has {', '.join(others[:5])}; say with --tokenizer which one is the source's SentencePiece model"
+    if files.first(_SUBWORD_NMT):
+        return f"{_SUBWORD_NMT} is of subword-nmt, for texts that Moses' scripts split; only SentencePiece's are read"
+    return "no SentencePiece model lies beside it, only its vocabulary; give the file with --tokenizer"
+
+
+def _target_model(files: ModelFiles, options: ImportOptions, problems: list[str]) -> bytes | None:
+    """Return the target's own model, if it has one."""
+    if options.target_tokenizer is not None:
+        return _given(options.target_tokenizer, problems)
+    name = files.first(*(f"{base}{each}" for each in _TARGET_NAMES for base in ("", INNER)))
+    return None if name is None else read_part(name, lambda: files.read(name), problems)
+
+
+def _given(path: Path, problems: list[str]) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        problems.append(f"{path} can't be read: {error.strerror or error}")
+        return None
+
+
+def _check(data: bytes, vocabulary: Vocabulary, where: str, problems: list[str]) -> None:
+    """Add a problem if a file is no model of SentencePiece, or of another vocabulary."""
+    pieces = read_part(f"the {where}'s SentencePiece model", lambda: pieces_of(data), problems)
+    if pieces is not None:
+        known = sum(piece in vocabulary.ids for piece in pieces)
+        if known < _LEAST_SHARE * len(pieces):
+            problems.append(
+                f"the {where}'s SentencePiece model is another model's: {known} of its {len(pieces)} pieces are tokens"
+            )
+
+
+def _write(data: bytes, path: Path) -> None:
+    path.write_bytes(data)
