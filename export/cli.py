@@ -1,37 +1,21 @@
 """The command line of the exporter: `convert`, `inspect`, `train` and `score`."""
 
-import importlib
 import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import click
 
+from export.command_group import CommandGroup
 from export.importers.registry import NAMES
+from export.training.command import score, train
 
 EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
 PRECISIONS = ("float32", "float16", "int8")
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-
-
-class _LazyGroup(click.Group):
-    """Imports a command on first use: torch alone takes seconds to import, which `--help` should not."""
-
-    LAZY: ClassVar = {name: ("export.training.command", name) for name in ("train", "score")}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *self.LAZY])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.LAZY:
-            return super().get_command(ctx, cmd_name)
-        module, attribute = self.LAZY[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
 
 
 def _usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
@@ -47,9 +31,13 @@ def _usable_name(_context: click.Context, _option: click.Parameter, name: str | 
     return name
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Turn trained checkpoints into bundles that dragoman serves."""
+
+
+main.add_command(train)
+main.add_command(score)
 
 
 @main.command()
