@@ -31,6 +31,22 @@ def _usable_name(_context: click.Context, _option: click.Parameter, name: str | 
     return name
 
 
+def _settings(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values of NAME=VALUE by name."""
+    settings: dict[str, Any] = {}
+    for text in given:
+        name, is_given, value = text.partition("=")
+        try:
+            if not name or not is_given:
+                raise ValueError
+            settings[name] = json.loads(value)
+        except ValueError:
+            raise click.BadParameter(
+                f"{text[:60]!r} is not NAME=VALUE with a value in JSON, as in no_repeat_ngram_size=0."
+            ) from None
+    return settings
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Turn trained checkpoints into bundles that dragoman serves."""
@@ -41,8 +57,9 @@ main.add_command(score)
 
 
 @main.command()
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
+@click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--all", "is_all", is_flag=True, help="CHECKPOINT has a folder for each; convert all of them.")
 @click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
@@ -56,6 +73,14 @@ main.add_command(score)
 @click.option(
     "--check", type=click.Path(path_type=Path), help="For int8: a text file, on whose lines it is compared, too."
 )
+@click.option(
+    *("--set", "settings"),
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_settings,
+    help="Another value, in JSON, for a setting of transformers' generate; null for none. May be given several times.",
+)
+@click.option("--base", help="For a PEFT adapter: its base model, into which it is merged.")
 @click.option("--source-language", default="", help="Source language, for checkpoints that don't name it, e.g. en.")
 @click.option("--target-language", default="", help="Target language, for checkpoints that don't name it, e.g. hi.")
 @click.option(
@@ -72,17 +97,23 @@ main.add_command(score)
     help="For notebook: the target tokenizer.  [default: --tokenizer]",
 )
 def convert(
-    checkpoint: Path,
+    checkpoint: str,
     output: Path,
     kind: str | None,
     name: str | None,
     precision: str,
     check: Path | None,
+    settings: dict[str, Any],
+    base: str | None,
     *,
+    force: bool,
     is_all: bool,
     **said: Any,
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
+
+    CHECKPOINT is a folder, for some kinds a file, or a model's name at the Hugging Face hub, such as
+    Helsinki-NLP/opus-mt-en-de, OWNER/NAME@REVISION or its address. It is downloaded then, to the hub's cache.
 
     With --all, the folder F of CHECKPOINT becomes the bundle F/1 of --output, a repository that `dragoman serve` takes;
     what can't be converted is named, and the others are written.
@@ -91,6 +122,9 @@ def convert(
     the first that failed.
     """
     warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
+    origin, name = _found(checkpoint, name)
+    base_folder = None if base is None else _found(base, None)[0]
+    from export.changed_checkpoint import Changes
     from export.convert import convert as run
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
@@ -98,26 +132,26 @@ def convert(
     from export.verify import VerificationError
     from service.bundle.errors import BundleError
 
-    options = ImportOptions(**said)
+    options, changes = ImportOptions(**said), Changes(settings, base_folder)
 
     def write(source: Path, destination: Path) -> tuple[int, str]:
         """Return the exit code, and what failed."""
         try:
-            run(source, destination, kind, name, precision, _say, options, check)
+            run(source, destination, kind, name, precision, _say, options, check, changes, force=force)
         except (CheckpointError, BundleError) as error:
             return EXIT_BAD_CHECKPOINT, str(error)
         except (GraphError, VerificationError) as error:
             return EXIT_FAILED, f"{source} failed verification, nothing was written: {error}"
         except OSError as error:
-            return EXIT_FAILED, f"{destination} can't be written: {error}."
+            return EXIT_FAILED, f"{destination} can't be written ({error}); choose another --output."
         return 0, ""
 
     if not is_all:
-        code, problem = write(checkpoint, output)
+        code, problem = write(origin, output)
         if code:
             _fail(problem, code)
         return
-    folders = sorted(path for path in checkpoint.glob("*") if path.is_dir())
+    folders = sorted(path for path in origin.glob("*") if path.is_dir())
     if not folders or name is not None:
         raise click.UsageError(
             f"--all: {checkpoint} has no folders" if name is None else "--name is for one checkpoint"
@@ -156,13 +190,22 @@ def inspect(bundle: Path, as_json: bool) -> None:
 @main.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
+@click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
 @click.option("--texts", type=_FILE, help="Texts to translate, a line each: many thousands.")
 @click.option("--lexicon", type=_FILE, help="Marian's lex.s2t or lex.bin, instead of texts.")
 @click.option("--first", default=50, show_default=True, help="Most frequent tokens that are always allowed.")
 @click.option("--best", default=50, show_default=True, help="Tokens that a source token is translated to.")
 @click.option("--check", type=_FILE, help="Lines of source, tab and reference: what it costs in BLEU.")
 def shortlist(
-    bundle: Path, output: Path, texts: Path | None, lexicon: Path | None, first: int, best: int, check: Path | None
+    bundle: Path,
+    output: Path,
+    texts: Path | None,
+    lexicon: Path | None,
+    first: int,
+    best: int,
+    check: Path | None,
+    *,
+    force: bool,
 ) -> None:
     """Write BUNDLE to --output with a shortlist: translations consist of tokens that are listed for their sources.
 
@@ -179,13 +222,26 @@ def shortlist(
     if (texts is None) == (lexicon is None):
         raise click.UsageError("give either --texts or --lexicon")
     try:
-        write_listed(bundle, output, texts, lexicon, first, best, check, _say)
+        write_listed(bundle, output, texts, lexicon, first, best, check, _say, force=force)
     except (BundleError, ValueError) as error:
         _fail(f"{bundle}: {error}", EXIT_BAD_CHECKPOINT)
     except GraphError as error:
         _fail(f"{bundle}: {error}", EXIT_FAILED)
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}.", EXIT_FAILED)
+
+
+def _found(given: str, name: str | None) -> tuple[Path, str | None]:
+    """Return the path that was given, or the folder of what was downloaded; and the name that the model shall have."""
+    from export.hub import HubError, download, hub_name
+
+    at_hub = hub_name(given)
+    if at_hub is None:
+        return Path(given), name
+    try:
+        return download(at_hub, _say), name or at_hub.model.rpartition("/")[2]
+    except HubError as error:
+        _fail(f"{error}.", EXIT_BAD_CHECKPOINT)
 
 
 def _say(line: str) -> None:

@@ -1,5 +1,6 @@
 """Describes a bundle, for people and for programs, from its manifest and its files."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
             f"d_model {architecture['d_model']}, d_ff {'/'.join(map(str, widths))}, {architecture['num_heads']} heads, "
             f"{architecture['norm']}-norm, {architecture['activation']}"
         )
+    if changes := architecture.get("changes"):
+        yield f"changed       {json.dumps(changes)[1:-1]}"
     if document["language_pairs"]:
         yield f"languages     {_shortened(document['language_pairs'])}"
     if document["any_to_any"]:

@@ -86,6 +86,7 @@ class ImportedCheckpoint:
     family: str = "Dragoman"
     licence: str = UNKNOWN_LICENCE
     notes: tuple[str, ...] = ()  # what whoever converts it should know
+    changes: Mapping[str, Any] = field(default_factory=dict)  # what was changed at the user's wish, for people
     shortlist: Shortlist | None = None
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
@@ -97,7 +98,8 @@ class ImportedCheckpoint:
     def architecture(self) -> dict[str, Any]:
         """Return a description of the model's architecture, for people."""
         num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        return {"family": self.family, "num_parameters": num_parameters, **self.model.config.to_document()}
+        document = {"family": self.family, "num_parameters": num_parameters, **self.model.config.to_document()}
+        return {**document, "changes": dict(self.changes)} if self.changes else document
 
     def pairs(self) -> Iterator[LanguagePair]:
         """Yield every direction that the model translates."""

@@ -206,10 +206,10 @@ def test_files_that_are_no_state_dict(notebook: Notebook, monkeypatch: pytest.Mo
     assert "'epoch' holds int" in refused(notebook.path, given)
     for content in (b"", b"\x80garbage", b"PK\x03\x04 cut off"):
         notebook.path.write_bytes(content)
-        assert "model.pt is damaged or not a file of weights" in refused(notebook.path, given)
+        assert "model.pt is damaged, truncated or not a file of weights" in refused(notebook.path, given)
     other = notebook.path.with_suffix(".safetensors")
     other.write_bytes(b"garbage")
-    assert "model.safetensors is damaged or not a file of weights" in refused(other, given)
+    assert "model.safetensors is damaged, truncated or not a file of weights" in refused(other, given)
     assert "found model.pt, model.safetensors" in refused(notebook.path.parent, given | {"--name": "x"})
 
 
