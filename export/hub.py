@@ -102,7 +102,9 @@ def download(name: HubName, say: Callable[[str], None]) -> Path:
         raise _failure(name, f"its weights are {others or 'missing'}; read are model.safetensors and pytorch_model.bin")
     say(f"{name} at {found.sha}: {len(files)} of {len(sizes)} files, {sum(map(sizes.__getitem__, files)) / 1e6:.1f} MB")
     try:
-        return Path(hub.snapshot_download(name.model, revision=found.sha, allow_patterns=[*map(glob.escape, files)]))
+        return Path(
+            hub.snapshot_download(name.model, revision=name.revision, allow_patterns=[*map(glob.escape, files)])
+        )
     except errors.GatedRepoError:
         raise _failure(name, _GATED) from None
     except Exception as error:  # as above, and of the disk

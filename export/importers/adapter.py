@@ -1,6 +1,6 @@
 """Merges a PEFT adapter into the weights of its base model: plain LoRA on linear layers, and modules saved as a whole.
 
-Read as peft 0.21 does (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`), which a test compares.
+Read as peft 0.21 does (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`): merge_and_unload gives the same bits.
 """
 
 import math
@@ -71,7 +71,7 @@ def merged(directory: Path, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if found := _LORA.fullmatch(name):
             pairs.setdefault(found["module"], {})[found["part"]] = value.float()
         elif "lora_" in name:
-            problems.append(f"{full_name} is not of plain LoRA on a linear layer")
+            problems.append(f"{name} is not of plain LoRA on a linear layer")
         elif (known := _known(name, weights)) is None:
             problems.append(f"the base model has no {name}")
         elif value.shape != weights[known].shape:
@@ -101,7 +101,7 @@ def _read_settings(document: Mapping[str, Any], problems: list[str]) -> _Setting
         allowed = _NEUTRAL.get(name, ())
         if name not in _WITHOUT_EFFECT and value not in (None, False, [], {}, "", *allowed):
             supported = f"supported is {', '.join(map(str, allowed))}" if allowed else "merged is plain LoRA only"
-            problems.append(f"{name} is {str(value)[:60]!r}; {supported}")
+            problems.append(f"{name} is {repr(value)[:60]}; {supported}")
     alpha, alphas = document.get("lora_alpha", 8), document.get("alpha_pattern") or {}
     if not _are_numbers([alpha]) or not isinstance(alphas, dict) or not _are_numbers(alphas.values()):
         problems.append("lora_alpha or alpha_pattern is not of numbers")
