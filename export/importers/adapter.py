@@ -1,6 +1,7 @@
 """Merges a PEFT adapter into the weights of its base model: plain LoRA on linear layers, and modules saved as a whole.
 
-Read as peft 0.21 does (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`): merge_and_unload gives the same bits.
+Read as peft 0.21 does (`LoraConfig`, `get_pattern_key`, `Linear.get_delta_weight`), whose merge_and_unload gives the
+same bits.
 """
 
 import math

@@ -101,6 +101,11 @@ def be_an_adapter(folder: Path) -> None:
     write(folder, adapter_config__json={"peft_type": "LORA", "base_model_name_or_path": "facebook/nllb-200-1.3B"})
 
 
+def be_a_bundle(folder: Path) -> None:
+    keep_only(folder)
+    write(folder, manifest__json={}, encoder__onnx="")
+
+
 MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a path with a typing error": (
         lambda folder: [str(folder.with_name("opus-mt-en-dd"))],
@@ -185,10 +190,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         write_where_nobody_may,
         "/proc/dragoman/1 can't be written .*; choose another",
     ),
-    "a bundle that is converted already": (
-        lambda folder: write(folder, manifest__json={}, encoder__onnx="") or (folder / "model.safetensors").unlink(),
-        "it is a bundle of Dragoman .* 'dragoman serve --models' serves it",
-    ),
+    "a bundle that is converted already": (be_a_bundle, "a bundle of Dragoman .* 'dragoman serve --models' serves it"),
 }
 
 
