@@ -16,6 +16,7 @@ from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import WeightsFile
 from export.importers.imported import ImportedCheckpoint
+from export.importers.model_card import with_its_limit
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.listed_bundle import listed
@@ -238,5 +239,5 @@ def _describe(checkpoint: ImportedCheckpoint) -> str:
     config = checkpoint.model.config
     millions = sum(parameter.numel() for parameter in checkpoint.model.parameters()) / 1e6
     layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
-    licence = f"licence {checkpoint.licence}"
-    return f"{checkpoint.name}: {millions:.1f} M parameters, {layers}, d_model {config.d_model}; {licence}"
+    shape = f"{checkpoint.name}: {millions:.1f} M parameters, {layers}, d_model {config.d_model}"
+    return f"{shape}; licence {with_its_limit(checkpoint.licence)}"

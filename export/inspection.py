@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from export.importers.model_card import with_its_limit
 from service.bundle.checksums import mismatches
 from service.bundle.manifest import Manifest
 
@@ -54,7 +55,7 @@ def describe(directory: Path) -> dict[str, Any]:
 
 def lines(document: dict[str, Any]) -> Iterator[str]:
     """Yield the same as lines for a terminal."""
-    yield f"{document['name']}: {document['precision']}, licence {document['licence']}"
+    yield f"{document['name']}: {document['precision']}, licence {with_its_limit(document['licence'])}"
     architecture = document["architecture"]
     if architecture:
         widths = dict.fromkeys((architecture["d_ff"], architecture.get("decoder_d_ff") or architecture["d_ff"]))

@@ -1,5 +1,6 @@
 """Imports M2M100 and NLLB-200 checkpoints in transformers' format: one model, between all of its languages."""
 
+import dataclasses
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint, Token
 from export.importers.language_choice import chosen_language
 from export.importers.m2m100.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
 from export.importers.m2m100.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
+from export.importers.model_card import NLLB_LICENCE, UNKNOWN_LICENCE
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from service.bundle.manifest_parts import Language, LanguagePair
@@ -32,9 +34,11 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
         raise CheckpointError(directory, problems)
     tokenizer_files = _tokenizer_files(directory, files)
     build = partial(checkpoint, directory, M2M100, found, files, tokenizer_files, notes=_notes(files))
-    if options.source_language and options.target_language:
-        return build(languages=_pair(languages))
-    return build(any_to_any=languages)
+    is_pair = options.source_language and options.target_language
+    built = build(languages=_pair(languages)) if is_pair else build(any_to_any=languages)
+    if isinstance(files, NllbFiles) and built.licence == UNKNOWN_LICENCE:
+        return dataclasses.replace(built, licence=NLLB_LICENCE)
+    return built
 
 
 def _read_files(directory: Path) -> M2M100Files | NllbFiles:
