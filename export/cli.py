@@ -1,4 +1,4 @@
-"""The command line of the exporter: `convert`, `inspect`, `train` and `score`."""
+"""The command line of the exporter: `convert`, `doctor`, `inspect`, `shortlist`, `train` and `score`."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from export.command_group import CommandGroup
+from export.command_options import found_here, parsed_settings, usable_name
 from export.importers.registry import NAMES
 from export.training.command import score, train
 
@@ -16,35 +17,6 @@ EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
 PRECISIONS = ("float32", "float16", "int8")
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-
-
-def _usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    """Check the bundle's name before the work begins, instead of in the server that loads it."""
-    if name is None:
-        return None
-    from service.bundle.fields import MAX_NAME_BYTES, is_name
-
-    if not is_name(name):
-        raise click.BadParameter(
-            f"{name[:60]!r} is not a valid name; allowed are 1 to {MAX_NAME_BYTES} printable bytes of UTF-8."
-        )
-    return name
-
-
-def _settings(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of NAME=VALUE by name."""
-    settings: dict[str, Any] = {}
-    for text in given:
-        name, is_given, value = text.partition("=")
-        try:
-            if not name or not is_given:
-                raise ValueError
-            settings[name] = json.loads(value)
-        except ValueError:
-            raise click.BadParameter(
-                f"{text[:60]!r} is not NAME=VALUE with a value in JSON, as in no_repeat_ngram_size=0."
-            ) from None
-    return settings
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -62,7 +34,7 @@ main.add_command(score)
 @click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--all", "is_all", is_flag=True, help="CHECKPOINT has a folder for each; convert all of them.")
-@click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
+@click.option("--name", callback=usable_name, help="Name of the model; by default the checkpoint's own.")
 @click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
@@ -77,7 +49,7 @@ main.add_command(score)
     *("--set", "settings"),
     metavar="NAME=VALUE",
     multiple=True,
-    callback=_settings,
+    callback=parsed_settings,
     help="Another value, in JSON, for a setting of transformers' generate; null for none. May be given several times.",
 )
 @click.option("--base", help="For a PEFT adapter: its base model, into which it is merged.")
@@ -122,8 +94,8 @@ def convert(
     the first that failed.
     """
     warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
-    origin, name = _found(checkpoint, name)
-    base_folder = None if base is None else _found(base, None)[0]
+    origin, name_at_hub = found_here(checkpoint, _say)
+    base_folder = None if base is None else found_here(base, _say)[0]
     from export.changed_checkpoint import Changes
     from export.convert import convert as run
     from export.graphs.checks import GraphError
@@ -137,7 +109,7 @@ def convert(
     def write(source: Path, destination: Path) -> tuple[int, str]:
         """Return the exit code, and what failed."""
         try:
-            run(source, destination, kind, name, precision, _say, options, check, changes, force=force)
+            run(source, destination, kind, name or name_at_hub, precision, _say, options, check, changes, force=force)
         except (CheckpointError, BundleError) as error:
             return EXIT_BAD_CHECKPOINT, str(error)
         except (GraphError, VerificationError) as error:
@@ -165,6 +137,27 @@ def convert(
             click.echo(f"export: {problem}", err=True)
     _say(f"{codes.count(0)} of {len(folders)} checkpoints are converted")
     sys.exit(next(filter(None, codes), 0))
+
+
+_ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check")
+
+
+@main.command(params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT])
+def doctor(checkpoint: str, kind: str | None, settings: dict[str, Any], base: str | None, **said: Any) -> None:
+    """Describe CHECKPOINT: what it is, whether `convert` would take it and what it becomes, or what is missing.
+
+    Exit codes: 0 it would be converted, 1 it would not, 2 it can't be downloaded.
+    """
+    origin, name = found_here(checkpoint, _say)
+    base_folder = None if base is None else found_here(base, _say)[0]
+    from export.changed_checkpoint import Changes
+    from export.doctor import diagnose
+    from export.importers.options import ImportOptions
+
+    diagnosis = diagnose(origin, kind, ImportOptions(**said), Changes(settings, base_folder), checkpoint, name)
+    click.echo("\n".join(diagnosis.lines))
+    if not diagnosis.is_convertible:
+        sys.exit(EXIT_FAILED)
 
 
 @main.command()
@@ -229,19 +222,6 @@ def shortlist(
         _fail(f"{bundle}: {error}", EXIT_FAILED)
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}.", EXIT_FAILED)
-
-
-def _found(given: str, name: str | None) -> tuple[Path, str | None]:
-    """Return the path that was given, or the folder of what was downloaded; and the name that the model shall have."""
-    from export.hub import HubError, download, hub_name
-
-    at_hub = hub_name(given)
-    if at_hub is None:
-        return Path(given), name
-    try:
-        return download(at_hub, _say), name or at_hub.model.rpartition("/")[2]
-    except HubError as error:
-        _fail(f"{error}.", EXIT_BAD_CHECKPOINT)
 
 
 def _say(line: str) -> None:

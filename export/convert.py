@@ -9,6 +9,7 @@ from pathlib import Path
 from export.alignment_choice import choose_alignment, cross_attention
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.changed_checkpoint import NO_CHANGES, Changes, changed
+from export.command_group import how_to_install
 from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity
 from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
@@ -149,7 +150,12 @@ def _write_graphs(
     """
     checkpoint, tokenizer = _begin(load, name, directory, clock)
     sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
-    expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
+    expected = None
+    try:
+        expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
+    except ModuleNotFoundError as error:
+        package = error.name or ""
+        clock.done("refer", f"not compared with {package}, which is not installed; {how_to_install(package)}")
     if expected is not None:
         clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
     with WeightsFile(directory) as file:

@@ -23,6 +23,15 @@ def import_checkpoint(
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
+    return select_kind(source, name).load()(source, options)
+
+
+def select_kind(source: Path, name: str | None = None) -> Kind:
+    """Return the kind of a checkpoint, whose `name` may be given.
+
+    Raises:
+        CheckpointError: it is no checkpoint of a kind that is known, or not of the one that is named.
+    """
     kind = _BY_NAME[name] if name else None
     if not source.is_dir() and not (source.is_file() and kind is not None and kind.is_file):
         raise CheckpointError(source, [mistaken_path(source)])
@@ -36,7 +45,7 @@ def import_checkpoint(
             raise CheckpointError(source, [foreign])
         kind = _agreed(source, kind) if kind and kind.model_types else kind or by_layout or _by_config(source)
     assert kind is not None
-    return kind.load()(source, options)
+    return kind
 
 
 def _agreed(directory: Path, kind: Kind) -> Kind:
