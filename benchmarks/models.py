@@ -11,7 +11,7 @@ from service.bundle.checksums import file_sha256, staleness
 from service.bundle.manifest_parts import LanguagePair, Limits, TokenizerSpec
 
 if TYPE_CHECKING:
-    from export.architecture import Transformer
+    from export.architecture.transformer import Transformer
 
 SHIPPED_CHECKPOINT = Path("checkpoints/en-de")
 SHIPPED_BUNDLES = {"float32": Path("build/float32/en-de/1"), "int8": Path("models/en-de/1")}
@@ -131,7 +131,8 @@ def load_transformer(checkpoint: Path) -> "Transformer":
     """Return the torch model of a native checkpoint, in evaluation mode; its tokenizer is not read."""
     from safetensors.torch import load_file
 
-    from export.architecture import ModelConfig, Transformer
+    from export.architecture import ModelConfig
+    from export.architecture.transformer import Transformer
 
     config = ModelConfig.from_document(json.loads((checkpoint / "config.json").read_text(encoding="utf-8")))
     model = Transformer(config)
@@ -144,7 +145,8 @@ def _write_base_checkpoint(model: BenchModel) -> None:
         return
     import torch
 
-    from export.architecture import ModelConfig, Transformer
+    from export.architecture import ModelConfig
+    from export.architecture.transformer import Transformer
     from export.importers.native.folder import CheckpointInfo
     from export.training.checkpoint import save_checkpoint
     from tests.references.m2m100 import POSITIONS
@@ -182,7 +184,7 @@ def _write_base_bundle(model: BenchModel, destination: Path, precision: str, say
         config = transformer.config
         return ImportedCheckpoint(
             name=model.name,
-            model=transformer,
+            model=transformer.stored(),
             tokenizer=TokenizerSpec(
                 "sentencepiece",
                 "tokenizer.model",

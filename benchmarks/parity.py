@@ -45,7 +45,7 @@ def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size:
         ids = manifest.source_ids(tokenizer.encode(text), manifest.first_pair)
         if len(ids) <= manifest.limits.max_source_tokens:
             sources.append(ids)
-    reference = to_m2m100(import_native(checkpoint).model)
+    reference = to_m2m100(import_native(checkpoint).model.transformer())
     records: list[dict[str, Any]] = []
     with open_engine(bundle, manifest) as engine:
         for size in (1, beam_size):

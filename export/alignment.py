@@ -18,6 +18,18 @@ from service.text.tokenizers import Tokenizer
 Attention = npt.NDArray[np.floating]
 
 
+@dataclass(frozen=True, slots=True)
+class AlignmentHeads:
+    """The cross-attention that locates a token's source: the mean over some heads of one decoder layer.
+
+    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read.
+    """
+
+    layer: int
+    heads: tuple[int, ...]
+    reads: bool = False
+
+
 class Translated(NamedTuple):
     """A text with the ids that the encoder reads and those that the decoder wrote, without start and end."""
 

@@ -5,14 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import numpy as np
-import torch
 from numpy import typing as npt
-from torch import Tensor
 
-from export.alignment import IdenticalPieces, Translated, identical_pieces, share_found
+from export.alignment import AlignmentHeads, IdenticalPieces, Translated, identical_pieces, share_found
 from export.architecture.config import ModelConfig
+from export.architecture.stored import Array
 from export.architecture.streamed import StreamedTransformer
-from export.graphs.alignment_graph import AlignmentHeads
 from export.importers.imported import ImportedCheckpoint
 from service.text.tokenizers import Tokenizer
 
@@ -94,7 +92,7 @@ def mean_of(by_layer: ByLayer, heads: AlignmentHeads) -> npt.NDArray[np.float32]
 
 
 def cross_attention(
-    config: ModelConfig, weights: Mapping[str, Tensor], translated: Sequence[Translated], *, rounds: bool = False
+    config: ModelConfig, weights: Mapping[str, Array], translated: Sequence[Translated], *, rounds: bool = False
 ) -> list[ByLayer]:
     """Return the model's cross-attention probabilities from start and target ids (T + 1) to the source (S).
 
@@ -103,12 +101,12 @@ def cross_attention(
     """
     model, found = StreamedTransformer(config, weights, rounds=rounds), []
     for start in range(0, len(translated), _BATCH_SIZE):
-        batch, attention = translated[start : start + _BATCH_SIZE], list[Tensor]()
+        batch, attention = translated[start : start + _BATCH_SIZE], list[npt.NDArray[np.float32]]()
         read = [[config.decoder_start_id, *each.target_ids][: config.max_target_positions] for each in batch]
         model.hidden([each.source_ids for each in batch], read, attention)
-        layers = torch.stack(attention, dim=1)  # (B, layers, heads, T, S)
+        layers = np.stack(attention, axis=1)  # (B, layers, heads, T, S)
         for row, each, ids in zip(layers, batch, read, strict=True):
             own = row[..., : len(ids), : len(each.source_ids)]
             missing = len(each.target_ids) + 1 - len(ids)
-            found.append(torch.nn.functional.pad(own, (0, 0, 0, missing)).numpy())
+            found.append(np.pad(own, ((0, 0), (0, 0), (0, missing), (0, 0))))
     return found

@@ -1,6 +1,5 @@
 """Converts one checkpoint: import, trace, check, verify, write."""
 
-import copy
 import dataclasses
 import shutil
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from export.graphs.dense import padded_head_size
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import WeightsFile
-from export.importers.imported import ImportedCheckpoint
+from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.model_card import with_its_limit
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
@@ -149,6 +148,9 @@ def _write_graphs(
     The torch model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
     """
     checkpoint, tokenizer = _begin(load, name, directory, clock)
+    if precision == "float16" and checkpoint.model.config.relative_bias is not None:
+        problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"
+        raise CheckpointError(Path(checkpoint.name), [problem])
     sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
     expected = None
     try:
@@ -173,7 +175,8 @@ def _trace_graphs(
 ) -> Manifest:
     """Write the graphs and, to `file`, their weights; return the manifest."""
     graphs, shape = Graphs(), model_shape(checkpoint)
-    model = copy.deepcopy(checkpoint.model).half() if precision == "float16" else checkpoint.model
+    model = checkpoint.model.transformer()
+    model = model.half() if precision == "float16" else model
     trace_encoder(model, directory / graphs.encoder, file)
     check_encoder(directory / graphs.encoder, shape, precision)
     clock.done("trace", graphs.encoder)
@@ -187,7 +190,7 @@ def _trace_graphs(
     for line in report.lines():
         clock.done("verify", line)
     translated = list(translate(checkpoint, pair, list(alignment_sentences(checkpoint, tokenizer))))
-    by_layer = cross_attention(model.config, checkpoint.model.weights(), translated)
+    by_layer = cross_attention(model.config, checkpoint.model.weights, translated)
     choice = choose_alignment(checkpoint, tokenizer, translated, by_layer)
     clock.done("choose", choice.line())
     graphs = dataclasses.replace(graphs, alignment=ALIGNMENT, alignment_layer=choice.heads.layer)
@@ -243,7 +246,7 @@ def _manifest(checkpoint: ImportedCheckpoint, shape: ModelShape, graphs: Graphs,
 
 def _describe(checkpoint: ImportedCheckpoint) -> str:
     config = checkpoint.model.config
-    millions = sum(parameter.numel() for parameter in checkpoint.model.parameters()) / 1e6
+    millions = checkpoint.model.num_weights / 1e6
     layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
     shape = f"{checkpoint.name}: {millions:.1f} M parameters, {layers}, d_model {config.d_model}"
     return f"{shape}; licence {with_its_limit(checkpoint.licence)}"

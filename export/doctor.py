@@ -49,10 +49,9 @@ def diagnose(
 
 def _described(checkpoint: ImportedCheckpoint, kind: str) -> Iterator[str]:
     config = checkpoint.model.config
-    parameters = list(checkpoint.model.parameters())
-    num_weights = sum(each.numel() for each in parameters)
-    num_bytes = sum(each.numel() * each.element_size() for each in parameters)
-    dtypes = dict.fromkeys(str(each.dtype).removeprefix("torch.") for each in parameters)
+    num_weights, arrays = checkpoint.model.num_weights, list(checkpoint.model.weights.values())
+    num_bytes = sum(each.nbytes for each in arrays)
+    dtypes = dict.fromkeys(each.dtype.name for each in arrays)
     yield _line("kind", kind)
     yield _line(
         "model",

@@ -1,19 +1,22 @@
 """Compares the service's engine on a bundle with another implementation of the same model."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
+from export.architecture.streamed import StreamedTransformer
 from export.changed_scores import changed_scores
 from export.engine_decode import ONE_LANE, open_engine
 from export.importers.imported import ImportedCheckpoint, Row
 from export.verification_sentences import Sentence
 from export.verify import (
     TIE_GAP,
+    Floats,
     VerificationError,
     first_difference,
     logits_along,
@@ -121,7 +124,7 @@ def _check_greedy_tie(
     position = first_difference(wanted, given)
     logits = logits_along(checkpoint, sentence, [*wanted[:position], 0])[position : position + 1]
     logits = _changed(checkpoint, sentence, logits, [wanted[:position]])[0]
-    gap = top_two_gap(logits.numpy(), checkpoint.suppressed_ids)
+    gap = top_two_gap(logits, checkpoint.suppressed_ids)
     if gap >= TIE_GAP:
         raise VerificationError(
             f"{sentence}, position {position}: the engine's greedy search goes on with "
@@ -157,22 +160,16 @@ def _score(checkpoint: ImportedCheckpoint, sentence: Sentence, ids: _Ids, max_ou
     return normalized(total, length, generation.length_penalty)
 
 
-def _log_probs(
-    checkpoint: ImportedCheckpoint, sentence: Sentence, logits: torch.Tensor, outputs: Sequence[_Ids]
-) -> torch.Tensor:
+def _log_probs(checkpoint: ImportedCheckpoint, sentence: Sentence, logits: Floats, outputs: Sequence[_Ids]) -> Floats:
     """Return log-probabilities (n, V) as beam search has them, of what follows outputs of equal lengths."""
     if not checkpoint.generation.options:
         return normalized_logits(checkpoint, logits)
-    log_probs = _changed(checkpoint, sentence, logits.log_softmax(dim=-1), outputs)
-    if checkpoint.renormalizes:
-        log_probs[:, list(checkpoint.suppressed_ids)] = -torch.inf
-        return log_probs.log_softmax(dim=-1)
-    return log_probs
+    every = dataclasses.replace(checkpoint, renormalizes=False)
+    log_probs = _changed(checkpoint, sentence, normalized_logits(every, logits), outputs)
+    return normalized_logits(checkpoint, log_probs) if checkpoint.renormalizes else log_probs
 
 
-def _changed(
-    checkpoint: ImportedCheckpoint, sentence: Sentence, scores: torch.Tensor, outputs: Sequence[_Ids]
-) -> torch.Tensor:
+def _changed(checkpoint: ImportedCheckpoint, sentence: Sentence, scores: Floats, outputs: Sequence[_Ids]) -> Floats:
     """Return scores (n, V) as the checkpoint's options change them after outputs of equal lengths."""
     start = (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
     options, eos_id = _options(checkpoint.generation, 1, 1), checkpoint.tokenizer.eos_id
@@ -180,25 +177,25 @@ def _changed(
         changed_scores(row, (*start, *ids), options, eos_id, len(start) - 1)
         for row, ids in zip(scores, outputs, strict=True)
     ]
-    return torch.stack(changed).double()
+    return np.stack(changed)
 
 
-@torch.no_grad()
 def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: int, max_output_tokens: int) -> float:
     """Return the smallest gap of summed log-probabilities that decided which beams survive, in the model's own search.
 
     If it is below the rounding error, another order of summation keeps another beam, and the search may end anywhere.
     """
     start = (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
+    model = StreamedTransformer(checkpoint.model.config, checkpoint.model.weights)
     running: list[tuple[float, _Ids]] = [(0.0, ())]
     closest = math.inf
     for _ in range(max_output_tokens):
-        fed = torch.tensor([[*start, *ids] for _, ids in running])
-        sources = torch.tensor([sentence.source_ids]).expand(len(running), -1)
-        logits = checkpoint.model(sources, fed)[:, -1]
+        hidden = model.hidden([sentence.source_ids] * len(running), [[*start, *ids] for _, ids in running])[:, -1]
+        logits = np.concatenate(list(model.logits(hidden)), axis=1)
         log_probs = _log_probs(checkpoint, sentence, logits, [ids for _, ids in running])  # (k, V)
-        log_probs[:, list(checkpoint.suppressed_ids)] = -torch.inf
-        values, token_ids = log_probs.topk(2 * beam_size)
+        log_probs[:, list(checkpoint.suppressed_ids)] = -np.inf
+        token_ids = np.argpartition(-log_probs, 2 * beam_size, axis=1)[:, : 2 * beam_size]
+        values = np.take_along_axis(log_probs, token_ids, axis=1)
         continued = [
             (total + value, (*ids, token_id))
             for (total, ids), row, chosen in zip(running, values.tolist(), token_ids.tolist(), strict=True)

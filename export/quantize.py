@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from torch import Tensor
 
 from export.alignment import Attention, Translated, identical_pieces, share_found
 from export.alignment_choice import AlignmentChoice, ByLayer, choose_alignment, cross_attention, mean_of
+from export.architecture.stored import Array
 from export.bundle_writer import checksums
 from export.engine_decode import open_engine, recorded_attention
 from export.graphs.weights_file import WeightsFile
@@ -41,7 +41,7 @@ def write_int8(
         GraphError: the graphs are wrong.
         VerificationError: they are not those of a quantization of the model.
     """
-    config, weights = checkpoint.model.config, checkpoint.model.weights()
+    config, weights = checkpoint.model.config, checkpoint.model.weights
     shape = shape_of(config)
     graphs = Graphs(decoder_step=DECODER)
     with WeightsFile(directory) as file:
@@ -98,7 +98,7 @@ def _translated(decoded: Decoded, manifest: Manifest) -> Translated:
 
 def _check_alignment(
     checkpoint: ImportedCheckpoint,
-    weights: Mapping[str, Tensor],
+    weights: Mapping[str, Array],
     directory: Path,
     manifest: Manifest,
     tokenizer: Tokenizer,

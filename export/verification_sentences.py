@@ -129,7 +129,7 @@ def _num_tokens(sentence: Sentence) -> int:
 
 
 def _num_weights(checkpoint: ImportedCheckpoint) -> int:
-    return sum(parameter.numel() for parameter in checkpoint.model.parameters())
+    return checkpoint.model.num_weights
 
 
 def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:

@@ -1,6 +1,5 @@
-"""Verifies that the exported graphs compute what the torch model computes, before a bundle is written."""
+"""Verifies that the exported graphs compute what the model computes, before a bundle is written."""
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from export.alignment import Translated
+from export.alignment import AlignmentHeads, Translated
 from export.alignment_choice import ByLayer, mean_of
+from export.architecture.streamed import StreamedTransformer
 from export.cached_decode import decode_cached
 from export.engine_decode import decode_golden
-from export.graphs.alignment_graph import AlignmentHeads
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.importers.imported import ImportedCheckpoint
 from export.stages import progress
@@ -32,7 +30,7 @@ BATCH_SIZE = 16
 MAX_COMPARED_TOKENS = 16_384
 
 Ids = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating]
 
 
 class VerificationError(Exception):
@@ -66,7 +64,7 @@ class VerificationReport:
         """Return a short text for the terminal."""
         return [
             f"compared {self.num_golden} golden and {self.num_random} random sentences, {self.num_positions} positions",
-            f"torch against ONNX Runtime: largest error {self.max_error:.2e}, "
+            f"numpy against ONNX Runtime: largest error {self.max_error:.2e}, "
             f"{self.max_relative_error:.2e} of the logits' range (allowed {self.max_relative_error_allowed:.0e})",
             f"cached in mixed batches against full re-decoding: same greedy tokens, {self.num_ties} ties excepted",
         ]
@@ -198,17 +196,6 @@ def golden_pair(sentence: Sentence, output: tuple[int, ...], tokenizer: Tokenize
     )
 
 
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Use one thread: single sentences gain little from more, and slow down tenfold if other work needs the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _decode(checkpoint: ImportedCheckpoint, graphs: GraphPair, sentences: Sequence[Sentence]) -> Iterator[_Decoded]:
     """Translate a batch with the caches, then feed it again for the log-probabilities at every position."""
     spec, config = checkpoint.tokenizer, checkpoint.model.config
@@ -236,38 +223,39 @@ def _forced(checkpoint: ImportedCheckpoint, sentence: Sentence) -> tuple[int, ..
     return (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
 
 
-@torch.no_grad()
-def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> torch.Tensor:
+def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> Floats:
     """Return the model's logits (T, V) for every token of an output, given those before it."""
     forced = _forced(checkpoint, sentence)
-    fed = torch.tensor([[*forced, *output[:-1]]], dtype=torch.int64)
-    logits: torch.Tensor = checkpoint.model(torch.tensor([sentence.source_ids], dtype=torch.int64), fed)
-    return logits[0, len(forced) - 1 :]
+    model = StreamedTransformer(checkpoint.model.config, checkpoint.model.weights)
+    hidden = model.hidden([sentence.source_ids], [[*forced, *output[:-1]]])[0, len(forced) - 1 :]
+    return np.concatenate(list(model.logits(hidden)), axis=1)
 
 
-def normalized_logits(checkpoint: ImportedCheckpoint, logits: torch.Tensor) -> torch.Tensor:
+def normalized_logits(checkpoint: ImportedCheckpoint, logits: Floats) -> npt.NDArray[np.float64]:
     """Return log-probabilities (n, V) in float64 of logits (n, V), including those of suppressed tokens."""
-    logits = logits.double()
-    shared_by = logits.clone()
+    wide = logits.astype(np.float64)
+    shared_by = wide.copy()
     if checkpoint.renormalizes:
-        shared_by[:, list(checkpoint.suppressed_ids)] = -torch.inf
-    return logits - shared_by.logsumexp(dim=-1, keepdim=True)
+        shared_by[:, list(checkpoint.suppressed_ids)] = -np.inf
+    largest = shared_by.max(axis=1, keepdims=True)
+    totals = np.log(np.exp(shared_by - largest).sum(axis=1, keepdims=True)) + largest
+    log_probs: npt.NDArray[np.float64] = wide - totals
+    return log_probs
 
 
 def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: VerificationReport) -> None:
     """Compare one sentence's log-probabilities and tokens with the model's."""
     sentence, suppressed = decoded.sentence, list(checkpoint.suppressed_ids)
-    with _one_thread():
-        logits = logits_along(checkpoint, sentence, decoded.output)
-    allowed = logits.clone()
-    allowed[:, suppressed] = -torch.inf
+    logits = logits_along(checkpoint, sentence, decoded.output)
+    allowed = logits.copy()
+    allowed[:, suppressed] = -np.inf
     expected_log_probs = normalized_logits(checkpoint, logits)
     for position, token_id in enumerate(decoded.output):
         where = f"{sentence}, position {position}"
         ids, log_probs = decoded.candidate_ids[position], decoded.log_probs[position]
         if not np.array_equal(np.isneginf(log_probs), np.isin(ids, suppressed)):
             raise VerificationError(f"{where}: tokens of probability zero are not just the suppressed ones.")
-        expected = expected_log_probs[position].numpy()[ids]
+        expected = expected_log_probs[position][ids]
         error = float(np.abs(log_probs - expected)[~np.isneginf(log_probs)].max())
         if not np.isfinite(error):
             raise VerificationError(f"{where}: a log-probability is not a number.")
@@ -290,7 +278,7 @@ def first_difference(expected: Sequence[int], given: Sequence[int]) -> int:
     return next(i for i, (a, b) in enumerate(itertools.zip_longest(expected, given)) if a != b)
 
 
-def top_two_gap(logits: npt.NDArray[np.float32], suppressed_ids: Sequence[int]) -> float:
+def top_two_gap(logits: Floats, suppressed_ids: Sequence[int]) -> float:
     """Return the gap between the best and the second best allowed token of (V,)."""
     second, best = np.partition(np.delete(logits, list(suppressed_ids)), -2)[-2:]
     return float(best - second)

@@ -26,7 +26,7 @@ def write_tiny_fused_bundle(directory: Path) -> Path:
     def load() -> ImportedCheckpoint:
         return ImportedCheckpoint(
             name=like.name,
-            model=tiny_model(config, seed=1, end_bias=-1.5),  # whose outputs are as long as those of the other
+            model=tiny_model(config, seed=1, end_bias=-1.5).stored(),  # whose outputs are as long as those of the other
             tokenizer=like.tokenizer,
             tokenizer_files={like.tokenizer.file: tiny / like.tokenizer.file},
             languages=like.languages,

@@ -1,6 +1,5 @@
-"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017) in torch, with later variants."""
+"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017) with later variants: in torch, and in numpy."""
 
-from export.architecture.config import ModelConfig, PositionConfig
-from export.architecture.transformer import Transformer
+from export.architecture.config import ModelConfig, PositionConfig, RelativeBiasConfig
 
-__all__ = ["ModelConfig", "PositionConfig", "Transformer"]
+__all__ = ["ModelConfig", "PositionConfig", "RelativeBiasConfig"]

@@ -1,7 +1,6 @@
 """Scaled dot-product and multi-head attention (paper section 3.2)."""
 
-import math
-
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,26 +16,34 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        width, bias = config.d_model, config.attention_bias
+        width, heads, bias = config.d_model, config.attention_width, config.attention_bias
         self.num_heads = config.num_heads
         self.head_size = config.head_size
-        self.scale = 1.0 / math.sqrt(width if config.score_scale == "model" else config.head_size)
+        self.scale = config.score_factor
         self.dropout = config.attention_dropout
-        self.query = nn.Linear(width, width, bias=bias)
-        self.key = nn.Linear(width, width, bias=bias)
-        self.value = nn.Linear(width, width, bias=bias)
+        self.query = nn.Linear(width, heads, bias=bias)
+        self.key = nn.Linear(width, heads, bias=bias)
+        self.value = nn.Linear(width, heads, bias=bias)
         self.output: nn.Linear | nn.Identity = nn.Identity()  # some models only concatenate the heads
         if config.attention_output != "none":
-            self.output = nn.Linear(width, width, bias=config.has_attention_output_bias)
+            self.output = nn.Linear(heads, width, bias=config.has_attention_output_bias)
 
     def forward(
-        self, queries_from: Tensor, keys_from: Tensor, mask: Tensor | None = None, causal: bool = False
+        self,
+        queries_from: Tensor,
+        keys_from: Tensor,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        bias: Tensor | None = None,
     ) -> Tensor:
         """Attend from (B, Q, d) to (B, S, d); the result is (B, Q, d).
 
         `mask` is boolean, broadcastable to (B, H, Q, S), true where attention is allowed. `causal` lets position i
-        attend only to positions up to i, and excludes `mask`.
+        attend only to positions up to i, and excludes `mask`. `bias`, broadcastable as well, is added to the scores.
         """
+        if bias is not None:
+            allowed = torch.ones_like(bias, dtype=torch.bool).tril() if causal else mask
+            mask, causal = bias if allowed is None else torch.where(allowed, bias, -torch.inf), False
         keys, values = self.project_keys_values(keys_from)
         return self.attend(self.split_heads(self.query(queries_from)), keys, values, mask, causal)
 

@@ -1,17 +1,19 @@
 """`ModelConfig`: all choices in which encoder-decoder Transformers differ."""
 
 import dataclasses
+import math
 import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from service.bundle.manifest_parts import STATE_MULTIPLE
 
-Activation = Literal["relu", "gelu", "silu", "identity"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "identity"]
 NormPlacement = Literal["pre", "post"]
-LayerNormKind = Literal["vector", "scalar"]
+LayerNormKind = Literal["vector", "scalar", "rms"]
 AttentionOutput = Literal["same", "biased", "unbiased", "none"]
-ScoreScale = Literal["head", "model"]
+ScoreScale = Literal["head", "model", "none"]
+PositionLayout = Literal["interleaved", "halves", "learned", "none"]
 CosineExponent = Literal["paired", "unbracketed"]
 Autoregression = Literal["self_attention", "ssru"]
 
@@ -26,7 +28,7 @@ _MAX_NUMBER = 1e9
 
 @dataclass(frozen=True, slots=True)
 class PositionConfig:
-    """The layout of sinusoidal positions.
+    """What is added to embeddings for their positions: a sinusoid, a row of a table (`learned`), or nothing (`none`).
 
     `interleaved` alternates sine and cosine as in section 3.5 of the paper; `halves` puts all sines first, as Marian
     and fairseq (M2M100) do. The wavelength exponent runs over `i / (d/2)` in the paper and over `i / (d/2 - 1)` in
@@ -36,11 +38,29 @@ class PositionConfig:
     the exponent `c - 1/d` (`unbracketed`), which makes almost all cosines almost 1.
     """
 
-    layout: Literal["interleaved", "halves"] = "interleaved"
+    layout: PositionLayout = "interleaved"
     fairseq_exponent: bool = False
     base: float = 10000.0
     offset: int = 0
     cosine_exponent: CosineExponent = "paired"
+
+    @property
+    def is_sinusoidal(self) -> bool:
+        """Return whether positions are computed."""
+        return self.layout in ("interleaved", "halves")
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeBiasConfig:
+    """What self-attention's scores gain by the distance of two tokens, per head (T5: Raffel et al. 2020, section 2.1).
+
+    Distances up to `max_distance` have `num_buckets` buckets, in the encoder half of them for each direction. The
+    first layer's biases are every layer's, unless they are `per_layer`.
+    """
+
+    num_buckets: int = 32
+    max_distance: int = 128
+    per_layer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +77,29 @@ class ModelConfig:
     d_ff: int = 2048
     decoder_d_ff: int | None = None  # of the decoder's layers, if `d_ff` is only the encoder's
     num_heads: int = 8
+    d_head: int | None = None  # the width of a head, where heads side by side are not as wide as the model
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
     max_source_positions: int = 512
     max_target_positions: int = 512
     autoregression: Autoregression = "self_attention"  # how a decoder layer reads the tokens before: `recurrence.py`
     activation: Activation = "relu"
+    gated: bool = False  # feed-forward: the activation of one layer multiplies another one (Shazeer 2020)
+    feed_forward_bias: bool = True
     norm: NormPlacement = "post"
     final_norm: bool = False  # a layer norm after the last layer of each stack; usual with pre-norm
-    layer_norm: LayerNormKind = "vector"  # gain and bias per component, or one of each: `ScalarLayerNorm`
+    layer_norm: LayerNormKind = "vector"  # gain and bias per component, or one of each, or only a gain: `layers.py`
+    embedding_norm: bool = False  # a layer norm after the embedding with its positions
     layer_norm_epsilon: float = 1e-5
     attention_bias: bool = True  # of queries, keys and values
     attention_output: AttentionOutput = "same"  # the output layer: biased like the others, or of its own kind
-    score_scale: ScoreScale = "head"  # scores are divided by the square root of the head's width, or of the model's
+    score_scale: ScoreScale = "head"  # scores are divided by the square root of this width
     scale_embeddings: bool = True  # multiply by sqrt(d_model), section 3.4
     share_embeddings: bool = False  # one table for source and target
     tie_projection: bool = False  # the projection is the transposed target embedding
     projection_bias: bool = False
     positions: PositionConfig = field(default_factory=PositionConfig)
+    relative_bias: RelativeBiasConfig | None = None
     dropout: float = 0.1
     attention_dropout: float = 0.0
     pad_id: int = 1
@@ -90,7 +115,18 @@ class ModelConfig:
     @property
     def head_size(self) -> int:
         """Return the width of one attention head."""
-        return self.d_model // self.num_heads
+        return self.d_head or self.d_model // self.num_heads
+
+    @property
+    def attention_width(self) -> int:
+        """Return the width of all heads side by side."""
+        return self.num_heads * self.head_size
+
+    @property
+    def score_factor(self) -> float:
+        """Return what attention's scores are multiplied by."""
+        widths = {"head": self.head_size, "model": self.d_model, "none": 1}
+        return 1.0 / math.sqrt(widths[self.score_scale])
 
     @property
     def state_size(self) -> int:
@@ -104,11 +140,19 @@ class ModelConfig:
 
     def _problems(self) -> list[str]:
         problems = [*_mistyped(self), *(f"positions.{problem}" for problem in _mistyped(self.positions))]
+        if self.relative_bias is not None:
+            problems += [f"relative_bias.{problem}" for problem in _mistyped(self.relative_bias)]
         if problems:
             return problems
-        if self.d_model % self.num_heads:
+        if self.d_head is None and self.d_model % self.num_heads:
             problems.append(f"d_model {self.d_model} is not a multiple of num_heads {self.num_heads}")
-        if self.d_model % 2:
+        if self.attention_output == "none" and self.attention_width != self.d_model:
+            problems.append(f"attention_output none needs heads as wide as d_model, not {self.attention_width}")
+        if self.relative_bias is not None:
+            problems += _bias_problems(self.relative_bias)
+            if self.autoregression == "ssru":
+                problems.append("relative_bias needs self-attention, which autoregression ssru has none of")
+        if self.positions.is_sinusoidal and self.d_model % 2:
             problems.append(f"d_model {self.d_model} is odd, sinusoidal positions need pairs")
         if self.autoregression == "ssru" and self.d_model % STATE_MULTIPLE:
             problems.append(
@@ -152,15 +196,26 @@ class ModelConfig:
         if unknown or missing:
             raise ValueError(f"The model configuration has unknown keys {unknown} and lacks {missing}.")
         values = dict(document)
-        if "positions" in values:
-            try:
-                values["positions"] = PositionConfig(**values["positions"])
-            except TypeError as error:
-                raise ValueError(f"The model configuration's positions are not usable: {error}.") from error
+        for name, kind in (("positions", PositionConfig), ("relative_bias", RelativeBiasConfig)):
+            if values.get(name) is not None:
+                try:
+                    values[name] = kind(**values[name])
+                except TypeError as error:
+                    raise ValueError(f"The model configuration's {name} are not usable: {error}.") from error
         return cls(**values)
 
 
-def _mistyped(config: ModelConfig | PositionConfig) -> list[str]:
+def _bias_problems(bias: RelativeBiasConfig) -> list[str]:
+    """Return a problem unless each direction has buckets of single distances and of longer ones."""
+    if bias.num_buckets % 2 == 0 and bias.num_buckets >= 4 and bias.max_distance > bias.num_buckets // 2:
+        return []
+    return [
+        f"relative_bias has {bias.num_buckets} buckets for distances up to {bias.max_distance}; allowed are an even "
+        "number from 4, and more than half as many distances"
+    ]
+
+
+def _mistyped(config: ModelConfig | PositionConfig | RelativeBiasConfig) -> list[str]:
     """Return the fields whose value is not of their type or range."""
     problems = []
     for item in dataclasses.fields(config):

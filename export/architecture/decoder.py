@@ -9,6 +9,7 @@ from export.architecture.config import ModelConfig
 from export.architecture.embedding import Embedding
 from export.architecture.layers import FeedForward, Residual, final_norm
 from export.architecture.recurrence import Recurrence
+from export.architecture.relative_bias import relative_biases
 
 
 class DecoderLayer(nn.Module):
@@ -28,12 +29,12 @@ class DecoderLayer(nn.Module):
         self.feed_forward = FeedForward(config, config.decoder_d_ff or config.d_ff)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor | None) -> Tensor:
-        """Map (B, T, d) and (B, S, d) to (B, T, d)."""
+    def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
+        """Map (B, T, d) and (B, S, d) to (B, T, d); `bias` of self-attention's scores is (1, H, T, T)."""
         if self.is_recurrent:
             x = self.recurrence_residual(x, self.recurrence)
         else:
-            x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal=True))
+            x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal=True, bias=bias))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
@@ -46,12 +47,14 @@ class Decoder(nn.Module):
         super().__init__()
         self.embedding = Embedding(config.target_vocabulary_size, config.max_target_positions, config)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.relative_biases = relative_biases(config, config.num_decoder_layers, is_causal=True)
         self.final_norm = final_norm(config)
 
     def forward(self, target_ids: Tensor, memory: Tensor, source_mask: Tensor | None = None) -> Tensor:
         """Map (B, T) int64 and (B, S, d) to (B, T, d). Causal attention needs no mask for padding on the right."""
         x = self.embedding(target_ids)
-        for layer in self.layers:
-            x = layer(x, memory, source_mask)
+        biases = [bias(target_ids.shape[1]) for bias in self.relative_biases] or [None]
+        for index, layer in enumerate(self.layers):
+            x = layer(x, memory, source_mask, biases[index % len(biases)])
         output: Tensor = self.final_norm(x)
         return output

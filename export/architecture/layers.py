@@ -11,24 +11,32 @@ from export.architecture.config import Activation, ModelConfig
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": nn.functional.gelu,
+    "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
     "silu": nn.functional.silu,
     "identity": lambda x: x,
 }
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (paper section 3.3)."""
+    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2 (paper section 3.3).
+
+    If gated, the activation is a layer's of its own: (activation(x W_g) * x W_1) W_2 (Shazeer 2020).
+    """
 
     def __init__(self, config: ModelConfig, d_ff: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(config.d_model, d_ff)
-        self.outer = nn.Linear(d_ff, config.d_model)
+        bias = config.feed_forward_bias
+        self.inner = nn.Linear(config.d_model, d_ff, bias=bias)
+        self.outer = nn.Linear(d_ff, config.d_model, bias=bias)
+        self.gate = nn.Linear(config.d_model, d_ff, bias=bias) if config.gated else None
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., d) to (..., d), each position independently."""
-        output: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
+        inner = self.inner(x)
+        inner = self.activation(inner) if self.gate is None else self.activation(self.gate(x)) * inner
+        output: Tensor = self.outer(self.dropout(inner))
         return output
 
 
@@ -57,6 +65,21 @@ class ScalarLayerNorm(nn.Module):
         return (normalized * (self.gain.float() * self.norm_per_std) + self.bias.float()).to(x.dtype)
 
 
+class RootMeanSquareNorm(nn.Module):
+    """weight x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019), in float32."""
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (..., d) to (..., d)."""
+        wide = x.float()
+        mean = (wide * wide).mean(dim=-1, keepdim=True)
+        return (wide * (mean + self.epsilon).sqrt().reciprocal() * self.weight.float()).to(x.dtype)
+
+
 class Residual(nn.Module):
     """A sub-layer's residual connection: x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm, the paper's)."""
 
@@ -79,6 +102,8 @@ def layer_norm(config: ModelConfig) -> nn.Module:
     """Return a layer norm of the model's kind."""
     if config.layer_norm == "scalar":
         return ScalarLayerNorm(config.d_model, config.layer_norm_epsilon)
+    if config.layer_norm == "rms":
+        return RootMeanSquareNorm(config.d_model, config.layer_norm_epsilon)
     return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
 
 

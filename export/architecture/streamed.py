@@ -1,27 +1,26 @@
-"""The model one layer at a time: its teacher-forced pass with no more than a layer's weights in memory as float32.
+"""The model in numpy, one layer at a time: its teacher-forced pass with no more than a layer's weights as float32.
 
 In float, or as it is in 8 bits: with weights and inputs of dense layers rounded as int8 rounds them, keys and values as
-the caches do, and otherwise in float. What the kernels compute is compared with that.
+the caches do, and otherwise in float. What the kernels compute is compared with that. Does not import torch.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from functools import partial
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy import typing as npt
 
-from export.architecture.attention import MultiHeadAttention
-from export.architecture.config import ModelConfig
-from export.architecture.decoder import DecoderLayer
-from export.architecture.embedding import sinusoidal_table
-from export.architecture.encoder import EncoderLayer
-from export.architecture.layers import final_norm
-from export.architecture.transformer import ENCODER_TABLE, padding_mask, projection_table, target_table
+from export.architecture.config import Activation, ModelConfig
+from export.architecture.names import ENCODER_TABLE, projection_table, target_table
+from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
+from export.architecture.stored import Array, as_float32
 from export.stages import progress
 
+Floats = npt.NDArray[np.floating[Any]]  # of 32 bits
 _ROWS_AT_ONCE = 16_384  # of the projection
 LARGEST = 127  # level of 8 bits with a sign; -128 is unused: the range is symmetric
-Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class StreamedTransformer:
@@ -30,17 +29,16 @@ class StreamedTransformer:
     They are read when they are needed, each once per pass, so that they may be mapped from a file.
     """
 
-    def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor], *, rounds: bool = False) -> None:
+    def __init__(self, config: ModelConfig, weights: Mapping[str, Array], *, rounds: bool = False) -> None:
         """Read `weights` as `Transformer.weights` names them; with `rounds`, be what int8 is."""
         self._config, self._weights, self._rounds = config, weights, rounds
 
-    @torch.no_grad()
     def hidden(
         self,
         sources: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
-        attention: list[Tensor] | None = None,
-    ) -> Tensor:
+        attention: list[Floats] | None = None,
+    ) -> Floats:
         """Return what the projection reads, (B, T, d), and append each layer's attention to the sources (B, H, T, S) to
         `attention`.
 
@@ -48,80 +46,190 @@ class StreamedTransformer:
         """
         config = self._config
         source_ids, target_ids = (_padded(ids, config.pad_id) for ids in (sources, targets))
-        lengths = torch.tensor([len(ids) for ids in sources])
-        mask = padding_mask(lengths, source_ids.shape[1])
-        memory = self._embedded(ENCODER_TABLE, source_ids)
+        is_live = np.arange(source_ids.shape[1]) < np.array([len(ids) for ids in sources])[:, None]
+        outside = np.where(is_live, np.float32(0.0), -np.inf)[:, None, None, :].astype(np.float32)  # (B, 1, 1, S)
+        memory = self._embedded("encoder", ENCODER_TABLE, source_ids)
+        biases = self._biases("encoder", config.num_encoder_layers, source_ids.shape[1])
         for index in progress(range(config.num_encoder_layers), "encoder"):
-            memory = self._loaded(EncoderLayer(config), f"encoder.layers.{index}")(memory, mask)
-        memory = self._loaded(final_norm(config), "encoder.final_norm")(memory)
-        x = self._embedded(target_table(config), target_ids)
+            layer, masked = f"encoder.layers.{index}", outside + biases[index % len(biases)]
+            memory = self._residual(f"{layer}.self_attention", memory, partial(self._attend, masked))
+            memory = self._residual(f"{layer}.feed_forward", memory, self._feed_forward)
+        memory = self._final_norm("encoder", memory)
+        x = self._embedded("decoder", target_table(config), target_ids)
+        length = target_ids.shape[1]
+        later = np.triu(np.full((length, length), -np.inf, np.float32), 1)
+        biases = self._biases("decoder", config.num_decoder_layers, length)
         for index in progress(range(config.num_decoder_layers), "decoder"):
-            layer = self._loaded(DecoderLayer(config), f"decoder.layers.{index}")
-            if attention is not None:
-                layer.cross_attention.register_forward_hook(_keeps_probabilities(attention, mask))
-            x = layer(x, memory, mask)
-        normed: Tensor = self._loaded(final_norm(config), "decoder.final_norm")(x)
-        return normed
+            layer, masked = f"decoder.layers.{index}", later + biases[index % len(biases)]
+            if config.state_size:
+                x = self._residual(f"{layer}.recurrence", x, self._recur)
+            else:
+                x = self._residual(f"{layer}.self_attention", x, partial(self._attend, masked))
+            to_source = partial(self._attend, outside, memory=memory, kept=attention)
+            x = self._residual(f"{layer}.cross_attention", x, to_source)
+            x = self._residual(f"{layer}.feed_forward", x, self._feed_forward)
+        return self._final_norm("decoder", x)
 
-    @torch.no_grad()
-    def logits(self, hidden: Tensor) -> Iterator[Tensor]:
+    def logits(self, hidden: Floats) -> Iterator[Floats]:
         """Yield the logits of (n, d), some of the vocabulary at a time: (n, up to 16,384) each."""
-        config = self._config
-        table = self._weights[projection_table(config)]
-        bias = self._weights["projection.bias"].float() if config.projection_bias else None
-        hidden = _rounded_inputs(hidden) if self._rounds else hidden
+        table = self._weights[projection_table(self._config)]
+        bias = as_float32(self._weights["projection.bias"]) if self._config.projection_bias else None
+        hidden = rounded_rows(hidden, LARGEST) if self._rounds else hidden
         for begin in range(0, len(table), _ROWS_AT_ONCE):
             rows = slice(begin, begin + _ROWS_AT_ONCE)
             logits = hidden @ self._own(table[rows]).T
             yield logits if bias is None else logits + bias[rows]
 
-    def _embedded(self, table: str, ids: Tensor) -> Tensor:
+    def _embedded(self, side: str, table: str, ids: npt.NDArray[np.int64]) -> Floats:
         config = self._config
-        scale = config.d_model**0.5 if config.scale_embeddings else 1.0
-        positions = sinusoidal_table(ids.shape[1], config.d_model, config.positions)
-        return self._own(self._weights[table][ids].flatten(0, 1)).view(*ids.shape, -1) * scale + positions
+        used, places = np.unique(ids, return_inverse=True)
+        x = self._own(self._weights[table][used])[places.reshape(ids.shape)]
+        if config.scale_embeddings:
+            x *= np.float32(math.sqrt(config.d_model))
+        if config.positions.layout == "learned":
+            x += as_float32(self._weights[f"{side}.embedding.position_table.weight"][: ids.shape[1]])
+        elif config.positions.is_sinusoidal:
+            x += sinusoidal_table(ids.shape[1], config.d_model, config.positions)
+        return self._norm(f"{side}.embedding.norm", x) if config.embedding_norm else x
 
-    def _own(self, weight: Tensor) -> Tensor:
+    def _biases(self, side: str, num_layers: int, num_tokens: int) -> list[Floats | float]:
+        """Return what the layers' scores gain by distance, (H, L, L): for all layers, or for each."""
+        config = self._config.relative_bias
+        if config is None:
+            return [0.0]
+        is_causal = side == "decoder"
+        place = np.arange(num_tokens)
+        columns = distance_column(place[:, None] - place[None, :], config.max_distance, is_causal=is_causal)
+        buckets = distance_buckets(config, is_causal=is_causal)[columns]
+        names = (f"{side}.relative_biases.{index}.weight" for index in range(num_layers if config.per_layer else 1))
+        return [as_float32(self._weights[name]).T[:, buckets] for name in names]
+
+    def _residual(self, name: str, x: Floats, sublayer: Callable[[str, Floats], Floats]) -> Floats:
+        norm = f"{name}_residual.norm"
+        if self._config.norm == "pre":
+            return x + sublayer(name, self._norm(norm, x))
+        return self._norm(norm, x + sublayer(name, x))
+
+    def _attend(
+        self, masked: Floats, name: str, x: Floats, memory: Floats | None = None, kept: list[Floats] | None = None
+    ) -> Floats:
+        """Return attention from (B, Q, d) to `memory` (B, S, d) or to itself; scores (B, H, Q, S) gain `masked`.
+
+        Probabilities are appended to `kept`.
+        """
+        queries = self._heads(self._dense(f"{name}.query", x))
+        memory = x if memory is None else memory
+        keys, values = (self._heads(self._stored(self._dense(f"{name}.{part}", memory))) for part in ("key", "value"))
+        scores = queries @ keys.swapaxes(-1, -2) * np.float32(self._config.score_factor) + masked
+        probabilities = _softmax(scores)
+        if kept is not None:
+            kept.append(probabilities)
+        heads = (probabilities @ values).swapaxes(1, 2).reshape(*x.shape[:2], -1)
+        return heads if self._config.attention_output == "none" else self._dense(f"{name}.output", heads)
+
+    def _heads(self, projected: Floats) -> Floats:
+        """Map (B, L, H D) to (B, H, L, D)."""
+        return projected.reshape(*projected.shape[:2], self._config.num_heads, -1).swapaxes(1, 2)
+
+    def _stored(self, x: Floats) -> Floats:
+        """Return keys or values as caches have them: in bfloat16, if this is int8."""
+        if not self._rounds:
+            return x
+        bits = np.ascontiguousarray(x).view(np.uint32)
+        return (bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).view(np.float32)
+
+    def _feed_forward(self, name: str, x: Floats) -> Floats:
+        config = self._config
+        inner, activation = self._dense(f"{name}.inner", x), _ACTIVATIONS[config.activation]
+        if config.gated:
+            return self._dense(f"{name}.outer", activation(self._dense(f"{name}.gate", x)) * inner)
+        # What is never negative has twice as many levels.
+        levels = 2 * LARGEST + 1 if config.activation == "relu" else LARGEST
+        return self._dense(f"{name}.outer", activation(inner), levels)
+
+    def _recur(self, name: str, x: Floats) -> Floats:
+        """Return the outputs of the recurrence, token by token (`recurrence.py`)."""
+        factors = _sigmoid(self._dense(f"{name}.gate", x))
+        added = (1.0 - factors) * self._dense(f"{name}.candidate", x)
+        state = np.zeros_like(x[:, 0])
+        for token in range(x.shape[1]):
+            state = factors[:, token] * state + added[:, token]
+            added[:, token] = state
+        return np.maximum(added, 0.0)
+
+    def _dense(self, name: str, x: Floats, levels: int = LARGEST) -> Floats:
+        rows = rounded_rows(x.reshape(-1, x.shape[-1]), levels) if self._rounds else x.reshape(-1, x.shape[-1])
+        outputs = rows @ self._own(self._weights[f"{name}.weight"]).T
+        if f"{name}.bias" in self._weights:
+            outputs += as_float32(self._weights[f"{name}.bias"])
+        return outputs.reshape(*x.shape[:-1], -1)
+
+    def _final_norm(self, side: str, x: Floats) -> Floats:
+        return self._norm(f"{side}.final_norm", x) if self._config.final_norm else x
+
+    def _norm(self, name: str, x: Floats) -> Floats:
+        epsilon, kind = np.float32(self._config.layer_norm_epsilon), self._config.layer_norm
+        if kind == "rms":
+            return x / _root_mean_square(x, epsilon) * as_float32(self._weights[f"{name}.weight"])
+        centered = x - x.mean(axis=-1, keepdims=True)
+        if kind == "scalar":
+            gain, divisor = f"{name}.gain", x.std(axis=-1, ddof=1, keepdims=True) + epsilon
+        else:
+            gain, divisor = f"{name}.weight", _root_mean_square(centered, epsilon)
+        normed: Floats = centered / divisor * as_float32(self._weights[gain])
+        return normed + as_float32(self._weights[f"{name}.bias"])
+
+    def _own(self, weight: Array) -> Floats:
         """Return the rows of a weight as this model has them."""
-        return rounded_rows(weight.float(), LARGEST) if self._rounds else weight.float()
-
-    def _loaded(self, layer: Layer, prefix: str) -> Layer:
-        """Return a layer, in evaluation mode, with its weights."""
-        state = {name: self._weights[f"{prefix}.{name}"].float() for name in layer.state_dict()}
-        layer.load_state_dict(state, assign=True)
-        if self._rounds:
-            for name, module in layer.named_modules():
-                if isinstance(module, nn.Linear):
-                    module.weight = nn.Parameter(self._own(module.weight), requires_grad=False)
-                    is_positive = name.endswith("feed_forward.outer") and self._config.activation == "relu"
-                    levels = 2 * LARGEST + 1 if is_positive else LARGEST
-                    module.register_forward_pre_hook(lambda _, given, levels=levels: _rounded_inputs(given[0], levels))
-                if name.endswith(("attention.key", "attention.value")):
-                    module.register_forward_hook(lambda _module, _given, stored: stored.bfloat16().float())
-        return layer.eval()
+        return rounded_rows(as_float32(weight), LARGEST) if self._rounds else as_float32(weight)
 
 
-def _rounded_inputs(x: Tensor, levels: int = LARGEST) -> Tensor:
-    return rounded_rows(x.flatten(0, -2), levels).view(x.shape)
-
-
-def rounded_rows(rows: Tensor, levels: int) -> Tensor:
+def rounded_rows(rows: Floats, levels: int) -> Floats:
     """Round (n, d) to multiples of each row's largest magnitude over `levels`."""
-    steps = rows.abs().amax(dim=-1, keepdim=True).clamp(min=1e-30) / levels
-    return (rows / steps).round() * steps
+    steps = np.maximum(np.abs(rows).max(axis=-1, keepdims=True), np.float32(1e-30)) / np.float32(levels)
+    rounded: Floats = np.rint(rows / steps) * steps
+    return rounded
 
 
-def _keeps_probabilities(attention: list[Tensor], mask: Tensor) -> Callable[..., None]:
-    """Return a hook that appends a module's probabilities, which are not formed in it."""
-
-    def keep(module: MultiHeadAttention, given: tuple[Tensor, ...], _result: Tensor) -> None:
-        queries, keys = module.split_heads(module.query(given[0])), module.split_heads(module.key(given[1]))
-        scores = queries @ keys.transpose(-1, -2) * module.scale
-        attention.append(scores.masked_fill(~mask, -torch.inf).softmax(-1))
-
-    return keep
+def _root_mean_square(x: Floats, epsilon: np.float32) -> Floats:
+    root: Floats = np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon)
+    return root
 
 
-def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+def _softmax(scores: Floats) -> Floats:
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    probabilities: Floats = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return probabilities
+
+
+def _sigmoid(x: Floats) -> Floats:
+    output: Floats = np.float32(1.0) / (np.float32(1.0) + np.exp(-x.clip(-80.0, 80.0)))
+    return output
+
+
+def _gelu(x: Floats) -> Floats:
+    """Return x (1 + erf(x / sqrt(2))) / 2; erf by Abramowitz and Stegun 1964, 7.1.26, which errs by 1.5e-7 at most."""
+    z = np.abs(x.astype(np.float64)) / math.sqrt(2.0)
+    t = 1.0 / (1.0 + 0.3275911 * z)
+    series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+    half = 0.5 * series * np.exp(-z * z)  # of erf's complement
+    return (x * np.where(x < 0.0, half, 1.0 - half)).astype(np.float32)
+
+
+def _gelu_tanh(x: Floats) -> Floats:
+    inner = np.float32(math.sqrt(2.0 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1.0) + np.tanh(inner))
+
+
+_ACTIVATIONS: Mapping[Activation, Callable[[Floats], Floats]] = {
+    "relu": lambda x: np.maximum(x, np.float32(0.0)),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda x: x * _sigmoid(x),
+    "identity": lambda x: x,
+}
+
+
+def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> npt.NDArray[np.int64]:
     width = max(map(len, rows))
-    return torch.tensor([[*ids, *[pad_id] * (width - len(ids))] for ids in rows])
+    return np.array([[*ids, *[pad_id] * (width - len(ids))] for ids in rows], dtype=np.int64)

@@ -8,21 +8,8 @@ from torch import Tensor, nn
 from export.architecture.config import ModelConfig
 from export.architecture.decoder import Decoder
 from export.architecture.encoder import Encoder
-
-ENCODER_TABLE = "encoder.embedding.tokens.weight"
-DECODER_TABLE = "decoder.embedding.tokens.weight"
-PROJECTION = "projection.weight"
-_MAX_LISTED = 40
-
-
-def target_table(config: ModelConfig) -> str:
-    """Return the name under which `Transformer.weights` has the target side's embedding."""
-    return ENCODER_TABLE if config.share_embeddings else DECODER_TABLE
-
-
-def projection_table(config: ModelConfig) -> str:
-    """Return the name under which `Transformer.weights` has the projection's weight."""
-    return target_table(config) if config.tie_projection else PROJECTION
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION, projection_table
+from export.architecture.stored import StoredModel, as_array, misfits
 
 
 class Transformer(nn.Module):
@@ -60,36 +47,32 @@ class Transformer(nn.Module):
         shared = self.shared_names()
         return {name: value for name, value in self.state_dict().items() if name not in shared}
 
+    def stored(self) -> StoredModel:
+        """Return configuration and weights, which share the model's memory."""
+        return StoredModel(self.config, {name: as_array(value) for name, value in self.weights().items()})
+
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Load weights as returned by `weights()`, in any floating dtype.
 
         Raises:
-            ValueError: as for `check_fit`.
+            ValueError: names are missing or unexpected, or shapes differ; if very many, the first are listed.
         """
-        self.check_fit(weights)
+        if problem := misfits(self.config, weights):
+            raise ValueError(problem)
         expected = self.weights()
         with torch.no_grad():
             for name, value in weights.items():
                 expected[name].copy_(value)
 
-    def check_fit(self, weights: Mapping[str, Tensor]) -> None:
-        """Compare names and shapes with the model's own.
-
-        Raises:
-            ValueError: names are missing or unexpected, or shapes differ; if very many, the first are listed.
-        """
-        expected = self.weights()
-        problems = [f"{name} is missing" for name in sorted(expected.keys() - weights.keys())]
-        problems += [f"{name} is unexpected" for name in sorted(weights.keys() - expected.keys())]
-        for name in sorted(expected.keys() & weights.keys()):
-            if expected[name].shape != weights[name].shape:
-                given, wanted = tuple(weights[name].shape), tuple(expected[name].shape)
-                problems.append(f"{name} has shape {given}, the configuration asks for {wanted}")
-        if problems:
-            listed = problems[:_MAX_LISTED]
-            if len(problems) > _MAX_LISTED:
-                listed.append(f"and {len(problems) - _MAX_LISTED} more")
-            raise ValueError("The weights do not fit the model: " + "; ".join(listed) + ".")
+    def adopt(self, weights: Mapping[str, Tensor]) -> None:
+        """Take weights that fit as they are, without a copy, in place of the own ones, which may be on no device."""
+        shared = self.shared_names()
+        self.load_state_dict({**weights, **{name: weights[kept] for name, kept in shared.items()}}, assign=True)
+        for name, kept in shared.items():
+            module, _, attribute = name.rpartition(".")
+            setattr(self.get_submodule(module), attribute, self.get_parameter(kept))
+        for embedding in (self.encoder.embedding, self.decoder.embedding):
+            embedding.compute_positions()
 
     def _initialize(self) -> None:
         """Initialize matrices by Xavier, embeddings by N(0, d^-1/2), so that scaled ones have unit variance."""
@@ -100,8 +83,9 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
-                with torch.no_grad():
-                    module.weight[self.config.pad_id].zero_()
+                if module.padding_idx is not None:
+                    with torch.no_grad():
+                        module.weight[module.padding_idx].zero_()
 
 
 def padding_mask(lengths: Tensor, width: int) -> Tensor:

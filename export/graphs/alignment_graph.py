@@ -1,31 +1,22 @@
 """The alignment graph: computes from whole hypotheses where each of their tokens came from in the source."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from export.architecture import ModelConfig, Transformer
+from export.alignment import AlignmentHeads
+from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.layers import Residual
 from export.architecture.recurrence import Recurrence
+from export.architecture.relative_bias import RelativeBias
+from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
+from export.graphs.distance_bias import DistanceBias
 from export.graphs.operators import causal_attention, multi_head_attention
-
-
-@dataclass(frozen=True, slots=True)
-class AlignmentHeads:
-    """The cross-attention that locates a token's source: the mean over some heads of one decoder layer.
-
-    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read.
-    """
-
-    layer: int
-    heads: tuple[int, ...]
-    reads: bool = False
 
 
 class AlignmentGraph(nn.Module):
@@ -38,6 +29,8 @@ class AlignmentGraph(nn.Module):
         self.reads = chosen.reads
         self.embedding = decoder.embedding
         layers = list(cast(Iterable[DecoderLayer], decoder.layers))
+        biases = list(cast(Iterable[RelativeBias], decoder.relative_biases))[: chosen.layer + 1]
+        self.biases = nn.ModuleList(map(DistanceBias, biases))
         self.below = nn.ModuleList(_Layer(layer, config) for layer in layers[: chosen.layer])
         layer = layers[chosen.layer]
         self.autoregression, self.autoregression_residual = _autoregression(layer, config)
@@ -55,9 +48,10 @@ class AlignmentGraph(nn.Module):
         read = torch.cat([start, target_ids if self.reads else target_ids[:, :-1]], dim=1)
         shape = read.shape
         x = self.embedding(read).flatten(0, 1)  # (B T, d)
+        biases = [bias(shape[1]) for bias in self.biases] or [None]
         for index, layer in enumerate(self.below):
-            x = layer(x, shape, source_lengths, cross[2 * index : 2 * index + 2])
-        x = self.autoregression_residual(x, lambda y: self.autoregression(y, shape))
+            x = layer(x, shape, source_lengths, cross[2 * index : 2 * index + 2], biases[index % len(biases)])
+        x = self.autoregression_residual(x, lambda y: self.autoregression(y, shape, biases[-1]))
         attention: Tensor = self.cross_attention(self.cross_attention_norm(x), shape, source_lengths, cross[-1])
         return attention[:, 1:] if self.reads else attention
 
@@ -73,9 +67,11 @@ class _Layer(nn.Module):
         self.feed_forward = layer.feed_forward
         self.feed_forward_residual = layer.feed_forward_residual
 
-    def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """Map (B T, d) to (B T, d); `shape` is (B, T)."""
-        x = self.autoregression_residual(x, lambda y: self.autoregression(y, shape))
+    def forward(
+        self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor], bias: Tensor | None
+    ) -> Tensor:
+        """Map (B T, d) to (B T, d); `shape` is (B, T), `bias` of self-attention's scores (1, H, T, T)."""
+        x = self.autoregression_residual(x, lambda y: self.autoregression(y, shape, bias))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, shape, source_lengths, cross))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
@@ -95,7 +91,7 @@ class _Recurrence(nn.Module):
         super().__init__()
         self.recurrence, self.most_tokens = recurrence, most_tokens
 
-    def forward(self, x: Tensor, shape: torch.Size) -> Tensor:
+    def forward(self, x: Tensor, shape: torch.Size, bias: Tensor | None) -> Tensor:
         """Map (B T, d) to (B T, d)."""
         gates, candidates = (
             layer(x).unflatten(0, shape) for layer in (self.recurrence.gate, self.recurrence.candidate)
@@ -115,14 +111,14 @@ class _SelfAttention(nn.Module):
         self.packed = packed_projection(attention, attention.query, attention.key, attention.value)
         self.output = output_projection(attention)
 
-    def forward(self, x: Tensor, shape: torch.Size) -> Tensor:
+    def forward(self, x: Tensor, shape: torch.Size, bias: Tensor | None) -> Tensor:
         """Map (B T, d) to (B T, d)."""
         width = self.packed.out_features // 3
         queries, keys, values = (
             _part(self.packed, x, slice(begin, begin + width)).unflatten(0, shape)
             for begin in range(0, 3 * width, width)
         )  # each (B, T, H D)
-        heads = causal_attention(queries, keys, values, self.num_heads, self.scale)  # (B, T, H D)
+        heads = causal_attention(queries, keys, values, self.num_heads, self.scale, bias)  # (B, T, H D)
         output: Tensor = self.output(heads.flatten(0, 1))
         return output
 

@@ -6,11 +6,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.recurrence import Recurrence
+from export.architecture.relative_bias import RelativeBias
+from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection
+from export.graphs.distance_bias import DistanceBias
 from export.graphs.operators import arg_max, corner, group_query_attention, log_of_column, multi_head_attention, top_k
 from service.bundle.graph_io import NO_TOKEN
 
@@ -27,6 +29,7 @@ class DecoderStepGraph(nn.Module):
         self.embedding = decoder.embedding
         layers = cast(Iterable[DecoderLayer], decoder.layers)
         self.layers = nn.ModuleList(_Layer(layer) for layer in layers)
+        self.biases = nn.ModuleList(map(DistanceBias, cast(Iterable[RelativeBias], decoder.relative_biases)))
         self.final_norm = decoder.final_norm
         self.projection = _Projection(model.projection, suppressed_ids, renormalizes=renormalizes)
 
@@ -47,9 +50,13 @@ class DecoderStepGraph(nn.Module):
         x = self.embedding.at(token_ids, lengths)  # (B, d)
         present: list[Tensor] = []
         num_parts = len(past) // len(self.layers)  # of a layer's memory
+        stored = cast(Iterable[DistanceBias], self.biases)
+        biases: list[Tensor | None] = [each.of_step(lengths, past[0].shape[2], total_length) for each in stored]
+        biases = biases or [None]
         for index, layer in enumerate(self.layers):
             own = past[num_parts * index : num_parts * (index + 1)]
-            x, *grown = layer(x, lengths, total_length, source_lengths, own, cross[2 * index : 2 * index + 2])
+            bias = biases[index % len(biases)]
+            x, *grown = layer(x, lengths, total_length, source_lengths, own, cross[2 * index : 2 * index + 2], bias)
             present.extend(grown)
         *choice, logits, log_totals = self.projection(self.final_norm(x), num_candidates)
         return (*choice, *present, logits, log_totals)
@@ -79,13 +86,17 @@ class _Layer(nn.Module):
         source_lengths: Tensor,
         past: Sequence[Tensor],
         cross: Sequence[Tensor],
+        bias: Tensor | None,
     ) -> tuple[Tensor, ...]:
-        """Map (B, d) to (B, d) and the row's grown keys and values, each (B, H, C, D), or its new state (B, d)."""
+        """Map (B, d) to (B, d) and the row's grown keys and values, each (B, H, C, D), or its new state (B, d).
+
+        `bias` (B, H, 1, `total_length`) is added to self-attention's scores.
+        """
         present: list[Tensor] = []
 
         def read_past(y: Tensor) -> Tensor:
             output: Tensor
-            output, *grown = self.autoregression(y, lengths, total_length, past)
+            output, *grown = self.autoregression(y, lengths, total_length, past, bias)
             present.extend(grown)
             return output
 
@@ -105,12 +116,12 @@ class _CachedSelfAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(
-        self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor]
+        self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor], bias: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Map (B, d) to (B, d) and the grown cache."""
         packed = self.packed(x).unsqueeze(1)  # (B, 1, 3 H D)
         heads, key, value = group_query_attention(
-            packed, past[0], past[1], lengths, total_length, self.num_heads, self.scale
+            packed, past[0], past[1], lengths, total_length, self.num_heads, self.scale, bias
         )
         return self.output(heads.squeeze(1)), key, value
 
@@ -123,7 +134,7 @@ class _Recurrence(nn.Module):
         self.recurrence = recurrence
 
     def forward(
-        self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor]
+        self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor], bias: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Map (B, d) to (B, d) and the new state, which may be in the old one's memory: that is read before."""
         # A row's first token finds the state of the row's former owner.

@@ -6,11 +6,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
+from export.architecture.relative_bias import RelativeBias
+from export.architecture.transformer import Transformer
 from export.graphs.dense import output_projection, packed_projection, padded_head_size
+from export.graphs.distance_bias import DistanceBias
 from export.graphs.operators import multi_head_attention
 
 
@@ -23,6 +25,7 @@ class EncoderGraph(nn.Module):
         self.embedding = encoder.embedding
         encoder_layers = cast(Iterable[EncoderLayer], encoder.layers)
         self.layers = nn.ModuleList(_Layer(layer) for layer in encoder_layers)
+        self.biases = nn.ModuleList(map(DistanceBias, cast(Iterable[RelativeBias], encoder.relative_biases)))
         self.final_norm = encoder.final_norm
         decoder_layers = cast(Iterable[DecoderLayer], model.decoder.layers)
         self.cross = nn.ModuleList(_CrossKeysValues(layer) for layer in decoder_layers)
@@ -31,8 +34,9 @@ class EncoderGraph(nn.Module):
         """Map (B, S) int64 and (B,) int32 to `cross_key.0, cross_value.0, cross_key.1, ...`, each (B, H, S, D)."""
         shape = source_ids.shape
         x = self.embedding(source_ids).flatten(0, 1)  # (B S, d)
-        for layer in self.layers:
-            x = layer(x, source_lengths, shape)
+        biases = [bias(shape[1]) for bias in self.biases] or [None]
+        for index, layer in enumerate(self.layers):
+            x = layer(x, source_lengths, shape, biases[index % len(biases)])
         memory = self.final_norm(x)
         return tuple(heads for cross in self.cross for heads in cross(memory, shape))
 
@@ -47,9 +51,12 @@ class _Layer(nn.Module):
         self.feed_forward = layer.feed_forward
         self.feed_forward_residual = layer.feed_forward_residual
 
-    def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size) -> Tensor:
-        """Map (B S, d) to (B S, d); `shape` is (B, S), `lengths` (B,) counts the live tokens."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, lengths, shape))
+    def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size, bias: Tensor | None) -> Tensor:
+        """Map (B S, d) to (B S, d).
+
+        `shape` is (B, S), `lengths` (B,) counts the live tokens, `bias` (1, H, S, S) is added to the scores.
+        """
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, lengths, shape, bias))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
 
@@ -65,12 +72,12 @@ class _SelfAttention(nn.Module):
         self.value = packed_projection(attention, attention.value)
         self.output = output_projection(attention)
 
-    def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size) -> Tensor:
+    def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size, bias: Tensor | None) -> Tensor:
         """Map (B S, d) to (B S, d)."""
         queries, keys, values = (
             layer(x).unflatten(0, shape) for layer in (self.query, self.key, self.value)
         )  # each (B, S, H D)
-        heads = multi_head_attention(queries, keys, values, lengths, self.num_heads, self.scale)
+        heads = multi_head_attention(queries, keys, values, lengths, self.num_heads, self.scale, bias)
         output: Tensor = self.output(heads.flatten(0, 1))
         return output
 

@@ -17,18 +17,20 @@ def group_query_attention(
     total_length: Tensor,
     num_heads: int,
     scale: float,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Attend from one new token per row to its row's cache and to itself, and append it to the cache.
 
     `packed` (B, 1, 3 H D) holds queries, keys, values side by side; the cache is (B, H, C, D); `lengths` (B,) int32
-    counts the tokens already in it and `total_length` (1,) int32 is the largest of them plus one.
+    counts the tokens already in it and `total_length` (1,) int32 is the largest of them plus one. `bias`
+    (B, H, 1, `total_length`) is added to the scores; ONNX Runtime's kernel for CUDA has no such input.
 
     Returns the attention's output (B, 1, H D) and the two caches, in place if bound to the same memory.
     """
     batch, length, width = packed.shape
     output, present_key, present_value = ops.symbolic_multi_out(
         "com.microsoft::GroupQueryAttention",
-        (packed, None, None, past_key, past_value, lengths, total_length),
+        (packed, None, None, past_key, past_value, lengths, total_length, None, None, None, bias),
         {"num_heads": num_heads, "kv_num_heads": num_heads, "scale": scale},
         dtypes=(packed.dtype, past_key.dtype, past_value.dtype),
         shapes=((batch, length, width // 3), past_key.shape, past_value.shape),
@@ -38,15 +40,22 @@ def group_query_attention(
 
 
 def multi_head_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, num_heads: int, scale: float
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    lengths: Tensor,
+    num_heads: int,
+    scale: float,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D).
 
-    `lengths` (B,) int32 counts a row's live tokens; the rest is padding. Returns (B, Q, H D).
+    `lengths` (B,) int32 counts a row's live tokens; the rest is padding. `bias` (1, H, Q, S) is added to the scores.
+    Returns (B, Q, H D).
     """
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
-        (queries, keys, values, None, lengths),
+        (queries, keys, values, None, lengths, bias),
         {"num_heads": num_heads, "scale": scale},
         dtypes=(queries.dtype,),
         shapes=(queries.shape,),
@@ -55,11 +64,16 @@ def multi_head_attention(
     return output
 
 
-def causal_attention(queries: Tensor, keys: Tensor, values: Tensor, num_heads: int, scale: float) -> Tensor:
-    """Attend from (B, T, H D) to keys and values of the same shape, each position to those up to itself."""
+def causal_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, num_heads: int, scale: float, bias: Tensor | None = None
+) -> Tensor:
+    """Attend from (B, T, H D) to keys and values of the same shape, each position to those up to itself.
+
+    `bias` (1, H, T, T) is added to the scores.
+    """
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
-        (queries, keys, values),
+        (queries, keys, values, None, None, bias),
         {"num_heads": num_heads, "scale": scale, "unidirectional": 1},
         dtypes=(queries.dtype,),
         shapes=(queries.shape,),
@@ -124,12 +138,12 @@ def _block_width(num_columns: int) -> int | None:
 
 
 def take_columns(table: Tensor, columns: Tensor) -> Tensor:
-    """Return entries of the last axis by index: (..., n), (m,) int64 -> (..., m)."""
-    shape = (*table.shape[:-1], columns.shape[0])
+    """Return entries of the last axis by index: (..., n), int64 of any shape -> (..., *that shape)."""
+    shape = (*table.shape[:-1], *columns.shape)
     return ops.symbolic("Gather", (table, columns), {"axis": -1}, dtype=table.dtype, shape=shape)
 
 
-def corner(table: Tensor, num_rows: Tensor, num_columns: Tensor) -> Tensor:
-    """Return the first rows and columns of (B, n), counted by (1,) int64 tensors; for torch, all of them are kept."""
-    ends = torch.cat([num_rows, num_columns])
+def corner(table: Tensor, *counts: Tensor) -> Tensor:
+    """Return the first entries of each axis, counted by (1,) integer tensors; for torch, all of them are kept."""
+    ends = torch.cat(counts)
     return ops.symbolic("Slice", (table, torch.zeros_like(ends), ends), dtype=table.dtype, shape=table.shape)

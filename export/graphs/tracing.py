@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from export.architecture import Transformer
-from export.graphs.alignment_graph import AlignmentGraph, AlignmentHeads
+from export.alignment import AlignmentHeads
+from export.architecture.transformer import Transformer
+from export.graphs.alignment_graph import AlignmentGraph
 from export.graphs.decoder_step_graph import DecoderStepGraph
 from export.graphs.dense import padded_head_size
 from export.graphs.encoder_graph import EncoderGraph

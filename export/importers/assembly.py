@@ -1,39 +1,26 @@
 """Builds a model around weights that are already in memory, or mapped from a file, without copying them."""
 
 from collections.abc import Mapping
+from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from export.architecture import ModelConfig, Transformer
-from export.architecture.embedding import sinusoidal_table
+from export.architecture import ModelConfig
+from export.architecture.stored import StoredModel, as_array, misfits
 
 
-def assemble(config: ModelConfig, weights: Mapping[str, Tensor], problems: list[str]) -> Transformer | None:
-    """Return the model in evaluation mode; or `None`, with wrong names, shapes and numbers added to `problems`.
+def assemble(config: ModelConfig, weights: Mapping[str, Any], problems: list[str]) -> StoredModel | None:
+    """Return the model; or `None`, with wrong names, shapes and numbers added to `problems`.
 
-    `weights` are of any floating dtype, which the model keeps, under our names, each once.
+    `weights` are arrays or tensors of any floating dtype, which the model keeps, under our names, each once.
     """
     found = len(problems)
+    arrays = {name: value if isinstance(value, np.ndarray) else as_array(value) for name, value in weights.items()}
     problems += [
         f"{name} holds NaN or infinite numbers"
-        for name, value in sorted(weights.items())
-        if not bool(torch.isfinite(value).all())
+        for name, value in sorted(arrays.items())
+        if not bool(np.isfinite(value).all())
     ]
-    with torch.device("meta"):  # no memory or time spent on numbers that are replaced immediately
-        model = Transformer(config)
-    try:
-        model.check_fit(weights)
-    except ValueError as error:
-        problems.append(str(error))
-    if len(problems) > found:
-        return None
-    shared = model.shared_names()
-    given = {**weights, **{name: weights[kept] for name, kept in shared.items()}}
-    model.load_state_dict(given, assign=True)
-    for name, kept in shared.items():
-        module, _, attribute = name.rpartition(".")
-        setattr(model.get_submodule(module), attribute, model.get_parameter(kept))
-    for embedding in (model.encoder.embedding, model.decoder.embedding):
-        embedding.positions = sinusoidal_table(len(embedding.positions), config.d_model, config.positions)
-    return model.requires_grad_(False).eval()
+    if misfit := misfits(config, arrays):
+        problems.append(misfit)
+    return StoredModel(config, arrays) if len(problems) == found else None

@@ -1,12 +1,13 @@
 """The result of every importer: a checkpoint in our own terms, independent of its format on disk."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from export.architecture import Transformer
+from export.architecture.stored import StoredModel
 from export.importers.model_card import UNKNOWN_LICENCE
 from export.shortlist import Shortlist
 from service.bundle.manifest_parts import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
@@ -66,14 +67,13 @@ class Reference(Protocol):
 class ImportedCheckpoint:
     """A model with everything that a bundle states about it.
 
-    `model` is in evaluation mode, its weights in the checkpoint's dtype and mapped from its files where that is
-    possible. `tokenizer_files` maps each file's name in the bundle to its path, or to
-    a function that writes it. `open_reference` loads another implementation, if there is one, for the duration of its
-    block.
+    `model` has its weights in the checkpoint's dtype, mapped from its files where that is possible. `tokenizer_files`
+    maps each file's name in the bundle to its path, or to a function that writes it. `open_reference` loads another
+    implementation, if there is one, for the duration of its block.
     """
 
     name: str
-    model: Transformer
+    model: StoredModel
     tokenizer: TokenizerSpec
     tokenizer_files: Mapping[str, TokenizerFile]
     languages: tuple[LanguagePair, ...]
@@ -91,14 +91,13 @@ class ImportedCheckpoint:
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
     def in_float32(self) -> "ImportedCheckpoint":
-        """Make the model's weights float32, as its reference is, in place."""
-        self.model.float()
-        return self
+        """Return it with the model's weights as float32, as its reference has them."""
+        return dataclasses.replace(self, model=self.model.in_float32())
 
     def architecture(self) -> dict[str, Any]:
         """Return a description of the model's architecture, for people."""
-        num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        document = {"family": self.family, "num_parameters": num_parameters, **self.model.config.to_document()}
+        config = self.model.config.to_document()
+        document = {"family": self.family, "num_parameters": self.model.num_weights, **config}
         return {**document, "changes": dict(self.changes)} if self.changes else document
 
     def pairs(self) -> Iterator[LanguagePair]:

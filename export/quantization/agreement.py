@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy import typing as npt
 
+from export.architecture.stored import Array
 from export.architecture.streamed import StreamedTransformer
 from export.engine_decode import open_engine
 from export.importers.imported import ImportedCheckpoint
@@ -26,6 +27,9 @@ from service.engine.generate import sequences_of
 # per token. With large random weights, a last bit that is rounded otherwise changes all that follows.
 FEW_POSITIONS, LITTLE, FARTHER = 0.03, 0.005, 1.5
 _BATCH_SIZE = 32
+
+Floats = npt.NDArray[np.floating]
+Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,35 +98,37 @@ def decode(directory: Path, manifest: Manifest, sentences: Sequence[Sentence]) -
     ]
 
 
-def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Tensor], decoded: Iterable[Decoded]) -> Agreement:
+def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Array], decoded: Iterable[Decoded]) -> Agreement:
     """Compare outputs with the model whose `weights` are in any floating dtype.
 
     Raises:
         VerificationError: they are not of a quantization of the model.
     """
     by_length = sorted((each for each in decoded if each.output), key=lambda each: len(each.sentence.source_ids))
-    lengths = [len(each.output) for each in by_length]
-    tokens = torch.tensor([token for each in by_length for token in each.output])
+    lengths = np.array([len(each.output) for each in by_length])
+    begins = np.cumsum(lengths) - lengths
+    tokens = np.array([token for each in by_length for token in each.output])
     exact, rounded = (
         _along(checkpoint, StreamedTransformer(checkpoint.model.config, weights, rounds=rounds), by_length)
         for rounds in (False, True)
     )
-    own = torch.tensor([each.log_prob / len(each.output) for each in by_length])
+    own = np.array([each.log_prob / len(each.output) for each in by_length])
 
-    def per_token(along: "_Along") -> Tensor:
-        return torch.stack([part.mean() for part in along.own.split(lengths)])
+    def per_token(along: "_Along") -> Floats:
+        means: Floats = np.add.reduceat(along.own, begins) / lengths
+        return means
 
     found = Agreement(
         len(by_length),
         len(tokens),
         agreement=_share(exact.best_ids == tokens),
-        divergence=float((own - per_token(exact)).abs().mean()),
+        divergence=float(np.abs(own - per_token(exact)).mean()),
         largest_gap=float((exact.best - exact.own).max()),
         with_rounded=_share(rounded.best_ids == tokens),
-        from_rounded=float((own - per_token(rounded)).abs().mean()),
+        from_rounded=float(np.abs(own - per_token(rounded)).mean()),
     )
     least = _share(rounded.best_ids == exact.best_ids) - FEW_POSITIONS - len(tokens) ** -0.5
-    most = FARTHER * float((per_token(rounded) - per_token(exact)).abs().mean()) + LITTLE
+    most = FARTHER * float(np.abs(per_token(rounded) - per_token(exact)).mean()) + LITTLE
     if not (found.with_rounded >= least and found.from_rounded <= most):
         raise VerificationError(
             f"{found.line()}; allowed for that are at least {least:.1%} and at most {most:.3f}: this is no "
@@ -134,9 +140,9 @@ def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Tensor], dec
 class _Along(NamedTuple):
     """What a model says along outputs, at each of n positions: its best token, its and the output's log-probability."""
 
-    best_ids: Tensor
-    best: Tensor
-    own: Tensor
+    best_ids: Ids
+    best: Floats
+    own: Floats
 
 
 def _along(checkpoint: ImportedCheckpoint, model: StreamedTransformer, decoded: Sequence[Decoded]) -> _Along:
@@ -148,30 +154,38 @@ def _along(checkpoint: ImportedCheckpoint, model: StreamedTransformer, decoded: 
         read = [(start_id, *prefix, *each.output[:-1]) for prefix, each in zip(prefixes, batch, strict=True)]
         hidden = model.hidden([each.sentence.source_ids for each in batch], read)
         before = [row[len(prefix) : len(ids)] for row, prefix, ids in zip(hidden, prefixes, read, strict=True)]
-        tokens = torch.tensor([token for each in batch for token in each.output])
-        parts.append(_log_probs(checkpoint, model, torch.cat(before), tokens))
-    return _Along(*map(torch.cat, zip(*parts, strict=True)))
+        tokens = np.array([token for each in batch for token in each.output])
+        parts.append(_log_probs(checkpoint, model, np.concatenate(before), tokens))
+    return _Along(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _share(agrees: Tensor) -> float:
-    return float(agrees.double().mean())
+def _share(agrees: npt.NDArray[np.bool_]) -> float:
+    return float(agrees.mean())
 
 
-def _log_probs(checkpoint: ImportedCheckpoint, model: StreamedTransformer, hidden: Tensor, tokens: Tensor) -> _Along:
+def _log_probs(checkpoint: ImportedCheckpoint, model: StreamedTransformer, hidden: Floats, tokens: Ids) -> _Along:
     """Return what follows (n, d), of which `tokens` (n,) are the output."""
-    suppressed = torch.tensor(checkpoint.suppressed_ids, dtype=torch.int64)
-    best, own, totals = (torch.full((len(hidden),), -torch.inf) for _ in range(3))
-    best_ids, begin = torch.zeros_like(tokens), 0
+    suppressed, rows = np.array(checkpoint.suppressed_ids, dtype=np.int64), np.arange(len(hidden))
+    best, own, totals = (np.full(len(hidden), -np.inf, np.float32) for _ in range(3))
+    best_ids, begin = np.zeros_like(tokens), 0
     for logits in model.logits(hidden):
         end = begin + logits.shape[1]
-        here = suppressed[(suppressed >= begin) & (suppressed < end)] - begin
-        allowed = logits.index_fill(1, here, -torch.inf)
-        counted = allowed if checkpoint.renormalizes else logits
-        totals = torch.logaddexp(totals, counted.logsumexp(dim=-1))
-        values, ids = allowed.max(dim=-1)
-        best_ids = torch.where(values > best, ids + begin, best_ids)
-        best = torch.maximum(best, values)
+        allowed = logits.copy()
+        allowed[:, suppressed[(suppressed >= begin) & (suppressed < end)] - begin] = -np.inf
+        totals = np.logaddexp(totals, _log_total(allowed if checkpoint.renormalizes else logits))
+        ids = allowed.argmax(axis=1)
+        values = allowed[rows, ids]
+        best_ids = np.where(values > best, ids + begin, best_ids)
+        best = np.maximum(best, values)
         is_here = (tokens >= begin) & (tokens < end)
-        own = torch.where(is_here, logits.gather(1, (tokens - begin).clamp(0, logits.shape[1] - 1)[:, None])[:, 0], own)
+        own = np.where(is_here, logits[rows, (tokens - begin).clip(0, logits.shape[1] - 1)], own)
         begin = end
     return _Along(best_ids, best - totals, own - totals)
+
+
+def _log_total(logits: Floats) -> Floats:
+    """Return the logarithm of the sum of each row's exponentials; minus infinity if all are suppressed."""
+    largest = np.maximum(logits.max(axis=1), np.finfo(np.float32).min)
+    with np.errstate(divide="ignore"):
+        total: Floats = np.log(np.exp(logits - largest[:, None]).sum(axis=1)) + largest
+    return total

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import torch
 from numpy import typing as npt
-from torch import Tensor
 
+from export.alignment import AlignmentHeads
 from export.architecture.config import ModelConfig
-from export.architecture.embedding import sinusoidal_table
-from export.architecture.transformer import ENCODER_TABLE, PROJECTION, projection_table, target_table
-from export.graphs.alignment_graph import AlignmentHeads
+from export.architecture.names import ENCODER_TABLE, PROJECTION, projection_table, target_table
+from export.architecture.positions import sinusoidal_table
+from export.architecture.stored import Array, as_float32
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
 from export.quantization.weights import BLOCK_COLUMNS, GROUP_INPUTS, pack, quantize_rows
@@ -85,7 +84,7 @@ def with_recorded(decode: FusedNode, recorded: AlignmentHeads | None) -> FusedNo
 class FusedNodes:
     """Makes both nodes of a model, whose constants it writes to a file of weights."""
 
-    def __init__(self, config: ModelConfig, weights: Mapping[str, Tensor], file: WeightsFile) -> None:
+    def __init__(self, config: ModelConfig, weights: Mapping[str, Array], file: WeightsFile) -> None:
         """Read `weights` as `Transformer.weights` names them: tables that are shared have the first one's name."""
         self._config, self._weights, self._file = config, weights, file
         self._tables: dict[tuple[str, ...], _Table] = {}
@@ -152,7 +151,7 @@ class FusedNodes:
     def _embedding(self, name: str, num_positions: int) -> Constants:
         table = self._table(name)
         factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
-        positions = sinusoidal_table(num_positions, self._config.d_model, self._config.positions).numpy()
+        positions = sinusoidal_table(num_positions, self._config.d_model, self._config.positions)
         return [
             self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
             table.packed,
@@ -214,8 +213,7 @@ class FusedNodes:
         return self._tables[names]
 
     def _floats(self, name: str) -> npt.NDArray[np.float32]:
-        values: npt.NDArray[np.float32] = self._weights[name].float().numpy()
-        return values
+        return as_float32(self._weights[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +224,12 @@ class _Table:
     packed: onnx.TensorProto
 
 
-def _packed(parts: Sequence[Tensor], scales: list[npt.NDArray[np.float32]]) -> Iterator[npt.NDArray[np.int8]]:
+def _packed(parts: Sequence[Array], scales: list[npt.NDArray[np.float32]]) -> Iterator[npt.NDArray[np.int8]]:
     """Yield the packed blocks of weights one below the other, and append the scales of their outputs."""
     total = sum(len(part) for part in parts)
-    rows = parts[0] if len(parts) == 1 else torch.cat([*parts])
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
     for begin in range(0, total, _ROWS_AT_ONCE):
-        levels, of_rows = quantize_rows(rows[begin : begin + _ROWS_AT_ONCE].float().numpy())
+        levels, of_rows = quantize_rows(as_float32(rows[begin : begin + _ROWS_AT_ONCE]))
         scales.append(of_rows)
         yield pack(levels)
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 
 LOSS_NAME = "best.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.importers.native.folder import CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME, CheckpointInfo
 
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from export.architecture import Transformer
-from export.architecture.transformer import padding_mask
+from export.architecture.transformer import Transformer, padding_mask
 from export.training.batches import Batch
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.training.batches import Batch
 
 PART_TOKENS = 1000  # activations stay in a CPU's caches; smaller parts cost more in calls than they save

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.training.batches import Batch, epoch_batches
 from export.training.corpus import EncodedCorpus
 from export.training.evaluation import translate_greedily, validation_loss

@@ -13,7 +13,8 @@ import numpy as np
 import sentencepiece
 import torch
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig
+from export.architecture.transformer import Transformer
 from export.importers.imported import CheckpointError
 from export.importers.native.folder import TOKENIZER_NAME, CheckpointInfo
 from export.importers.native.importer import import_native
@@ -155,7 +156,7 @@ def _info(recipe: Recipe) -> CheckpointInfo:
 
 def _import(folder: Path) -> Transformer:
     try:
-        return import_native(folder).in_float32().model
+        return import_native(folder).model.transformer()
     except CheckpointError as error:
         raise click.ClickException(str(error)) from error
 

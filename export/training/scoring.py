@@ -8,7 +8,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.training.corpus import Pair
 from export.training.evaluation import translate_greedily
 

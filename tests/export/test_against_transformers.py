@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from export.engine_decode import open_engine
 from export.importers.native.importer import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
@@ -23,7 +23,7 @@ LENGTHS = [2, 3, 5, 8, 13, 21, 34, 55, 4, 6, 9, 14, 22, 35, 56, 7, 10, 15, 23, 3
 
 @pytest.fixture(scope="module")
 def model(checkpoint: Path) -> Transformer:
-    return import_native(checkpoint).in_float32().model
+    return import_native(checkpoint).model.transformer()
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def test_scores_change_as_in_the_reference(length: int, num_forced: int, seed: i
     scores = rng.normal(0, 3, NUM_TOKENS).astype(np.float32)
     scores[7] = -np.inf
     inputs = rng.choice([0, 2, 3, 4, 7, NUM_TOKENS + 1], length + 1).tolist()
-    found = changed_scores(torch.from_numpy(scores), inputs, asked, EOS_ID, num_forced).numpy()
+    found = changed_scores(scores, inputs, asked, EOS_ID, num_forced)
     np.testing.assert_allclose(found, processed(scores, inputs, asked, EOS_ID, num_forced), rtol=1e-6)
 
 
@@ -50,7 +50,7 @@ def test_scores_change_as_in_transformers(size: int, penalty: float, least: int)
     rng = np.random.default_rng(size)
     asked = options(repetition_penalty=penalty, no_repeat_ngram_size=size, min_output_tokens=least)
     for length in range(1, 20):
-        scores, inputs = torch.from_numpy(rng.normal(0, 3, NUM_TOKENS)), rng.integers(2, 5, length).tolist()
+        scores, inputs = rng.normal(0, 3, NUM_TOKENS), rng.integers(2, 5, length).tolist()
         processors = generation.LogitsProcessorList(
             [
                 *([generation.RepetitionPenaltyLogitsProcessor(penalty)] if penalty != 1.0 else []),
@@ -58,5 +58,5 @@ def test_scores_change_as_in_transformers(size: int, penalty: float, least: int)
                 generation.MinNewTokensLengthLogitsProcessor(1, least, EOS_ID),
             ]
         )
-        theirs = processors(torch.tensor([inputs]), scores[None].clone())[0]
-        torch.testing.assert_close(changed_scores(scores, inputs, asked, EOS_ID, 0), theirs)
+        theirs = processors(torch.tensor([inputs]), torch.from_numpy(scores[None].copy()))[0]
+        np.testing.assert_allclose(changed_scores(scores, inputs, asked, EOS_ID, 0), theirs.numpy(), rtol=1e-12)

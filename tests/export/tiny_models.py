@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 
-from export.architecture import ModelConfig, PositionConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig
+from export.architecture.transformer import Transformer
 
 M2M100_POSITIONS = PositionConfig(layout="halves", fairseq_exponent=True, offset=2)
 
@@ -33,7 +34,9 @@ def tiny_config(**changes: Any) -> ModelConfig:
 def tiny_model(config: ModelConfig, seed: int = 0, end_bias: float = 0.0) -> Transformer:
     """Build a model with large matrices, so that tokens depend on all before them; `end_bias` favours the end token."""
     torch.manual_seed(seed)
-    gain = 4.0 if config.norm == "pre" else 1.0  # post-norm loses its input where matrices are large
+    # Post-norm loses its input where matrices are large. An embedding that is normalized, or not scaled, is small
+    # beside what large matrices add, so that rounding would decide.
+    gain = 1.0 if config.norm == "post" else 1.5 if config.embedding_norm or config.layer_norm == "rms" else 4.0
     model = Transformer(config).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -41,6 +44,8 @@ def tiny_model(config: ModelConfig, seed: int = 0, end_bias: float = 0.0) -> Tra
                 parameter.add_(torch.randn_like(parameter) * 0.05)
             elif "tokens" not in name and name != "projection.weight":
                 parameter.mul_(gain)
+            if config.score_scale == "none" and "query" in name:
+                parameter.mul_(config.head_size**-0.5)  # trained weights make up for it
         # Every hidden state gets a component along the end token's row.
         end = model.projection.weight[config.eos_id]
         if end_bias:

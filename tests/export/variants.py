@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from numpy import typing as npt
 
-from export.architecture import PositionConfig, Transformer
-from export.graphs.alignment_graph import AlignmentHeads
+from export.alignment import AlignmentHeads
+from export.architecture import PositionConfig, RelativeBiasConfig
+from export.architecture.transformer import Transformer
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
 from export.graphs.listing import list_graphs
@@ -62,11 +63,39 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "score_scale": "model",
         "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
     },
+    "t5": AWKWARD
+    | {
+        "d_model": 27,
+        "d_ff": 37,
+        "d_head": 10,
+        "norm": "pre",
+        "final_norm": True,
+        "layer_norm": "rms",
+        "activation": "gelu_tanh",
+        "gated": True,
+        "attention_bias": False,
+        "feed_forward_bias": False,
+        "score_scale": "none",
+        "scale_embeddings": False,
+        "positions": PositionConfig(layout="none"),
+        "relative_bias": RelativeBiasConfig(num_buckets=8, max_distance=11),
+    },
+    "learned": AWKWARD
+    | {
+        "d_model": 33,
+        "norm": "pre",
+        "final_norm": True,
+        "embedding_norm": True,
+        "positions": PositionConfig(layout="learned"),
+        "relative_bias": RelativeBiasConfig(num_buckets=12, max_distance=9, per_layer=True),
+    },
     "recurrent": AWKWARD | {"d_model": 48, "final_norm": False, "autoregression": "ssru"},
 }
 ALIGNMENTS = {
     "plain": AlignmentHeads(2, (2, 0)),
     "by hand": AlignmentHeads(1, (1,), reads=True),
+    "t5": AlignmentHeads(2, (0, 2)),
+    "learned": AlignmentHeads(2, (0,), reads=True),
     "recurrent": AlignmentHeads(2, (1, 2)),
 }
 _LENGTHS = np.random.default_rng(5).integers(0, 5, 70)  # of the lists

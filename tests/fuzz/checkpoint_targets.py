@@ -118,5 +118,5 @@ def _read(sample: Sample) -> None:
     assert found.limits.max_source_tokens > 0 and found.limits.max_output_tokens > 0
     length = min(3, found.limits.max_source_tokens)
     with torch.inference_mode():
-        memory = found.model.encoder(torch.tensor([[found.tokenizer.eos_id] * length]))
+        memory = found.model.transformer().encoder(torch.tensor([[found.tokenizer.eos_id] * length]))
     assert memory.shape[:2] == (1, length)

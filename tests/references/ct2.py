@@ -6,7 +6,7 @@ from typing import Any
 from ctranslate2.converters.transformers import M2M100Loader
 
 from benchmarks.peers.token_names import token_name
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 from tests.references.m2m100 import to_m2m100
 
 

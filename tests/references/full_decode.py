@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from export.architecture import Transformer
+from export.architecture.transformer import Transformer
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from transformers import M2M100Config, M2M100ForConditionalGeneration
 
-from export.architecture import ModelConfig, PositionConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig
+from export.architecture.transformer import Transformer
 from service.domain.options import DecodingOptions
 
 POSITIONS = PositionConfig(layout="halves", fairseq_exponent=True, base=10000.0, offset=2)

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
 from export.architecture.config import MAX_SIZE, Activation
-from export.architecture.embedding import sinusoidal_table
+from export.architecture.positions import sinusoidal_table
 from export.importers.huggingface.tables import TABLE_NAMES, place_tables
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
@@ -199,7 +200,7 @@ def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[st
     """Return a problem if a stored position table differs from the computed one, which is what our models use."""
     start = 2 if config.positions.offset else 0  # fairseq's table starts with rows for padding
     given = table[start : start + config.max_source_positions].float()
-    expected = sinusoidal_table(len(given), config.d_model, config.positions)
+    expected = torch.from_numpy(sinusoidal_table(len(given), config.d_model, config.positions))
     if table.dim() != 2 or given.shape != expected.shape:
         return [f"{name} has shape {tuple(table.shape)}, expected positions of width {config.d_model}"]
     if float((given - expected).abs().max()) > _MAX_POSITION_ERROR:

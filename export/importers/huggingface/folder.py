@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from export.architecture import Transformer
+from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
 from export.importers.huggingface.bart_layout import Family, TokenIds, has_logits_bias, our_weights, read_architecture
 from export.importers.huggingface.generation import (
@@ -37,7 +37,7 @@ MAX_DECODER_TOKENS = 512  # if the checkpoint does not specify it
 class HuggingFaceModel:
     """The contents of a folder besides its tokenizer."""
 
-    model: Transformer
+    model: StoredModel
     generation: GenerationSettings
     checkpoint_sha256: str
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig
-from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 
 _SHARED, _SOURCE = "shared.weight", "encoder.embed_tokens.weight"
 _TARGET, _HEAD = "decoder.embed_tokens.weight", "lm_head.weight"

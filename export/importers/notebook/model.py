@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig
+from export.architecture.stored import StoredModel
+from export.architecture.transformer import Transformer
 from export.importers.assembly import assemble
 from export.importers.notebook.config import SIZES, NotebookConfig
 from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming, same
@@ -18,7 +20,7 @@ EPSILONS = {"vector": 1e-5, "scalar": 1e-8}  # torch's and document 002's
 
 def build_model(
     config: NotebookConfig, weights: Mapping[str, Tensor] | None, problems: list[str]
-) -> tuple[ModelConfig | None, Transformer | None]:
+) -> tuple[ModelConfig | None, StoredModel | None]:
     """Return the model, and its configuration even if the weights don't fit it; add every problem to `problems`."""
     said, shown, naming = dict(config.model), dict[str, Any](), None
     if config.source_pad_id is not None and isinstance(said.get("pad_id"), int):

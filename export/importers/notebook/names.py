@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from export.architecture import ModelConfig, Transformer
-from export.architecture.transformer import DECODER_TABLE, PROJECTION
+from export.architecture import ModelConfig
+from export.architecture.names import DECODER_TABLE, PROJECTION
+from export.architecture.transformer import Transformer
 from export.importers.notebook.attention import FORMS, AttentionForm, AttentionKind
 from export.importers.notebook.parts import describe
 

@@ -4,11 +4,12 @@ import itertools
 import typing
 from collections.abc import Iterable
 
+import numpy as np
 from torch import Tensor
 
 from export.architecture import PositionConfig
 from export.architecture.config import CosineExponent
-from export.architecture.embedding import sinusoidal_table
+from export.architecture.positions import sinusoidal_table
 
 # Document 002 as written, as intended, and the paper.
 READINGS = [
@@ -22,7 +23,7 @@ TOLERANCE, TOLERANCE_PER_POSITION = 1e-5, 1e-6
 def largest_difference(table: Tensor, config: PositionConfig) -> float:
     """Return the largest difference between a (1, P, d) buffer and the table of `config`."""
     _, num_positions, width = table.shape
-    return float((table[0].float() - sinusoidal_table(num_positions, width, config)).abs().max())
+    return float(np.abs(table[0].float().numpy() - sinusoidal_table(num_positions, width, config)).max())
 
 
 def fits(table: Tensor, config: PositionConfig) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from export.architecture import ModelConfig
 from export.architecture.config import Activation, PositionConfig
-from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE
+from export.architecture.names import DECODER_TABLE, ENCODER_TABLE
 from export.importers.students.container import Floats, StoredModel
 
 EPSILON = 1e-6  # under the root of Marian's layer norms

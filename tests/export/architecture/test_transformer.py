@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from export.architecture import ModelConfig, PositionConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
-from export.architecture.transformer import padding_mask
+from export.architecture.transformer import Transformer, padding_mask
 from tests.export.architecture.test_attention import copy_attention
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
@@ -170,8 +170,8 @@ def test_configuration_reports_all_problems() -> None:
         "norm is 'rms', allowed are pre, post",
         "final_norm is 1, allowed are true, false",
         "layer_norm_epsilon is -1, allowed is a number from 0 to 1e+09",
-        "score_scale is 'x', allowed are head, model",
-        "positions.layout is 'x', allowed are interleaved, halves",
+        "score_scale is 'x', allowed are head, model, none",
+        "positions.layout is 'x', allowed are interleaved, halves, learned, none",
         "positions.base is nan, allowed is a number from 0 to 1e+09",
     )
     with pytest.raises(ValueError, match=re.escape("; ".join(problems))):

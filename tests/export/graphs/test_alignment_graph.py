@@ -8,10 +8,9 @@ import numpy as np
 import onnx
 import pytest
 
-from export.alignment import Translated
+from export.alignment import AlignmentHeads, Translated
 from export.alignment_choice import ByLayer, cross_attention, mean_of
-from export.architecture import Transformer
-from export.graphs.alignment_graph import AlignmentHeads
+from export.architecture.transformer import Transformer
 from export.graphs.checks import GraphError, check_alignment
 from export.graphs.execution import AlignmentRun
 from service.bundle.manifest_parts import LanguagePair
@@ -36,7 +35,7 @@ def attention_of(model: Transformer, sources: Any, targets: Any) -> list[ByLayer
     translated = [
         Translated("", languages, tuple(source), tuple(target)) for source, target in zip(sources, targets, strict=True)
     ]
-    return cross_attention(model.config, model.weights(), translated)
+    return cross_attention(model.config, model.stored().weights, translated)
 
 
 def largest_difference(given: list[np.ndarray], expected: list[np.ndarray]) -> float:
@@ -90,8 +89,9 @@ def test_nothing_above_the_attention_is_in_the_graph(variant: Variant) -> None:
     own = 0 if variant.shape.is_recurrent else layer + 1  # beside those to the source
     assert len([node for node in graph.node if node.op_type == "MultiHeadAttention"]) == layer + own
     # Each lower layer has three projections, its output layer, the same for cross-attention without keys and values,
-    # and two of the feed-forward; the last one has those of its self-attention and one query. A recurrence has two.
+    # and two of the feed-forward, or three; the last one has those of its self-attention and one query. A recurrence
+    # has two.
     per_attention = 1 if variant.model.config.attention_output == "none" else 2
     per_layer = 2 if variant.shape.is_recurrent else 3 + (per_attention - 1)
-    expected = layer * (per_layer + per_attention + 2) + per_layer + 1
+    expected = layer * (per_layer + per_attention + 2 + variant.model.config.gated) + per_layer + 1
     assert len([node for node in graph.node if node.op_type == "Gemm"]) == expected

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from export.graphs.alignment_graph import AlignmentHeads
+from export.alignment import AlignmentHeads
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import INLINE_BYTES, WEIGHTS, WeightsFile, has_large_weights
 from tests.export.stored_weights import check_stored_once
@@ -23,7 +23,9 @@ def test_what_several_graphs_use_is_stored_once(tmp_path: Path) -> None:
         trace_encoder(model, tmp_path / GRAPHS[0], file)
         trace_decoder_step(model, [0, 1], tmp_path / GRAPHS[1], file)
         trace_alignment(model, AlignmentHeads(0, (0, 2)), tmp_path / GRAPHS[2], file)
-    weights = sum(parameter.nbytes for parameter in model.parameters()) + model.encoder.embedding.positions.nbytes
+    positions = model.encoder.embedding.positions
+    assert positions is not None
+    weights = sum(parameter.nbytes for parameter in model.parameters()) + positions.nbytes
     assert 0.95 * weights < check_stored_once(tmp_path, GRAPHS) < 1.05 * weights
     assert sum((tmp_path / name).stat().st_size for name in GRAPHS) < 100_000
 

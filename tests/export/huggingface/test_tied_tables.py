@@ -47,7 +47,7 @@ def read_by_transformers(folder: Path) -> list[Tensor] | None:
 
 def read_by_us(folder: Path) -> list[Tensor] | None:
     try:
-        model = import_checkpoint(folder).model
+        model = import_checkpoint(folder).model.transformer()
     except CheckpointError as error:
         if "weight is missing, and " in str(error):
             return None
@@ -78,7 +78,7 @@ def test_equal_tables_are_kept_once(family: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
     table = torch.randn(next(v for n, v in load_file(folder / "model.safetensors").items() if n in TABLES).shape)
     save_tables(folder, {ENCODER: table.clone(), DECODER: table.clone(), HEAD: table.clone()})
-    model = import_checkpoint(folder).model
+    model = import_checkpoint(folder).model.transformer()
     assert model.projection.weight is model.decoder.embedding.tokens.weight
     is_shared = model.decoder.embedding.tokens.weight is model.encoder.embedding.tokens.weight
     assert is_shared == (family.name != "marian-separate")

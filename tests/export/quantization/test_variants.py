@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.streamed import StreamedTransformer
+from export.architecture.transformer import Transformer
 from export.graphs.weights_file import WeightsFile
 from export.quantization.fused_graphs import FusedNodes, shape_of, with_recorded
 from export.quantize import DECODER
@@ -63,7 +63,7 @@ def model(variant: str) -> Transformer:
 def bundle(model: Transformer, variant: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory, config = tmp_path_factory.mktemp("fused"), model.config
     with WeightsFile(directory) as file:
-        made = FusedNodes(config, model.weights(), file)
+        made = FusedNodes(config, model.stored().weights, file)
         encode = made.encode_node()
         decode = made.decode_node(SUPPRESSED.get(variant, ()), renormalizes=variant in RENORMALIZES)
     encode.save(directory / ENCODER, shape_of(config))
@@ -102,13 +102,13 @@ def test_log_probs_are_those_of_the_rounded_model(model: Transformer, variant: s
     sources = random_sources(config.source_vocabulary_size, LENGTHS)
     targets = np.random.default_rng(0).integers(4, config.target_vocabulary_size, (len(sources), NUM_STEPS))
     targets[:, 0] = config.decoder_start_id
-    rounded = StreamedTransformer(config, model.weights(), rounds=True)
+    rounded = StreamedTransformer(config, model.stored().weights, rounds=True)
     hidden = rounded.hidden(sources, targets.tolist())
-    logits = torch.cat(list(rounded.logits(hidden.flatten(0, 1))), dim=1).view(*targets.shape, -1)
+    logits = np.concatenate(list(rounded.logits(hidden.reshape(-1, config.d_model))), axis=1)
     suppressed = list(SUPPRESSED.get(variant, ()))
     encoder, decoder = FusedEncoder(bundle / ENCODER), FusedDecoder(bundle / DECODER)
     errors: list[float] = []
-    for source, target, expected in zip(sources, targets.tolist(), logits.numpy(), strict=True):
+    for source, target, expected in zip(sources, targets.tolist(), logits.reshape(*targets.shape, -1), strict=True):
         row = decoder.start(encoder.encode(source))
         for token, wanted in zip(target, expected, strict=True):
             given = row.log_probs(token)

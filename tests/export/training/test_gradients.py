@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig
+from export.architecture.transformer import Transformer
 from export.training import gradients
 from export.training.batches import Batch
 from export.training.gradients import ParallelGradients, smoothed_loss

@@ -142,7 +142,7 @@ class Original:
     @torch.no_grad()
     def decode(self, forbidden: torch.Tensor) -> list[tuple[int, ...]]:
         """Decode all sources together, anew in each step; tokens of a mask (V,) or (N, V) are never chosen."""
-        model, config = self.checkpoint.model, self.checkpoint.model.config
+        model, config = self.checkpoint.model.transformer(), self.checkpoint.model.config
         lengths = torch.tensor([len(source) for source in self.sources])
         width = int(lengths.max())
         source_ids = torch.tensor([[*source, *[config.pad_id] * (width - len(source))] for source in self.sources])
@@ -282,7 +282,7 @@ def listed_log_probs(
     checkpoint: ImportedCheckpoint, source: tuple[int, ...], allowed: npt.NDArray[np.bool_], inputs: Sequence[int]
 ) -> npt.NDArray[np.float32]:
     """Return log-probabilities (V,) among the allowed tokens, of which some are never chosen."""
-    logits = checkpoint.model(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
+    logits = checkpoint.model.transformer()(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
     logits[~torch.from_numpy(allowed)] = -torch.inf
     log_probs = logits.log_softmax(-1)
     log_probs[list(checkpoint.suppressed_ids)] = -torch.inf

@@ -1,0 +1,61 @@
+"""What positions and distances alone decide: sinusoids, and the buckets of relative biases. Does not import torch."""
+
+import math
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy import typing as npt
+
+from export.architecture.config import PositionConfig, RelativeBiasConfig
+
+
+class _Clippable(Protocol):
+    """An array of numpy or torch."""
+
+    def clip(self: "Places", low: int, high: int, /) -> "Places": ...
+    def __rsub__(self: "Places", other: int, /) -> "Places": ...
+
+
+Places = TypeVar("Places", bound=_Clippable)
+
+
+def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -> npt.NDArray[np.float32]:
+    """Return positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model).
+
+    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts.
+    """
+    half = d_model // 2
+    # float64 keeps the angles of far positions exact; rounding happens once, at the end.
+    index = np.arange(half, dtype=np.float64)
+    exponent = index / (half - 1 if config.fairseq_exponent else half)
+    of_cosines = exponent if config.cosine_exponent == "paired" else 2 * index + 1 - 1 / d_model
+    position = np.arange(num_positions, dtype=np.float64)[:, None] + config.offset
+    sines = np.sin(position * np.exp(-math.log(config.base) * exponent))  # (P, d/2)
+    cosines = np.cos(position * np.exp(-math.log(config.base) * of_cosines))
+    if config.layout == "interleaved":
+        table = np.stack([sines, cosines], axis=-1).reshape(num_positions, -1)  # (P, d): s c s c ...
+    else:
+        table = np.concatenate([sines, cosines], axis=-1)  # (P, d): s s ... c c ...
+    return table.astype(np.float32)
+
+
+def distance_buckets(config: RelativeBiasConfig, *, is_causal: bool) -> npt.NDArray[np.int64]:
+    """Return the bucket of each column of `distance_column`: (D + 1,) if causal, else (2 D + 1,), as in T5.
+
+    Half of a direction's buckets are for single distances, the others for ranges that grow.
+    """
+    distances = np.arange(config.max_distance + 1)
+    num_buckets = config.num_buckets if is_causal else config.num_buckets // 2
+    exact = num_buckets // 2
+    # In float32, as transformers computes it: at a bucket's border the last bit decides.
+    ratio = np.log(np.maximum(distances, 1).astype(np.float32) / np.float32(exact))
+    ranged = exact + (ratio / np.float32(math.log(config.max_distance / exact)) * (num_buckets - exact)).astype(int)
+    before = np.where(distances < exact, distances, np.minimum(ranged, num_buckets - 1))
+    return before if is_causal else np.concatenate([before[::-1], num_buckets + before[1:]])
+
+
+def distance_column(before: Places, max_distance: int, *, is_causal: bool) -> Places:
+    """Return the column of keys' biases by how many tokens they are before their query; far ones share the last."""
+    if is_causal:
+        return before.clip(0, max_distance)
+    return max_distance - before.clip(-max_distance, max_distance)
