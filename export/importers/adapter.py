@@ -6,11 +6,12 @@ same bits.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import re2
 from torch import Tensor
 
 from export.importers.json_file import read_json
@@ -33,15 +34,17 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "bias": ("none",),
     "init_lora_weights": (True, False, "gaussian", "eva", "orthogonal"),  # others change the base's weights, too
 }
+_QUIET = re2.Options()  # these patterns are of strangers, and re2 takes linear time
+_QUIET.log_errors = False
 _LORA = re.compile(r"(?P<module>.+)\.lora_(?P<part>[AB])\.weight")
 
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """`alpha` and `alphas` by name pattern divide the product of both matrices, with the rank or its root."""
+    """`alpha`, or the first of the `alphas` whose pattern fits a module, scales its product, by the rank or its root."""
 
     alpha: float
-    alphas: Mapping[str, float]
+    alphas: Sequence[tuple[Any, float]]
     is_root: bool
     is_transposed: bool
 
@@ -107,13 +110,15 @@ def _read_settings(document: Mapping[str, Any], problems: list[str]) -> _Setting
     if not _are_numbers([alpha]) or not isinstance(alphas, dict) or not _are_numbers(alphas.values()):
         problems.append("lora_alpha or alpha_pattern is not of numbers")
         alpha, alphas = 1, {}
-    for pattern in alphas:
+    compiled: list[tuple[Any, float]] = []
+    for pattern, value in alphas.items():
         try:
-            re.compile(pattern)
-        except re.error as error:
-            problems.append(f"alpha_pattern {pattern[:60]!r}: {error}")
+            compiled.append((re2.compile(rf"(.*\.)?({pattern})", _QUIET), value))
+        except (re2.error, UnicodeEncodeError) as error:
+            reason = error.args[0].decode("utf-8", "replace") if isinstance(error, re2.error) else "it is not Unicode"
+            problems.append(f"alpha_pattern {pattern[:60]!r}: {reason}")
     root, transposed = document.get("use_rslora") is True, document.get("fan_in_fan_out") is True
-    return _Settings(float(alpha), alphas, root, transposed)
+    return _Settings(float(alpha), compiled, root, transposed)
 
 
 def _are_numbers(values: Any) -> bool:
@@ -132,7 +137,7 @@ def _delta(module: str, down: Tensor, up: Tensor, settings: _Settings) -> Tensor
     if down.dim() != 2 or up.dim() != 2 or up.shape[1] != down.shape[0]:
         return None
     rank = down.shape[0]
-    own = (value for pattern, value in settings.alphas.items() if re.match(rf"(.*\.)?({pattern})$", module))
+    own = (value for pattern, value in settings.alphas if pattern.fullmatch(module))
     alpha = next(own, settings.alpha)
     product = (up @ down) * (alpha / (math.sqrt(rank) if settings.is_root else rank))
     return product.T if settings.is_transposed else product

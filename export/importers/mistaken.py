@@ -19,7 +19,7 @@ _NAMED = 5
 def mistaken_path(path: Path) -> str:
     """Return what is wrong with a path that is not a folder, and what to do."""
     if not path.exists():
-        return f"there is no such folder{_near(path)}"
+        return f"there is no such file or folder{_near(path)}"
     try:
         with path.open("rb") as file:
             start = file.read(64)
@@ -64,7 +64,7 @@ def _near(path: Path) -> str:
     if not parent.is_dir():
         return f", nor {parent}; check the path"
     near = get_close_matches(path.name, [each.name for each in parent.iterdir()], 1)
-    return f"; did you mean {parent / near[0]}?" if near else f" in {parent}; check the path"
+    return f"; nearest is {parent / near[0]}" if near else f" in {parent}; check the path"
 
 
 def _listed(names: list[str]) -> str:

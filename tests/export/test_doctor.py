@@ -77,9 +77,7 @@ def test_options_count_as_in_a_conversion(tmp_path: Path) -> None:
     assert found["converts"][0].endswith(", and the options given here")
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"), [("none", "there is no such folder"), ("file.gguf", "a file of llama.cpp")]
-)
+@pytest.mark.parametrize(("given", "reason"), [("none", "no such file"), ("file.gguf", "a file of llama.cpp")])
 def test_what_is_no_folder_is_told(given: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "file.gguf").write_bytes(b"GGUF\x03")
     code, found = ask(tmp_path / given)

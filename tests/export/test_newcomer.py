@@ -109,9 +109,12 @@ def be_a_bundle(folder: Path) -> None:
 MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a path with a typing error": (
         lambda folder: [str(folder.with_name("opus-mt-en-dd"))],
-        r"there is no such folder; did you mean .*opus-mt-en-de\?",
+        "there is no such file or folder; nearest is .*opus-mt-en-de",
     ),
-    "a path that leads nowhere": (lambda folder: [str(folder / "a" / "b")], "no such folder, nor .*/a; check the path"),
+    "a path that leads nowhere": (
+        lambda folder: [str(folder / "a" / "b")],
+        "no such file or folder, nor .*/a; check the path",
+    ),
     "a file instead of its folder": (
         lambda folder: [str(folder / "model.safetensors")],
         "it is a file; give its folder, .*opus-mt-en-de, which must hold",

@@ -223,7 +223,7 @@ def test_files_that_are_not_there(notebook: Notebook, tmp_path: Path) -> None:
     )
     assert "no.json is not a file" in line
     assert "no.model is not a file" in line
-    assert "it is not a folder" in refused(tmp_path / "saved" / "no.pt", given)
+    assert "there is no such file or folder" in refused(tmp_path / "saved" / "no.pt", given)
 
 
 def test_damaged_companions(notebook: Notebook, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
