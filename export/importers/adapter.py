@@ -41,7 +41,7 @@ _LORA = re.compile(r"(?P<module>.+)\.lora_(?P<part>[AB])\.weight")
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """`alpha`, or the first of the `alphas` whose pattern fits a module, scales its product, by the rank or its root."""
+    """`alpha`, or the first of the `alphas` that fits a module scales its product, by the rank or its root."""
 
     alpha: float
     alphas: Sequence[tuple[Any, float]]

@@ -181,6 +181,22 @@ def test_layers_that_are_stored_transposed_and_modules_saved_as_a_whole(folder: 
     assert torch.equal(after[f"{norm}.weight"], given[f"{norm}.weight"])
 
 
+def test_a_base_model_in_shards_and_pickles_is_merged_into_one_file(folder: Path, tmp_path: Path) -> None:
+    before = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(before)
+    shards = {f"pytorch_model-0000{number}-of-00002.bin": names[number - 1 :: 2] for number in (1, 2)}
+    for shard, own in shards.items():
+        torch.save({name: before[name] for name in own}, folder / shard)
+    index = {"weight_map": {name: shard for shard, own in shards.items() for name in own}}
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index), encoding="utf-8")
+    parts = matrices(QUERY, (32, 32))
+    after = merged_weights(write_adapter(tmp_path / "tuned", parts), folder)
+    down, up = parts.values()
+    torch.testing.assert_close(after[f"{QUERY}.weight"], before[f"{QUERY}.weight"] + 2 * up @ down)
+    assert after.keys() == before.keys()
+
+
 def test_an_adapter_is_converted_with_its_base_in_halves(folder: Path, tmp_path: Path) -> None:
     weights = {name: value.half() for name, value in load_file(folder / "model.safetensors").items()}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})

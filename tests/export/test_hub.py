@@ -61,6 +61,26 @@ def test_a_model_is_converted_by_its_name_from_the_files_that_it_needs(hub: Fake
     assert first.startswith(f"Helsinki-NLP/opus-mt-en-de at {SHA}: {len(hub.served)} of {len(files)} files, ")
 
 
+def test_doctor_and_adapters_take_names_too(hub: FakeHub, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["doctor", "Helsinki-NLP/opus-mt-en-de@v1.0"])
+    assert result.exit_code == 0, result.output
+    assert "model         opus-mt-en-de: Marian" in result.stdout
+    assert "convert Helsinki-NLP/opus-mt-en-de@v1.0 --precision int8 --output models/opus-mt-en-de/1" in result.stdout
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text('{"peft_type": "IA3"}')
+    result = CliRunner().invoke(main, ["doctor", "adapter", "--base", "Helsinki-NLP/opus-mt-en-de@v1.0"])
+    assert result.exit_code == 1
+    assert "peft_type is 'IA3'; merged is LORA only" in result.stdout
+
+
+def test_a_folder_here_counts_before_a_name_there(hub: FakeHub) -> None:
+    Path("Helsinki-NLP", "opus-mt-en-de").mkdir(parents=True)
+    assert refused("Helsinki-NLP/opus-mt-en-de").endswith("it holds no files.")
+    assert "no such file or folder" in refused("Helsinki-NLP/opus-mt-de-en")
+    assert hub.served == []
+
+
 def test_what_is_in_the_cache_is_not_downloaded_again(hub: FakeHub) -> None:
     hub.models["a/b"] = {"config.json": b'{"model_type": "t0"}', "model.safetensors": b"w", "README.md": b"r"}
     assert "model_type is 't0'" in refused("a/b")
