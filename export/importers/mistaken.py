@@ -6,6 +6,7 @@ from pathlib import Path
 _LFS = b"version https://git-lfs.github.com/spec/v1"
 _POINTER_BYTES = 1024  # git-lfs itself reads no larger file as a pointer
 _PARTS = (".incomplete", ".part", ".crdownload", ".aria2", ".download")
+_WEIGHTS = (".safetensors", ".bin", ".npz", ".gz", ".zst")
 _MAGIC = (
     (b"GGUF", "a file of llama.cpp, whose weights are quantized for it", "give the folder that it was made from"),
     (b"PK\x03\x04", "a zip archive", "unpack it and give the folder; a state dict of torch is for --from notebook"),
@@ -20,11 +21,13 @@ def mistaken_path(path: Path) -> str:
     """Return what is wrong with a path that is not a folder, and what to do."""
     if not path.exists():
         return f"there is no such file or folder{_near(path)}"
+    if not path.is_file():
+        return "it is neither a folder nor a file"
     try:
         with path.open("rb") as file:
             start = file.read(64)
     except OSError as error:
-        return f"it can't be read ({error.strerror})"
+        return f"it can't be read ({error.strerror}); give yourself the right to"
     for magic, what, advice in _MAGIC:
         if start.startswith(magic):
             return f"it is {what}; {advice}"
@@ -47,8 +50,10 @@ def mistaken_folder(directory: Path) -> str | None:
             f"{_listed(pointers)} are pointers of git-lfs and not the files themselves; run 'git lfs install' and "
             "'git lfs pull' there, or download them"
         )
+    if any(path.suffix in _WEIGHTS for path in files):
+        return None
     parts = sorted(path.name for path in files if path.suffix in _PARTS)
-    return f"{_listed(parts)} are parts of downloads; complete these, or remove them" if parts else None
+    return f"{_listed(parts)}: parts of downloads, and no weights; download them again" if parts else None
 
 
 def _is_pointer(path: Path) -> bool:

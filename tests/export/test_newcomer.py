@@ -132,7 +132,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "a part of a download": (
         replace_weights("model.safetensors.incomplete"),
-        r"model\.safetensors\.incomplete are parts of downloads; complete these",
+        r"model\.safetensors\.incomplete: parts of downloads, and no weights; download them again",
     ),
     "a truncated download": (truncate, r"weights: model\.safetensors is damaged, truncated or .*; download it again"),
     "an index without its shards": (
