@@ -115,6 +115,8 @@ def convert(
         except (GraphError, VerificationError) as error:
             return EXIT_FAILED, f"{source} failed verification, nothing was written: {error}"
         except OSError as error:
+            if error.filename and Path(error.filename).is_relative_to(source):
+                return EXIT_BAD_CHECKPOINT, f"{source} can't be read ({error}); change its permissions."
             return EXIT_FAILED, f"{destination} can't be written ({error}); choose another --output."
         return 0, ""
 

@@ -27,7 +27,7 @@ def mistaken_path(path: Path) -> str:
         with path.open("rb") as file:
             start = file.read(64)
     except OSError as error:
-        return f"it can't be read ({error.strerror}); give yourself the right to"
+        return f"it can't be read ({error.strerror}); change its permissions"
     for magic, what, advice in _MAGIC:
         if start.startswith(magic):
             return f"it is {what}; {advice}"

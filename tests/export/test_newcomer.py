@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +212,19 @@ def test_each_mistake_is_one_line(good: Path, tmp_path: Path, mistake: Mistake, 
     assert line.startswith("export: ")
     assert line.endswith(".")
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_may_not_be_read(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root, as which tests may run, may read everything."""
+    folder, listed = Path(shutil.copytree(good, tmp_path / good.name)), Path.iterdir
+
+    def refuse(self: Path) -> Iterator[Path]:
+        if self == folder:
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(self)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    result = CliRunner().invoke(main, ["convert", str(folder), "--output", str(tmp_path / "out")])
+    reason = f"[Errno 13] Permission denied: '{folder}'"
+    assert result.exit_code == 2
+    assert result.stderr == f"export: {folder} can't be read ({reason}); change its permissions.\n"
