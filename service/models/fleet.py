@@ -101,14 +101,14 @@ class Fleet:
 
         Raises:
             BundleError: one of the names has no model, or no bundle can be read.
-            Exception: no bundle can be loaded; that of the first one.
+            Exception: no bundle can be loaded; that of the first one, with other reasons as its notes.
         """
         on_disk = await self.read() if names else []
         every = await self._in_thread(lambda: read_models(self._path, sys.maxsize)) if names else []
         if not beside_others:
             check_names(self._path, on_disk, names)
         wanted = [each for each in on_disk if ALL in names or each.name in names]
-        failures: list[Exception] = []
+        failures: list[tuple[Exception, str]] = []
         for folder in sorted(wanted, key=lambda each: each.name):
             loaded: list[LoadedModel] = []
             older = [each for whole in every if whole.path == folder.path for each in whole.bundles]
@@ -118,11 +118,14 @@ class Fleet:
                     if isinstance(outcome, LoadedModel):
                         loaded.append(outcome)
                     else:
-                        failures.append(outcome)
+                        failures.append((outcome, bundle.name))
             self.models += loaded
-        self._report_faults({fault: each.name for each in wanted for fault in each.faults})
+        faults = {fault: each.name for each in wanted for fault in each.faults}
         if wanted and not self.models:
-            raise failures[0] if failures else BundleError(" ".join(sorted(self._faults)))
+            raise _first_of([error for error, _ in failures] + [BundleError(fault) for fault in faults])
+        for error, name in failures:
+            self._report(one_line(error), name)
+        self._report_faults(faults)
         # Loading takes more memory than a loaded model.
         await self._in_thread(functools.partial(give_back, is_first=True))
         self._has_started = True
@@ -206,6 +209,7 @@ class Fleet:
                 await self._serve([*self.models, outcome], on_disk)
             else:
                 reasons.append(one_line(outcome))
+                self._report(reasons[-1], bundle.name)
         await self._serve(self.models, on_disk)
         if loading or [model.bundle for model in self.models] != before:
             await self._in_thread(give_back)
@@ -223,7 +227,6 @@ class Fleet:
             self._reasons.pop(bundle.directory, None)
         else:
             self._refused[bundle.directory], self._reasons[bundle.directory] = bundle.stamp, one_line(outcome)
-            self._report(one_line(outcome), bundle.name)
         return outcome
 
     def _attempt(self, bundle: FoundBundle, tries_first: bool) -> LoadedModel | Exception:
@@ -333,3 +336,11 @@ class Fleet:
             if done.done():
                 self._work.discard(done)
         return outcome.pop()
+
+
+def _first_of(errors: Sequence[Exception]) -> Exception:
+    """Return the first error, with what others say as notes, each once."""
+    _, *others = dict.fromkeys(map(one_line, errors))
+    for other in others:
+        errors[0].add_note(other)
+    return errors[0]

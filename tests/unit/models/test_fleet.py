@@ -192,8 +192,8 @@ def test_the_start_serves_what_can_be_loaded(stage: Stage, caplog: pytest.LogCap
     fleet = stage.fleet()
     asyncio.run(fleet.load())
     assert stage.since() == [
-        *("refused a", "loaded a/1:0", "refused b", "loaded c/1:0", "loaded d/1:0", "loaded e/2:0"),
-        *("refused c", "serves a/1:0 c/1:0 d/1:0 e/2:0"),
+        *("loaded a/1:0", "loaded c/1:0", "loaded d/1:0", "loaded e/2:0"),
+        *("refused a", "refused b", "refused c", "serves a/1:0 c/1:0 d/1:0 e/2:0"),
     ]
     assert stage.tried == []
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
@@ -218,12 +218,17 @@ async def test_what_failed_at_the_start_is_not_tried_again_and_replaced_by_what_
     assert stage.since() == ["loaded a/2:good", "serves a/2:good", "stopped a/1:0", "retired a/1:0"]
 
 
-def test_a_start_with_nothing_to_serve_fails_with_the_first_reason(stage: Stage) -> None:
+def test_a_start_with_nothing_to_serve_fails_with_the_first_reason(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     stage.put("a", "1", "bad")
     (stage.put("b", "1") / "manifest.json").unlink()
     stage.refuses.add("bad")
-    with pytest.raises(RuntimeError, match=r"a.1\nis not to be"):
+    with pytest.raises(RuntimeError, match=r"a.1\nis not to be") as raised:
         asyncio.run(stage.fleet().load())
+    (note,) = raised.value.__notes__
+    assert "b/1 holds no manifest" in note
+    assert caplog.records == []  # who started it tells why it ends
     with pytest.raises(BundleError, match=r"b.1 holds no manifest"):
         asyncio.run(stage.fleet().load(["b"]))
     with pytest.raises(BundleError, match=r"holds no model 'c'; it holds a, b\.$"):
