@@ -122,16 +122,16 @@ $(KERNELS): $(wildcard kernels/*.* kernels/zig/* kernels/src/*/*) | .venv/instal
 	    echo "No kernels, which every server needs. Install g++ and run make again."; exit 1; }
 
 $(EXPORTS): export-%: $(KERNELS) | .venv/installed-export
-	@$(BIN)/python -m export convert checkpoints/$* --precision int8 --output models/$*/1
+	@$(BIN)/python -m export convert checkpoints/$* --precision int8 --force --output models/$*/1
 
 .SECONDEXPANSION:
 CHECKPOINT = $$(wildcard checkpoints/$$*/*.safetensors checkpoints/$$*/*.json checkpoints/$$*/*.model)
 
 $(FLOAT32): build/float32/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
-	@$(BIN)/python -m export convert checkpoints/$* --output $(@D)
+	@$(BIN)/python -m export convert checkpoints/$* --force --output $(@D)
 
 $(FLOAT16): build/float16/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
-	@$(BIN)/python -m export convert checkpoints/$* --precision float16 --output $(@D)
+	@$(BIN)/python -m export convert checkpoints/$* --precision float16 --force --output $(@D)
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else \

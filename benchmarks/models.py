@@ -200,7 +200,7 @@ def _write_base_bundle(model: BenchModel, destination: Path, precision: str, say
             suppressed_ids=tuple(sorted({0, config.pad_id, config.eos_id, config.unk_id})),
         )
 
-    write_bundle(load, destination, precision=precision, say=say)
+    write_bundle(load, destination, precision=precision, say=say, force=True)
 
 
 def _fingerprint() -> str:

@@ -13,15 +13,16 @@ from service.bundle.manifest import MANIFEST_NAME
 
 
 @contextlib.contextmanager
-def staged_bundle(destination: Path) -> Iterator[Path]:
+def staged_bundle(destination: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty folder beside `destination` that takes its place when the block ends without an error.
 
-    An existing bundle stays until the new one is complete and on disk. If the block raises, nothing is left.
+    With `force` it takes the place of an existing bundle, which stays until the new one is complete and on disk. If the
+    block raises, nothing is left.
 
     Raises:
-        BundleError: `destination` is something other than a bundle or an empty folder.
+        BundleError: as for `check_destination`.
     """
-    check_destination(destination)
+    check_destination(destination, force=force)
     destination.parent.mkdir(parents=True, exist_ok=True)
     mark = uuid.uuid4().hex[:8]
     staging = destination.with_name(f".{destination.name}.{mark}.partial")
@@ -36,13 +37,20 @@ def staged_bundle(destination: Path) -> Iterator[Path]:
     shutil.rmtree(replaced, ignore_errors=True)
 
 
-def check_destination(destination: Path) -> None:
-    """Refuse to replace anything but a bundle or an empty folder.
+def check_destination(destination: Path, *, force: bool = False) -> None:
+    """Refuse to replace anything but an empty folder or, with `force`, a bundle.
 
     Raises:
-        BundleError: `destination` is a file, or a folder with other content.
+        BundleError: `destination` is a file or a folder with content, or can't be a folder.
     """
-    if not destination.exists() or (destination / MANIFEST_NAME).is_file():
+    if (destination / MANIFEST_NAME).is_file():
+        if not force:
+            raise BundleError(f"{destination} is a bundle, and is kept; add --force to replace it.")
+        return
+    for parent in destination.parents:
+        if parent.exists() and not parent.is_dir():
+            raise BundleError(f"{destination} can't be a folder, as {parent} is a file; choose another --output.")
+    if not destination.exists():
         return
     if not destination.is_dir() or any(destination.iterdir()):
         raise BundleError(f"{destination} exists and is not a bundle; choose another --output or remove it.")

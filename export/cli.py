@@ -1,15 +1,17 @@
-"""The command line of the exporter: `convert`, `inspect`, `train` and `score`."""
+"""The command line of the exporter: `convert`, `doctor`, `inspect`, `shortlist`, `train` and `score`."""
 
-import importlib
 import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import click
 
+from export.command_group import CommandGroup
+from export.command_options import found_here, parsed_settings, usable_name
 from export.importers.registry import NAMES, by_suffix
+from export.training.command import score, train
 
 EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
@@ -17,47 +19,22 @@ PRECISIONS = ("float32", "float16", "int8")
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-class _LazyGroup(click.Group):
-    """Imports a command on first use: torch alone takes seconds to import, which `--help` should not."""
-
-    LAZY: ClassVar = {name: ("export.training.command", name) for name in ("train", "score")}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *self.LAZY])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.LAZY:
-            return super().get_command(ctx, cmd_name)
-        module, attribute = self.LAZY[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-
-def _usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    """Check the bundle's name before the work begins, instead of in the server that loads it."""
-    if name is None:
-        return None
-    from service.bundle.fields import MAX_NAME_BYTES, is_name
-
-    if not is_name(name):
-        raise click.BadParameter(
-            f"{name[:60]!r} is not a valid name; allowed are 1 to {MAX_NAME_BYTES} printable bytes of UTF-8."
-        )
-    return name
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Turn trained checkpoints into bundles that dragoman serves."""
 
 
+main.add_command(train)
+main.add_command(score)
+
+
 @main.command()
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint")
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
+@click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
 @click.option("--from", "kind", type=click.Choice(NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--all", "is_all", is_flag=True, help="CHECKPOINT holds many, in folders or files; convert all.")
-@click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
+@click.option("--name", callback=usable_name, help="Name of the model; by default the checkpoint's own.")
 @click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
@@ -68,6 +45,14 @@ def main() -> None:
 @click.option(
     "--check", type=click.Path(path_type=Path), help="For int8: a text file, on whose lines it is compared, too."
 )
+@click.option(
+    *("--set", "settings"),
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=parsed_settings,
+    help="Another value, in JSON, for a setting of transformers' generate; null for none. May be given several times.",
+)
+@click.option("--base", help="For a PEFT adapter: its base model, into which it is merged.")
 @click.option("--source-language", default="", help="Source language, for checkpoints that don't name it, e.g. en.")
 @click.option("--target-language", default="", help="Target language, for checkpoints that don't name it, e.g. hi.")
 @click.option(
@@ -94,17 +79,23 @@ def main() -> None:
     help="For transformers' Marian folders: as Marian computes them; transformers computes others.",
 )
 def convert(
-    checkpoint: Path,
+    checkpoint: str,
     output: Path,
     kind: str | None,
     name: str | None,
     precision: str,
     check: Path | None,
+    settings: dict[str, Any],
+    base: str | None,
     *,
+    force: bool,
     is_all: bool,
     **said: Any,
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
+
+    CHECKPOINT is a folder, for some kinds a file, or a model's name at the Hugging Face hub, such as
+    Helsinki-NLP/opus-mt-en-de, OWNER/NAME@REVISION or its address. It is downloaded then, to the hub's cache.
 
     With --all, the folder F or the file F.argosmodel of CHECKPOINT becomes the bundle F/1 of --output, a repository
     that `dragoman serve` takes; what can't be converted is named, and the others are written.
@@ -113,6 +104,9 @@ def convert(
     the first that failed.
     """
     warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
+    origin, name_at_hub = found_here(checkpoint, _say)
+    base_folder = None if base is None else found_here(base, _say)[0]
+    from export.changed_checkpoint import Changes
     from export.convert import convert as run
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
@@ -120,26 +114,28 @@ def convert(
     from export.verify import VerificationError
     from service.bundle.errors import BundleError
 
-    options = ImportOptions(**said)
+    options, changes = ImportOptions(**said), Changes(settings, base_folder)
 
     def write(source: Path, destination: Path) -> tuple[int, str]:
         """Return the exit code, and what failed."""
         try:
-            run(source, destination, kind, name, precision, _say, options, check)
+            run(source, destination, kind, name or name_at_hub, precision, _say, options, check, changes, force=force)
         except (CheckpointError, BundleError) as error:
             return EXIT_BAD_CHECKPOINT, str(error)
         except (GraphError, VerificationError) as error:
             return EXIT_FAILED, f"{source} failed verification, nothing was written: {error}"
         except OSError as error:
-            return EXIT_FAILED, f"{destination} can't be written: {error}."
+            if error.filename and Path(error.filename).is_relative_to(source):
+                return EXIT_BAD_CHECKPOINT, f"{source} can't be read ({error}); change its permissions."
+            return EXIT_FAILED, f"{destination} can't be written ({error}); choose another --output."
         return 0, ""
 
     if not is_all:
-        code, problem = write(checkpoint, output)
+        code, problem = write(origin, output)
         if code:
             _fail(problem, code)
         return
-    found = sorted(path for path in checkpoint.glob("*") if path.is_dir() or by_suffix(path) is not None)
+    found = sorted(path for path in origin.glob("*") if path.is_dir() or by_suffix(path) is not None)
     if not found or name is not None:
         raise click.UsageError(
             f"--all: {checkpoint} has no checkpoints" if name is None else "--name is for one checkpoint"
@@ -153,6 +149,27 @@ def convert(
             click.echo(f"export: {problem}", err=True)
     _say(f"{codes.count(0)} of {len(found)} checkpoints are converted")
     sys.exit(next(filter(None, codes), 0))
+
+
+_ONLY_TO_CONVERT = ("output", "force", "is_all", "name", "precision", "check")
+
+
+@main.command(params=[each for each in convert.params if each.name not in _ONLY_TO_CONVERT])
+def doctor(checkpoint: str, kind: str | None, settings: dict[str, Any], base: str | None, **said: Any) -> None:
+    """Describe CHECKPOINT: what it is, whether `convert` would take it and what it becomes, or what is missing.
+
+    Exit codes: 0 it would be converted, 1 it would not, 2 it can't be downloaded.
+    """
+    origin, name = found_here(checkpoint, _say)
+    base_folder = None if base is None else found_here(base, _say)[0]
+    from export.changed_checkpoint import Changes
+    from export.doctor import diagnose
+    from export.importers.options import ImportOptions
+
+    diagnosis = diagnose(origin, kind, ImportOptions(**said), Changes(settings, base_folder), checkpoint, name)
+    click.echo("\n".join(diagnosis.lines))
+    if not diagnosis.is_convertible:
+        sys.exit(EXIT_FAILED)
 
 
 @main.command()
@@ -178,13 +195,22 @@ def inspect(bundle: Path, as_json: bool) -> None:
 @main.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
+@click.option("--force", is_flag=True, help="Replace the bundle that is there; it is kept otherwise.")
 @click.option("--texts", type=_FILE, help="Texts to translate, a line each: many thousands.")
 @click.option("--lexicon", type=_FILE, help="Marian's lex.s2t or lex.bin, instead of texts.")
 @click.option("--first", default=50, show_default=True, help="Most frequent tokens that are always allowed.")
 @click.option("--best", default=50, show_default=True, help="Tokens that a source token is translated to.")
 @click.option("--check", type=_FILE, help="Lines of source, tab and reference: what it costs in BLEU.")
 def shortlist(
-    bundle: Path, output: Path, texts: Path | None, lexicon: Path | None, first: int, best: int, check: Path | None
+    bundle: Path,
+    output: Path,
+    texts: Path | None,
+    lexicon: Path | None,
+    first: int,
+    best: int,
+    check: Path | None,
+    *,
+    force: bool,
 ) -> None:
     """Write BUNDLE to --output with a shortlist: translations consist of tokens that are listed for their sources.
 
@@ -201,7 +227,7 @@ def shortlist(
     if (texts is None) == (lexicon is None):
         raise click.UsageError("give either --texts or --lexicon")
     try:
-        write_listed(bundle, output, texts, lexicon, first, best, check, _say)
+        write_listed(bundle, output, texts, lexicon, first, best, check, _say, force=force)
     except (BundleError, ValueError) as error:
         _fail(f"{bundle}: {error}", EXIT_BAD_CHECKPOINT)
     except GraphError as error:

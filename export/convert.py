@@ -7,6 +7,8 @@ from pathlib import Path
 
 from export.alignment_choice import choose_alignment, cross_attention
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
+from export.changed_checkpoint import NO_CHANGES, Changes, changed
+from export.command_group import how_to_install
 from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity
 from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
@@ -14,6 +16,7 @@ from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.graphs.weights_file import WeightsFile
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.model_card import with_its_limit
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.listed_bundle import listed
@@ -23,6 +26,7 @@ from export.stages import Stages
 from export.tools import tool_versions
 from export.verification_sentences import alignment_sentences, golden_sentences, lines_of, random_sentences
 from export.verify import translate, verify, verify_alignment, verify_engine
+from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs, ModelShape
 from service.text.tokenizers import Tokenizer, load_tokenizer
@@ -39,26 +43,34 @@ def convert(
     say: Callable[[str], None] = lambda line: None,
     options: ImportOptions = NOTHING_SAID,
     check: Path | None = None,
+    changes: Changes = NO_CHANGES,
+    *,
+    force: bool = False,
 ) -> Manifest:
     """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
 
     `precision` is "int8" or "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the
     CPU, not the engine, which needs a GPU for it). int8 is also compared on the lines of the file `check`, if there is
-    one: texts in the first language pair.
+    one: texts in the first language pair. With `force`, it may replace a bundle.
 
     Raises:
         CheckpointError: the checkpoint can't be converted.
         GraphError, VerificationError: the graphs are wrong; nothing is written.
         BundleError: `destination` holds something else.
     """
-    return write_bundle(
-        lambda: import_checkpoint(source, kind, options),
-        destination,
-        name=name,
-        precision=precision,
-        say=say,
-        check=check,
-    )
+    check_destination(destination, force=force)
+    if destination.resolve().is_relative_to(source.resolve()):
+        raise BundleError(f"{destination} is inside of {source}; choose another --output.")
+    with changed(source, changes) as (folder, done):
+        return write_bundle(
+            lambda: dataclasses.replace(import_checkpoint(folder, kind, options), changes=done),
+            destination,
+            name=name,
+            precision=precision,
+            say=say,
+            check=check,
+            force=force,
+        )
 
 
 def write_bundle(
@@ -69,12 +81,11 @@ def write_bundle(
     precision: str = "float32",
     say: Callable[[str], None] = lambda line: None,
     check: Path | None = None,
+    force: bool = False,
 ) -> Manifest:
     """Write the bundle of what `load` imports; for the rest see `convert`."""
     clock = Stages(say)
-    check_destination(destination)
-
-    with staged_bundle(destination) as directory:
+    with staged_bundle(destination, force=force) as directory:
         if precision == "int8":
             manifest, shortlist = _write_fused(load, name, check, directory, clock)
             expected = None
@@ -141,7 +152,12 @@ def _write_graphs(
         problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"
         raise CheckpointError(Path(checkpoint.name), [problem])
     sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
-    expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
+    expected = None
+    try:
+        expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
+    except ModuleNotFoundError as error:
+        package = error.name or ""
+        clock.done("refer", f"not compared with {package}, which is not installed; {how_to_install(package)}")
     if expected is not None:
         clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
     with WeightsFile(directory) as file:
@@ -232,4 +248,5 @@ def _describe(checkpoint: ImportedCheckpoint) -> str:
     config = checkpoint.model.config
     millions = checkpoint.model.num_weights / 1e6
     layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
-    return f"{checkpoint.name}: {millions:.1f} M parameters, {layers}, d_model {config.d_model}"
+    shape = f"{checkpoint.name}: {millions:.1f} M parameters, {layers}, d_model {config.d_model}"
+    return f"{shape}; licence {with_its_limit(checkpoint.licence)}"

@@ -1,9 +1,11 @@
 """Describes a bundle, for people and for programs, from its manifest and its files."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from export.importers.model_card import with_its_limit
 from service.bundle.checksums import mismatches
 from service.bundle.manifest import Manifest
 
@@ -54,7 +56,7 @@ def describe(directory: Path) -> dict[str, Any]:
 
 def lines(document: dict[str, Any]) -> Iterator[str]:
     """Yield the same as lines for a terminal."""
-    yield f"{document['name']}: {document['precision']}, licence {document['licence']}"
+    yield f"{document['name']}: {document['precision']}, licence {with_its_limit(document['licence'])}"
     architecture = document["architecture"]
     if architecture:
         widths = dict.fromkeys((architecture["d_ff"], architecture.get("decoder_d_ff") or architecture["d_ff"]))
@@ -64,6 +66,8 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
             f"d_model {architecture['d_model']}, d_ff {'/'.join(map(str, widths))}, {architecture['num_heads']} heads, "
             f"{architecture['norm']}-norm, {architecture['activation']}"
         )
+    if changes := architecture.get("changes"):
+        yield f"changed       {json.dumps(changes)[1:-1]}"
     if document["language_pairs"]:
         yield f"languages     {_shortened(document['language_pairs'])}"
     if document["any_to_any"]:

@@ -23,8 +23,12 @@ def write_listed(
     best: int,
     check: Path | None,
     say: Callable[[str], None],
+    *,
+    force: bool = False,
 ) -> Manifest:
     """Write a bundle to `destination` with a shortlist, made of translations of `texts` or read from `lexicon`.
+
+    With `force`, it may replace a bundle.
 
     `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
 
@@ -34,7 +38,7 @@ def write_listed(
         GraphError: the graphs are wrong; nothing is written.
     """
     clock = Stages(say)
-    check_destination(destination)
+    check_destination(destination, force=force)
     manifest = Manifest.load(bundle)
     require_listable(manifest)
     pairs = [] if check is None else [line.split("\t") for line in _lines(check)]
@@ -43,7 +47,7 @@ def write_listed(
     made = _shortlist(bundle, manifest, texts, lexicon, first, best)
     clock.done("count", f"lists of {len(made.offsets) - 1} tokens, {len(made.ids)} ids")
     sources = [pair[0] for pair in pairs] or [golden.text for golden in manifest.golden]
-    with staged_bundle(destination) as directory:
+    with staged_bundle(destination, force=force) as directory:
         shutil.copytree(bundle, directory, dirs_exist_ok=True)
         manifest, cost = listed(directory, manifest, made, sources, [pair[1] for pair in pairs])
         manifest.save(directory)

@@ -89,7 +89,7 @@ def put_bundle(models: Path, bundle: Path, name: str = "tiny", version: str = ""
     """Install a copy of a bundle in a repository as export does: atomically, replacing any existing one."""
     target = models / name / (version or bundle.name)
     staging, replaced = models / f"{name}.staging", models / f"{name}.replaced"
-    shutil.copytree(bundle, staging)
+    shutil.copytree(bundle, staging, symlinks=True)
     target.parent.mkdir(exist_ok=True)
     if target.exists():
         target.rename(replaced)

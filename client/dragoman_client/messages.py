@@ -178,6 +178,7 @@ def _model_from_pb(message: pb.Model) -> Model:
             (pair.source_language_code, pair.target_language_code, pair.pivot_language_code)
             for pair in message.pivoted_pairs
         ),
+        licence=message.licence,
     )
 
 

@@ -113,7 +113,8 @@ class Model:
     `language_pairs` are (source, target) codes; in addition, it translates each of `any_to_any_language_codes` into
     each other one. `pivoted_pairs` are (source, target, pivot) codes: what another model has translated into the pivot
     language, this one translates into the target. `default_options` are those of calls that set none. `kernels` is what
-    computes it on the server, such as "plain"; empty if the server is too old to say.
+    computes it on the server, such as "plain", and `licence` that of its weights; empty if the server is too old to
+    say.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Model:
     any_to_any_language_codes: tuple[str, ...] = ()
     kernels: str = ""
     pivoted_pairs: tuple[tuple[str, str, str], ...] = ()
+    licence: str = ""
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Yield every direction that it translates alone, as (source, target) codes."""

@@ -9,7 +9,11 @@ from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES
 
 _ADAPTER_NAME = "adapter_config.json"
 _ADAPTER_FILES = (_ADAPTER_NAME, "adapter_model.*", "pytorch_adapter.bin")
-_MERGE = "merge it into its base model with peft (merge_and_unload, then save_pretrained) and convert that folder"
+_MERGE = "give its base model with --base, and it is merged into that"
+_OTHER_WEIGHTS = (
+    "take model.safetensors or pytorch_model.bin of the same model, or write it with transformers 4: "
+    "AutoModelForSeq2SeqLM.from_pretrained(FOLDER, from_tf=True, or from_flax=True).save_pretrained(NEW)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,24 @@ _TOOLS = (
         (("*.pt",), ("*dict*.txt",)),
         "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; others can't be converted",
     ),
+    _Tool(
+        "a checkpoint of Keras or TensorFlow",
+        (("tf_model*.h5", "*.ckpt.index", "saved_model.pb"),),
+        _OTHER_WEIGHTS,
+    ),
+    _Tool("a checkpoint of Flax", (("flax_model*.msgpack",),), _OTHER_WEIGHTS),
+    _Tool("a checkpoint of rust-bert", (("rust_model.ot",),), _OTHER_WEIGHTS),
+    _Tool("a model of llama.cpp", (("*.gguf",),), "take the folder that it was made from"),
+    _Tool(
+        "a bundle of Dragoman",
+        (("manifest.json",), ("encoder.onnx",)),
+        "it is converted already; 'python -m export inspect' describes it, 'dragoman serve --models' serves it",
+    ),
+    _Tool(
+        "a model in ONNX",
+        (("*.onnx",),),
+        "its graphs are made for other programs; take the folder that it was made from",
+    ),
 )
 
 
@@ -44,8 +66,8 @@ def recognise(directory: Path) -> str | None:
         if not adapter:
             return None
         return (
-            f"it holds a PEFT adapter ({adapter[0].name}){_base_model(adapter)} beside a model: {_MERGE}, or remove "
-            "the adapter's files to convert the model without it"
+            f"it holds a PEFT adapter ({adapter[0].name}) beside a model, and {_ADAPTER_NAME} is needed to merge it; "
+            "add that, or remove the adapter's files to convert the model without it"
         )
     for tool in _TOOLS:
         if found := holding(directory, tool.files):

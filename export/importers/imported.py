@@ -91,6 +91,7 @@ class ImportedCheckpoint:
     family: str = "Dragoman"
     licence: str = UNKNOWN_LICENCE
     notes: tuple[str, ...] = ()  # what whoever converts it should know
+    changes: Mapping[str, Any] = field(default_factory=dict)  # what was changed at the user's wish, for people
     shortlist: Shortlist | None = None
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
@@ -101,7 +102,8 @@ class ImportedCheckpoint:
     def architecture(self) -> dict[str, Any]:
         """Return a description of the model's architecture, for people."""
         config = self.model.config.to_document()
-        return {"family": self.family, "num_parameters": self.model.num_weights, **config}
+        document = {"family": self.family, "num_parameters": self.model.num_weights, **config}
+        return {**document, "changes": dict(self.changes)} if self.changes else document
 
     def pairs(self) -> Iterator[LanguagePair]:
         """Yield every direction that the model translates."""

@@ -19,9 +19,9 @@ class ImportOptions:
     """Each importer uses the options that apply to it and rejects the rest; empty or `None` means not given.
 
     `source_language` and `target_language` are codes for checkpoints that don't name their languages. `config`,
-    `tokenizer` and `target_tokenizer` are files that accompany a bare state dict or a model of CTranslate2's. `source_prefix` is a text that
-    precedes each source, as in "translate English to German: ". `positions` is "marian" for those that Marian computes,
-    in a folder of transformers, which computes others.
+    `tokenizer` and `target_tokenizer` are files that accompany a bare state dict, the tokenizers also a model of
+    CTranslate2's. `source_prefix` is a text that precedes each source, as in "translate English to German: ".
+    `positions` is "marian" for those that Marian computes, in a folder of transformers, which computes others.
     """
 
     source_language: str = ""

@@ -1,15 +1,20 @@
 """Selects the importer for a checkpoint, by name or by the files in its folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from export.importers.files import find
 from export.importers.foreign import recognise
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
+from export.importers.mistaken import mistaken_folder, mistaken_path
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.refused_types import refusal
 from export.importers.registry import KINDS, Kind, by_suffix
 
 _CONFIG_NAME = "config.json"
+_TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "*.spm", "*.model", "vocab.json")
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -21,22 +26,53 @@ def import_checkpoint(
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
+    return select_kind(source, name).load()(source, options)
+
+
+def select_kind(source: Path, name: str | None = None) -> Kind:
+    """Return the kind of a checkpoint, whose `name` may be given.
+
+    Raises:
+        CheckpointError: it is no checkpoint of a kind that is known, or not of the one that is named.
+    """
     kind = _BY_NAME[name] if name else by_suffix(source)
     if not source.is_dir() and not (source.is_file() and kind is not None and kind.is_file):
-        raise CheckpointError(source, ["it is not a folder; give the folder that holds the checkpoint's files"])
+        raise CheckpointError(source, [mistaken_path(source)])
     if source.is_dir():
+        mistake = mistaken_folder(source)
+        if mistake is not None:
+            raise CheckpointError(source, [mistake])
         by_layout = next((each for each in KINDS if each.has(source)), None)
         foreign = recognise(source) if by_layout is None else None
         if foreign is not None:
             raise CheckpointError(source, [foreign])
-        kind = kind or by_layout or _by_config(source)
+        kind = _agreed(source, kind) if kind and kind.model_types else kind or by_layout or _by_config(source)
     assert kind is not None
-    return kind.load()(source, options)
+    return kind
+
+
+def _agreed(directory: Path, kind: Kind) -> Kind:
+    """Return the kind that was named, unless the folder says that it is of another one.
+
+    Raises:
+        CheckpointError: it does.
+    """
+    try:
+        model_type = read_json(directory / _CONFIG_NAME).get("model_type")
+    except ValueError:
+        return kind  # the importer lists this among other problems
+    if model_type in (None, *kind.model_types):
+        return kind
+    raise CheckpointError(
+        directory, [f"--from {kind.name}: {_CONFIG_NAME} says that it is {str(model_type)[:60]!r}; leave out --from"]
+    )
 
 
 def _by_config(directory: Path) -> Kind:
     if not (directory / _CONFIG_NAME).is_file():
         problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from notebook"
+        if tokenizer := find(directory, _TOKENIZERS):
+            problem += f"; it holds a tokenizer ({tokenizer[0].name}): add {_CONFIG_NAME} and weights of its model"
         raise CheckpointError(directory, [problem])
     try:
         document = read_json(directory / _CONFIG_NAME)
@@ -47,6 +83,17 @@ def _by_config(directory: Path) -> Kind:
         return _BY_NAME["native"]
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:
-        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {', '.join(sorted(by_type))}"
-        raise CheckpointError(directory, [refusal(document) or unknown])
+        unknown = f"model_type is {str(model_type)[:60]!r}{_what_it_is(directory, document)}; supported are "
+        raise CheckpointError(directory, [refusal(document) or unknown + ", ".join(sorted(by_type))])
     return by_type[model_type]
+
+
+def _what_it_is(directory: Path, document: Mapping[str, Any]) -> str:
+    """Return what a model of another type is for, where its files tell."""
+    classes = document.get("architectures")
+    named = [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
+    if (directory / "modules.json").is_file():
+        return ", which makes embeddings of sentences (sentence-transformers), no translations"
+    if any(name.endswith("ForCausalLM") for name in named):
+        return f", a decoder without an encoder ({named[0][:60]}); converted are models of both"
+    return ""

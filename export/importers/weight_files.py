@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from export.importers.json_file import read_json
@@ -82,6 +82,16 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     return dict(loaded)
 
 
+def write_state_dict(weights: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors to a `.safetensors` file as transformers does; those that share memory are each written."""
+    memory = [value.untyped_storage().data_ptr() for value in weights.values()]
+    own = {
+        name: value.contiguous() if memory.count(where) == 1 else value.clone()
+        for (name, value), where in zip(weights.items(), memory, strict=True)
+    }
+    save_file(own, path, metadata={"format": "pt"})
+
+
 def without_wrappers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights by their names without DataParallel or torch.compile around the model or its parts.
 
@@ -111,7 +121,9 @@ def load_document(path: Path) -> Any:
             f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
         ) from error
     except Exception as error:  # a damaged pickle can raise anything
-        raise ValueError(f"{path.name} is damaged or not a file of weights ({_first_line(error)})") from error
+        raise ValueError(
+            f"{path.name} is damaged, truncated or not a file of weights ({_first_line(error)}); download it again"
+        ) from error
 
 
 def _load_pickle(path: Path) -> Any:

@@ -1,36 +1,11 @@
-"""The `train` and `score` commands: from a recipe and a corpus to a checkpoint, and its scores."""
+"""The `train` and `score` commands. What they do is imported with their first use: torch alone takes seconds."""
 
-import contextlib
-import dataclasses
-import json
-import shutil
-import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
-import numpy as np
-import sentencepiece
-import torch
-
-from export.architecture import ModelConfig
-from export.architecture.transformer import Transformer
-from export.importers.imported import CheckpointError
-from export.importers.native.folder import TOKENIZER_NAME, CheckpointInfo
-from export.importers.native.importer import import_native
-from export.training.batches import Batch, make_batch
-from export.training.best import BestCheckpoint
-from export.training.checkpoint import save_checkpoint
-from export.training.corpus import EncodedCorpus, Pair, read_pairs
-from export.training.loop import LOG_NAME, Hardware, Trainer
-from export.training.plot import plot_losses
-from export.training.preparation import prepare
-from export.training.recipe import Recipe, load_recipe
-from export.training.scoring import score_by_part
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-MAX_SERVED_TOKENS = 128  # training used at most `max_tokens`; positions far beyond them translate badly
 
 
 @click.command()
@@ -73,50 +48,9 @@ def train(
 
     SIGINT and SIGTERM end a run after the current step; start it again to continue.
     """
-    try:
-        recipe = load_recipe(recipe_path)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    if device == "cuda" and not torch.cuda.is_available():
-        raise click.ClickException("--device cuda: torch finds no GPU here; use --device cpu.")
-    if threads:
-        torch.set_num_threads(threads)
-    torch.manual_seed(recipe.schedule.seed)
-    prepared = prepare(recipe, list(data), output, init / TOKENIZER_NAME if init else None)
-    model = _initial_model(recipe, prepared.tokenizer, init)
-    hardware = Hardware(
-        device=torch.device(device),
-        workers=torch.get_num_threads(),
-        bfloat16=_has_bfloat16(device) if bfloat16 is None else bfloat16,
-        compile=device == "cuda" if compile_ is None else compile_,
-    )
-    validation = _validation_batches(prepared.validation, model.config)
+    from export.training.run import run_training
 
-    def write(model: Transformer) -> None:
-        checkpoint = output / "checkpoint"
-        save_checkpoint(model, _info(recipe), output / TOKENIZER_NAME, checkpoint)
-        shutil.copyfile(recipe_path, checkpoint / "recipe.toml")
-
-    best = BestCheckpoint(output, write)
-    trainer = Trainer(recipe, model, prepared.tokenizer, prepared.training, validation, output, hardware, best.offer)
-    try:
-        if finish_steps is None:
-            trainer.resume()
-        else:
-            trainer.finish(finish_steps)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    if trainer.progress.step:
-        click.echo(f"Continuing from step {trainer.progress.step} in {output}.", err=True)
-    with _calling_on_signals(trainer.stop):
-        is_done = trainer.run()
-    progress = trainer.progress
-    amount = f"{progress.step} steps, {progress.tokens / 1e6:.1f} M tokens"
-    if not is_done:
-        click.echo(f"Stopped after {amount}; run the same command to continue.")
-        return
-    plot_losses(output / LOG_NAME, output / "checkpoint" / "loss.png", f"{recipe.name}: {amount}")
-    click.echo(f"Wrote {output / 'checkpoint'}: {amount}, validation loss {best.loss:.3f}.")
+    run_training(recipe_path, data, output, init, finish_steps, device, compile_, bfloat16, threads)
 
 
 @click.command()
@@ -126,69 +60,6 @@ def train(
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the scores there as JSON.")
 def score(checkpoint: Path, files: tuple[Path, ...], device: str, output: Path | None) -> None:
     """Print BLEU and chrF of CHECKPOINT (greedy, float32) for each part of FILES (source<TAB>reference<TAB>set)."""
-    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(checkpoint / TOKENIZER_NAME))
-    pairs: list[Pair] = []
-    for path in files:
-        read = read_pairs(path)
-        pairs += [dataclasses.replace(pair, part=pair.part or path.name.partition(".")[0]) for pair in read]
-    model = _import(checkpoint).to(device)
-    scores, _ = score_by_part(model, tokenizer, pairs, torch.device(device))
-    click.echo("| part | lines | BLEU | chrF |\n| --- | ---: | ---: | ---: |")
-    for row in scores:
-        click.echo(f"| {row.part} | {row.lines} | {row.bleu:.1f} | {row.chrf:.1f} |")
-    click.echo(f"\nBLEU {scores[0].bleu_signature}\nchrF {scores[0].chrf_signature}")
-    if output:
-        output.write_text(json.dumps([dataclasses.asdict(row) for row in scores], indent=2) + "\n", encoding="utf-8")
+    from export.training.run import print_scores
 
-
-@contextlib.contextmanager
-def _calling_on_signals(action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` on SIGINT and SIGTERM instead of their usual handlers."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: action()) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _initial_model(recipe: Recipe, tokenizer: sentencepiece.SentencePieceProcessor, init: Path | None) -> Transformer:
-    if init is not None:
-        return _import(init).requires_grad_(True)  # importers freeze the parameters
-    size = tokenizer.get_piece_size()
-    try:
-        document = {"source_vocabulary_size": size, "target_vocabulary_size": size, **recipe.model}
-        return Transformer(ModelConfig.from_document(document))
-    except ValueError as error:
-        raise click.ClickException(f"[model] of the recipe: {error}") from error
-
-
-def _validation_batches(corpus: EncodedCorpus, config: ModelConfig) -> list[Batch]:
-    lengths = np.diff(corpus.source_starts)
-    groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
-    return [make_batch(corpus, rows, config.decoder_start_id, config.pad_id) for rows in groups]
-
-
-def _info(recipe: Recipe) -> CheckpointInfo:
-    return CheckpointInfo(
-        name=recipe.name,
-        source_language_code=recipe.source_language_code,
-        target_language_code=recipe.target_language_code,
-        max_source_tokens=MAX_SERVED_TOKENS,
-        max_output_tokens=MAX_SERVED_TOKENS,
-        licence=recipe.licence,
-    )
-
-
-def _import(folder: Path) -> Transformer:
-    try:
-        return import_native(folder).model.transformer()
-    except CheckpointError as error:
-        raise click.ClickException(str(error)) from error
-
-
-def _has_bfloat16(device: str) -> bool:
-    if device == "cuda":
-        return bool(torch.cuda.is_bf16_supported())
-    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+    print_scores(checkpoint, files, device, output)

@@ -8,7 +8,7 @@ import click
 from dragoman_client import Model
 from service.cli.options import Connection, connection_options
 
-_HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION", "KERNELS")
+_HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION", "KERNELS", "LICENCE")
 _MAX_SHOWN = 6
 
 
@@ -46,6 +46,7 @@ def _document(model: Model) -> dict[str, object]:
             for source, target, pivot in model.pivoted_pairs
         ],
         "kernels": model.kernels,
+        "licence": model.licence,
     }
 
 
@@ -58,6 +59,7 @@ def _row(model: Model) -> tuple[str, ...]:
         str(model.default_options.beam_size),
         model.precision,
         model.kernels or "-",
+        model.licence or "-",
     )
 
 

@@ -108,7 +108,7 @@ def _supervise(config: "ServerConfig", count: int) -> int:
 
     def run_server(share: "ServerConfig", whole: "ServerConfig", worker: "Worker") -> None:
         async def announce(server: "Server") -> None:
-            worker.parent.is_ready(ready_line(whole, server.models))
+            worker.parent.is_ready(ready_line(whole, server.models, server.num_refused))
 
         if _run(share, announce, worker).has_failed:
             raise CommandError(_LOST, ExitCode.SOFTWARE)
@@ -153,7 +153,8 @@ async def _announce(server: "Server") -> None:
     printed: Future[None] = Future()
     printed.set_running_or_notify_cancel()  # the waiting task may be cancelled; the thread continues
     ports = ("port", "http_port", "metrics_port", "admin_port")
-    line = ready_line(replace(server.config, **{name: getattr(server, name) for name in ports}), server.models)
+    config = replace(server.config, **{name: getattr(server, name) for name in ports})
+    line = ready_line(config, server.models, server.num_refused)
 
     def print_line() -> None:
         try:
@@ -167,8 +168,11 @@ async def _announce(server: "Server") -> None:
     await asyncio.wrap_future(printed)
 
 
-def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"]) -> str:
-    """Return the line printed when the server is ready on these ports, with a command to copy if there is a model."""
+def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"], num_refused: int = 0) -> str:
+    """Return the line printed when the server is ready on these ports, with a command to copy if there is a model.
+
+    `num_refused` is how many bundles could not be loaded.
+    """
     grpc_address = join_address(config.host, config.port)
     metrics_url = f"http://{join_address(config.metrics_host, config.metrics_port)}/metrics"
     ready = f"Dragoman is ready: gRPC on {grpc_address}"
@@ -179,6 +183,8 @@ def ready_line(config: "ServerConfig", models: Sequence["LoadedModel"]) -> str:
     if config.admin_port >= 0:
         ready += f", status page on http://{join_address(config.admin_host, config.admin_port)}/"
     ready += "."
+    if num_refused:
+        ready += f" Not served, as the log says why: {num_refused} bundle{'s' * (num_refused > 1)} in {config.models}."
     if not models:
         return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"

@@ -22,7 +22,7 @@ from service.engine.cpus import lower_priority, show_thread_name
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome, plan_reload
-from service.models.repository import ALL, FoundBundle, ModelDirectory, Stamp, find_bundles, read_models
+from service.models.repository import ALL, FoundBundle, ModelDirectory, Stamp, check_names, read_models
 from service.process.memory import give_back
 
 _LOG = logging.getLogger(__name__)
@@ -79,53 +79,56 @@ class Fleet:
         self._reasons: dict[Path, str] = {}  # why they were refused
         self._faults: set[str] = set()  # already reported
         self._work: set[Future[Any]] = set()  # threads that read the disk or load
+        self._has_started = False
         self._is_stuck = False
+
+    @property
+    def num_refused(self) -> int:
+        """Return how many bundles and folders could not be loaded or read the last time."""
+        return len(self._reasons) + len(self._faults)
 
     @property
     def has_threads_left(self) -> bool:
         """Return whether a thread is in native code or a read, where nothing can end it."""
         return self._is_stuck or any(not work.done() for work in self._work)
 
-    async def load(self, names: Collection[str] = (ALL,)) -> None:
+    async def load(self, names: Collection[str] = (ALL,), *, beside_others: bool = False) -> None:
         """Load the models of these names that are on disk, then serve them; `*` means all.
 
+        A bundle that can't be loaded is reported and keeps no other from being served; an older version takes its
+        place, if there is one. With `beside_others`, other processes that serve them already, each bundle is tried
+        first, as it must end neither these nor this, and names that are gone are passed over.
+
         Raises:
-            BundleError: one of them is missing, or a bundle is damaged or fails its self-test.
-            DeviceUnavailable: the device can't be used here.
+            BundleError: one of the names has no model, or no bundle can be read.
+            Exception: no bundle can be loaded; that of the first one, with other reasons as its notes.
         """
-        for bundle in await self._in_thread(lambda: find_bundles(self._path, self._max_versions, names)):
-            started = time.monotonic()
-            with self._watched(bundle):
-                model = await self._in_thread(functools.partial(self._load, bundle))
-            self._report_loaded(model, started)
-            self.models.append(model)
+        on_disk = await self.read() if names else []
+        every = await self._in_thread(lambda: read_models(self._path, sys.maxsize)) if names else []
+        if not beside_others:
+            check_names(self._path, on_disk, names)
+        wanted = [each for each in on_disk if ALL in names or each.name in names]
+        failures: list[tuple[Exception, str]] = []
+        for folder in sorted(wanted, key=lambda each: each.name):
+            loaded: list[LoadedModel] = []
+            older = [each for whole in every if whole.path == folder.path for each in whole.bundles]
+            for bundle in (*folder.bundles, *(each for each in older if each not in folder.bundles)):
+                if len(loaded) < self._max_versions:
+                    outcome = await self._try(bundle, tries_first=beside_others)
+                    if isinstance(outcome, LoadedModel):
+                        loaded.append(outcome)
+                    else:
+                        failures.append((outcome, bundle.name))
+            self.models += loaded
+        faults = {fault: each.name for each in wanted for fault in each.faults}
+        if wanted and not self.models:
+            raise _first_of([error for error, _ in failures] + [BundleError(fault) for fault in faults])
+        for error, name in failures:
+            self._report(one_line(error), name)
+        self._report_faults(faults)
         # Loading takes more memory than a loaded model.
         await self._in_thread(functools.partial(give_back, is_first=True))
-        self._listener.on_served(self.models)
-
-    async def join(self, names: Collection[str] = (ALL,)) -> None:
-        """Load the models of these names beside other processes that serve them: a bundle ends neither these nor this.
-
-        Each is tried first; in place of one that can't be loaded an older version is, which the others may serve, too.
-
-        Raises:
-            BundleError: none of them can be loaded.
-        """
-        reasons = []
-        for folder in await self._in_thread(lambda: read_models(self._path, sys.maxsize)):
-            if ALL in names or folder.name in names:
-                loaded: list[LoadedModel] = []
-                for bundle in folder.bundles:
-                    if len(loaded) < self._max_versions:
-                        outcome = await self._try(bundle)
-                        if isinstance(outcome, LoadedModel):
-                            loaded.append(outcome)
-                        else:
-                            reasons.append(outcome)
-                self.models += loaded
-        if reasons and not self.models:
-            raise BundleError(f"no model can be loaded: {reasons[-1]}")
-        await self._in_thread(functools.partial(give_back, is_first=True))
+        self._has_started = True
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
@@ -205,33 +208,36 @@ class Fleet:
             if isinstance(outcome, LoadedModel):
                 await self._serve([*self.models, outcome], on_disk)
             else:
-                reasons.append(outcome)
+                reasons.append(one_line(outcome))
+                self._report(reasons[-1], bundle.name)
         await self._serve(self.models, on_disk)
         if loading or [model.bundle for model in self.models] != before:
             await self._in_thread(give_back)
         return reasons
 
-    async def _try(self, bundle: FoundBundle) -> LoadedModel | str:
-        """Load a bundle, or return the reason if that fails in any way."""
+    async def _try(self, bundle: FoundBundle, *, tries_first: bool = True) -> LoadedModel | Exception:
+        """Load a bundle, or return the error if that fails in any way."""
         started = time.monotonic()
         with self._watched(bundle):
-            outcome = await self._in_thread(functools.partial(self._attempt, bundle))
+            outcome = await self._in_thread(functools.partial(self._attempt, bundle, tries_first))
         if isinstance(outcome, LoadedModel):
-            self._report_loaded(outcome, started)
+            seconds = time.monotonic() - started
+            _LOG.info("loaded %s in %.1f s", bundle.directory, seconds)
+            self._listener.on_loaded(outcome, seconds)
             self._reasons.pop(bundle.directory, None)
         else:
-            self._refused[bundle.directory], self._reasons[bundle.directory] = bundle.stamp, outcome
-            _LOG.warning("not loaded, what was served before is still served: %s", outcome)
-            self._listener.on_refused(bundle.name)
+            self._refused[bundle.directory], self._reasons[bundle.directory] = bundle.stamp, one_line(outcome)
         return outcome
 
-    def _attempt(self, bundle: FoundBundle) -> LoadedModel | str:
-        """Return the model, or a one-line reason if there is none: the error itself would keep memory alive."""
+    def _attempt(self, bundle: FoundBundle, tries_first: bool) -> LoadedModel | Exception:
+        """Return the model, or the error; without its traceback and cause, which would keep memory alive."""
         try:
-            self._try_out(bundle)
+            if tries_first:
+                self._try_out(bundle)
             return self._load(bundle)
         except Exception as error:
-            return one_line(error)
+            error.__cause__ = error.__context__ = None
+            return error.with_traceback(None)
 
     async def _serve(self, models: list[LoadedModel], on_disk: Sequence[ModelDirectory]) -> None:
         """Serve these models, except those that may be retired by now; wait until those have stopped."""
@@ -284,21 +290,22 @@ class Fleet:
             self._loading = None
             reporting.cancel()
 
-    def _report_loaded(self, model: LoadedModel, started_seconds: float) -> None:
-        seconds = time.monotonic() - started_seconds
-        _LOG.info("loaded %s in %.1f s", model.bundle.directory, seconds)
-        self._listener.on_loaded(model, seconds)
-
     def _report_faults(self, faults: Mapping[str, str | None]) -> bool:
         """Report each fault on disk once, with its model if known; returns whether any was new."""
         new = faults.keys() - self._faults
         self._faults = set(faults)
         for fault in sorted(new):
-            _LOG.warning("not loaded, what was served before is still served: %s", fault)
-            name = faults[fault]
-            if name is not None:
-                self._listener.on_refused(name)
+            self._report(fault, faults[fault])
         return bool(new)
+
+    def _report(self, reason: str, name: str | None) -> None:
+        """Log why something is not loaded, as an error at the start: nothing older is served in its place."""
+        if self._has_started:
+            _LOG.warning("not loaded, what was served before is still served: %s", reason)
+        else:
+            _LOG.error("not loaded, and not served: %s", reason)
+        if name is not None:
+            self._listener.on_refused(name)
 
     def _name_of(self, folder: ModelDirectory) -> str:
         """Return the name of a model whose manifest may be unreadable."""
@@ -329,3 +336,11 @@ class Fleet:
             if done.done():
                 self._work.discard(done)
         return outcome.pop()
+
+
+def _first_of(errors: Sequence[Exception]) -> Exception:
+    """Return the first error, with what others say as notes, each once."""
+    _, *others = dict.fromkeys(map(one_line, errors))
+    for other in others:
+        errors[0].add_note(other)
+    return errors[0]

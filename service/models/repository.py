@@ -50,28 +50,15 @@ class ModelDirectory:
         return self.bundles[0].name if self.bundles else self.path.name
 
 
-def find_bundles(path: Path, max_versions: int = 1, names: Collection[str] = (ALL,)) -> list[FoundBundle]:
-    """List the bundles to serve, ordered by model name, for each model the highest version first.
-
-    `names` are the requested models; `*` means all. If there are none, nothing is read.
+def check_names(path: Path, models: Sequence[ModelDirectory], names: Collection[str]) -> None:
+    """Check that each of the `names` asked for, unless it is `*`, is one of the `models` at `path`.
 
     Raises:
-        BundleError: `path` is missing or holds no bundle, one of the names has no model, or among the requested models
-            a manifest is unusable or two share a name.
+        BundleError: one is not.
     """
-    if not names:
-        return []
-    models = [model for model in read_models(path, max_versions) if model.bundles or model.faults]
-    if ALL not in names:
-        known = [model.name for model in models]
-        for name in sorted(set(names) - set(known)):
-            raise BundleError(f"{path} holds no model {name!r}; it holds {', '.join(known)}.")
-        models = [model for model in models if model.name in names]
-    faults = dict.fromkeys(fault for model in models for fault in model.faults)
-    if faults:
-        raise BundleError(" ".join(faults))
-    in_order = sorted(models, key=lambda model: model.bundles[0].name)
-    return [bundle for model in in_order for bundle in model.bundles]
+    known = [model.name for model in models if model.bundles or model.faults]
+    for name in sorted(set(names) - {ALL, *known}):
+        raise BundleError(f"{path} holds no model {name!r}; it holds {', '.join(known)}.")
 
 
 def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:

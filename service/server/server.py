@@ -142,6 +142,11 @@ class Server:
         return self._fleet.models
 
     @property
+    def num_refused(self) -> int:
+        """Return how many bundles could not be loaded."""
+        return self._fleet.num_refused
+
+    @property
     def translator(self) -> Translator:
         """Return what answers the calls of every API."""
         return self._translator
@@ -164,7 +169,8 @@ class Server:
 
         Raises:
             PortError: a port can't be listened on.
-            BundleError: a bundle is missing, damaged or fails its self-test.
+            BundleError: no bundle can be read, or a model to load is missing.
+            Exception: no bundle can be loaded; that of the first one.
         """
         stop, reload = asyncio.Event(), asyncio.Event()
         if self._worker is None:
@@ -230,14 +236,14 @@ class Server:
             self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
 
     async def load(self) -> None:
-        """Load, test and warm up the models, then serve.
+        """Load, test and warm up the models, then serve those that can be.
 
         Raises:
-            BundleError: as for `run`.
+            Exception: as for `run`.
         """
         if self._worker is not None and await self._worker.others_serve():
             served = await self._worker.served_by_others() if self._is_explicit else (ALL,)
-            await self._fleet.join(self.config.load_model if served is None else served)
+            await self._fleet.load(self.config.load_model if served is None else served, beside_others=True)
         else:
             await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
         if self._worker is not None and self._is_explicit:

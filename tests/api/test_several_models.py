@@ -126,7 +126,23 @@ def be_no_graph(bundle: Path) -> None:
     dataclasses.replace(manifest, checksums=checksums).save(bundle)
 
 
-@pytest.mark.parametrize("damage", [flip_a_bit, expect_something_else, lose_a_file, lose_the_manifest, be_no_graph])
+def break_the_manifest(bundle: Path) -> None:
+    (bundle / "manifest.json").write_text("{")
+
+
+def be_unreadable(bundle: Path) -> None:
+    """A link to itself can't be read even by root, whom permissions don't stop."""
+    (bundle / "encoder.onnx").unlink()
+    (bundle / "encoder.onnx").symlink_to("encoder.onnx")
+
+
+DAMAGES = [
+    *(flip_a_bit, expect_something_else, lose_a_file, lose_the_manifest, be_no_graph),
+    *(break_the_manifest, be_unreadable),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_bad_bundle_never_replaces_a_good_one(
     start: Any, tiny_versions: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -149,6 +165,35 @@ def test_a_bad_bundle_never_replaces_a_good_one(
     put_bundle(models, tiny_versions / "2")
     assert server.reload() is CHANGED
     assert [each.text for each in ask(server).translations] == golden_translations(tiny_versions / "2")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_bad_bundle_among_three_keeps_no_other_from_being_served(
+    start: Any,
+    tiny_versions: Path,
+    many: Path,
+    damage: Callable[[Path], None],
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    bad = shutil.copytree(many, tmp_path / "1")
+    dataclasses.replace(Manifest.load(bad), name="bad").save(bad)
+    damage(bad)
+    server, models = start((tiny_versions / "1", "tiny"), (bad, "bad"), (many, "many"))
+    assert server.get("/readyz")[0] == 200
+    assert server.server.num_refused == 1
+    assert server.metric("dragoman_model_load_failures_total", model="bad") == 1
+    (line,) = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+    assert line.startswith("not loaded, and not served: ")
+    assert str(models / "bad" / "1") in line
+    assert [ask(server).model, ask(server, "fr", "it").model] == ["tiny", "many"]
+    put_bundle(models, tiny_versions / "2")
+    other = shutil.copytree(bad, tmp_path / "2", symlinks=True)
+    assert server.reload() is CHANGED
+    put_bundle(models, other, "bad", "2")
+    put_bundle(models, tiny_versions / "2", version="3")
+    assert server.reload() is FAILED
+    assert (ask(server).model_version, ask(server, "fr", "it").model) == ("3", "many")
 
 
 def test_a_bad_bundle_in_place_of_the_one_that_is_served_changes_nothing(start: Any, tiny_versions: Path) -> None:

@@ -70,7 +70,7 @@ def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) ->
     (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models
     names = {field.name for field in pb.DecodingOptions.DESCRIPTOR.fields}
     assert (model.name, model.version, model.precision) == ("tiny", "1", "float32")
-    assert model.kernels == "plain"
+    assert (model.kernels, model.licence) == ("plain", "unknown")
     assert [(p.source_language_code, p.target_language_code) for p in model.language_pairs] == [("en", "de")]
     assert (model.max_source_tokens, model.max_output_tokens) == (MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS)
     assert {field.name for field, _ in model.default_options.ListFields()} == names - {"seed"}

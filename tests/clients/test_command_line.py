@@ -130,11 +130,11 @@ def test_models_as_a_table_and_as_json(server: ServerProcess) -> None:
     table = dragoman("models", "--server", server.address)
     assert table.returncode == 0
     heading, row = table.stdout.decode().splitlines()
-    assert (heading.split()[0], heading.split()[-1]) == ("MODEL", "KERNELS")
+    assert (heading.split()[0], heading.split()[-1]) == ("MODEL", "LICENCE")
     assert row.split()[:3] == ["tiny", "1", "en-de"]
-    assert row.endswith("float32    plain")
+    assert row.endswith("float32    plain    unknown")
     (model,) = json.loads(dragoman("models", "--json", "--server", server.address).stdout)
-    assert (model["name"], model["kernels"]) == ("tiny", "plain")
+    assert (model["name"], model["kernels"], model["licence"]) == ("tiny", "plain", "unknown")
     assert model["language_pairs"] == [{"source_language_code": "en", "target_language_code": "de"}]
 
 

@@ -139,7 +139,7 @@ def test_what_is_typed_is_translated(visit: Visit) -> None:
     assert visit.translated(QUESTION) == visit.expected(QUESTION) == "Wo ist der Bahnhof?"
     assert "English, detected" in visit.window.text("#detected")
     assert visit.window.text("#count") == "27 characters"
-    assert re.fullmatch(r"en-de 1 · \d+ ms · request [0-9a-f]{16}", visit.window.text("#facts"))
+    assert re.fullmatch(r"en-de 1 · licence CC-BY-4\.0 · \d+ ms · request [0-9a-f]{16}", visit.window.text("#facts"))
     assert visit.window.text("#spoken") == "Wo ist der Bahnhof?"  # what a screen reader says
     assert visit.window.run("return document.querySelector('#result').lang") == "de"
     visit.type(" ")

@@ -10,13 +10,13 @@ from service.bundle.manifest import MANIFEST_NAME
 
 
 def write(directory: Path, text: str) -> None:
-    with staged_bundle(directory) as staging:
+    with staged_bundle(directory, force=True) as staging:
         (staging / MANIFEST_NAME).write_text(text)
         (staging / f"{text}.onnx").write_text(text)
 
 
 def write_half(directory: Path) -> None:
-    with staged_bundle(directory) as staging:
+    with staged_bundle(directory, force=True) as staging:
         (staging / "half.onnx").write_text("half")
         raise RuntimeError("half way")
 
@@ -50,6 +50,16 @@ def test_failed_rename_puts_the_old_bundle_back(tmp_path: Path, monkeypatch: pyt
         write(tmp_path / "1", "second")
     monkeypatch.undo()
     assert {path.name for path in (tmp_path / "1").iterdir()} == {MANIFEST_NAME, "first.onnx"}
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+
+
+def test_a_bundle_is_replaced_by_force_only(tmp_path: Path) -> None:
+    write(tmp_path / "1", "first")
+    with (
+        pytest.raises(BundleError, match=r"1 is a bundle, and is kept; add --force to replace it\.$"),
+        staged_bundle(tmp_path / "1"),
+    ):
+        raise AssertionError("it was staged")
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
 
 

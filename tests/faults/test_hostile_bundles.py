@@ -18,13 +18,13 @@ from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.models.reload_plan import ReloadOutcome
-from service.models.repository import find_bundles
 from service.models.trial import try_out
 from tests.faults import hostile_bundles
 from tests.faults.bundle_loader import BundleLoader
 from tests.faults.hostile_bundles import Hostile
 from tests.faults.mutated_graphs import mutate
 from tests.faults.proofs import Proved
+from tests.found_bundles import find_bundles
 from tests.fuzz.messages import check_message
 from tests.patience import patient
 from tests.servers import Serve

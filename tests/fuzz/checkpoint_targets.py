@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors.torch import save_file
 
+from export.changed_checkpoint import NO_CHANGES, changed
 from export.importers.imported import CheckpointError
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
@@ -71,6 +73,17 @@ def _argos(path: Path) -> Sample:
     return Sample(package, None, NOTHING_SAID, (package,))
 
 
+def _adapter(path: Path) -> Sample:
+    """Write an adapter beside its base model, into which it is merged."""
+    module = "base_model.model.model.encoder.layers.0.fc1"
+    matrices = {f"{module}.lora_A.weight": torch.ones(2, 32), f"{module}.lora_B.weight": torch.ones(64, 2)}
+    settings = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "alpha_pattern": {"fc1": 3}, "bias": "none"}
+    checkpoints.marian(path, **checkpoints.FEW_LAYERS)
+    (path / "adapter_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    save_file(matrices, path / "adapter_model.safetensors")
+    return Sample(path, None, NOTHING_SAID, (path / "adapter_config.json", path / "adapter_model.safetensors"))
+
+
 CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "native": lambda path: _of_folder(write_tiny_checkpoint(path), companions=()),
     "marian": lambda path: _of_folder(checkpoints.marian(path, languages=("fr", "de"))),
@@ -81,6 +94,7 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "bart": lambda path: _of_folder(checkpoints.bart(path), options=ImportOptions("en", "en")),
     "t5": lambda path: _of_folder(t5_checkpoints.t5(path)),
     "madlad": lambda path: _of_folder(t5_checkpoints.madlad(path)),
+    "adapter": _adapter,
     "notebook": _notebook,
     "ctranslate2": _ctranslate2,
     "argos": _argos,
@@ -135,7 +149,8 @@ def _changed(path: Path, content: bytes, source: Source) -> bytes:
 
 def _read(sample: Sample) -> None:
     try:
-        found = import_checkpoint(sample.path, sample.kind, sample.options).in_float32()
+        with changed(sample.path, NO_CHANGES) as (given, _):
+            found = import_checkpoint(given, sample.kind, sample.options).in_float32()
     except CheckpointError as error:
         check_message(error, _MAX_PROBLEMS)
         return

@@ -283,7 +283,7 @@ class ListModelsResponse(_message.Message):
     def __init__(self, models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision", "any_to_any_language_codes", "kernels", "pivoted_pairs")
+    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision", "any_to_any_language_codes", "kernels", "pivoted_pairs", "licence")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_PAIRS_FIELD_NUMBER: _ClassVar[int]
@@ -294,6 +294,7 @@ class Model(_message.Message):
     ANY_TO_ANY_LANGUAGE_CODES_FIELD_NUMBER: _ClassVar[int]
     KERNELS_FIELD_NUMBER: _ClassVar[int]
     PIVOTED_PAIRS_FIELD_NUMBER: _ClassVar[int]
+    LICENCE_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     language_pairs: _containers.RepeatedCompositeFieldContainer[LanguagePair]
@@ -304,7 +305,8 @@ class Model(_message.Message):
     any_to_any_language_codes: _containers.RepeatedScalarFieldContainer[str]
     kernels: str
     pivoted_pairs: _containers.RepeatedCompositeFieldContainer[PivotedPair]
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ..., any_to_any_language_codes: _Optional[_Iterable[str]] = ..., kernels: _Optional[str] = ..., pivoted_pairs: _Optional[_Iterable[_Union[PivotedPair, _Mapping]]] = ...) -> None: ...
+    licence: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ..., any_to_any_language_codes: _Optional[_Iterable[str]] = ..., kernels: _Optional[str] = ..., pivoted_pairs: _Optional[_Iterable[_Union[PivotedPair, _Mapping]]] = ..., licence: _Optional[str] = ...) -> None: ...
 
 class PivotedPair(_message.Message):
     __slots__ = ("source_language_code", "target_language_code", "pivot_language_code")

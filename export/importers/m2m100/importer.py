@@ -1,5 +1,6 @@
 """Imports M2M100, SMaLL-100 and NLLB-200 checkpoints in transformers' format: one model, between all its languages."""
 
+import dataclasses
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint, Token
 from export.importers.language_choice import asked_languages, chosen_directions
 from export.importers.m2m100.m2m100_files import VOCABULARY_NAME, M2M100Files, names_small100, read_m2m100
 from export.importers.m2m100.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
+from export.importers.model_card import NLLB_LICENCE, UNKNOWN_LICENCE
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from service.bundle.manifest_parts import Language
@@ -49,7 +51,10 @@ def _import(directory: Path, options: ImportOptions, is_small100: bool) -> Impor
     pairs, among = chosen_directions(every, source, target)
     tokenizer_files = _tokenizer_files(directory, files)
     notes = _notes(files, found, is_small100)
-    return checkpoint(directory, M2M100, found, files, tokenizer_files, pairs, among, notes)
+    built = checkpoint(directory, M2M100, found, files, tokenizer_files, pairs, among, notes)
+    if isinstance(files, NllbFiles) and built.licence == UNKNOWN_LICENCE:
+        return dataclasses.replace(built, licence=NLLB_LICENCE)
+    return built
 
 
 def _is_small100(directory: Path) -> bool:

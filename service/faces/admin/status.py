@@ -19,6 +19,7 @@ def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
                 "name": model.name,
                 "version": model.version,
                 "precision": manifest.precision,
+                "licence": manifest.licence or "unknown",
                 "pairs": pairs,
                 "any_to_any": [language.code for language in manifest.any_to_any],
                 "max_source_tokens": manifest.limits.max_source_tokens,

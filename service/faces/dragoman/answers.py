@@ -130,6 +130,7 @@ class Model(BaseModel):
     default_options: messages.DecodingOptions
     precision: str
     kernels: str = Field(description="What computes: the instruction set of the kernels, or plain.")
+    licence: str = Field(description="Of the model's weights, as its bundle states it.")
 
 
 class PairAsModel(BaseModel):

@@ -41,6 +41,7 @@ def _model_document(model: LoadedModel, pivoted: Sequence[PivotedPair]) -> Docum
         "default_options": {name: getattr(defaults, name) for name in OPTIONS},
         "precision": model.manifest.precision,
         "kernels": model.kernels,
+        "licence": model.manifest.licence or "unknown",
     }
 
 

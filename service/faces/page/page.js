@@ -183,8 +183,9 @@
     detected = translation.detected_language_code ?? "";
     put("detected", detected && (detected === "und" ? "no language detected" : `${languageName(detected)}, detected`));
     $("text").lang = tag(detected || asked.source_language_code);
+    const licence = server.licences.get(model);
     $("facts").replaceChildren(
-      [`${model} ${version}`.trim(), `${whole.format(Math.round(milliseconds))} ms`].filter(Boolean).join(" · "),
+      [`${model} ${version}`.trim(), licence && `licence ${licence}`, `${whole.format(Math.round(milliseconds))} ms`].filter(Boolean).join(" · "),
       " · request ", element("code", {}, id),
     );
     const isCut = translation.finish_reason && translation.finish_reason !== "stop";

@@ -29,9 +29,10 @@ async function* serverSentEvents(body) {
   }
 }
 
-/** The calls that both ports have in common. `key` is sent where it is set. */
+/** The calls that both ports have in common. `key` is sent where it is set; `licences` are the models', by name. */
 class Server {
   key = "";
+  licences = new Map();
 
   async ask(path, { id, body, signal } = {}) {
     const headers = {};
@@ -67,6 +68,8 @@ class CallersServer extends Server {
     const found = new Languages();
     const document = await (await this.ask("v1/languages")).json();
     for (const { language_code: source, targets } of document.languages) for (const target of targets) found.add(source, target);
+    const { models } = await (await this.ask("v1/models")).json();
+    this.licences = new Map(models.map(({ name, licence }) => [name, licence]));
     return found;
   }
 
@@ -99,6 +102,7 @@ class OperatorsServer extends Server {
   async languages() {
     const found = new Languages();
     const document = await (await this.ask("status.json")).json();
+    this.licences = new Map(document.models.map(({ name, licence }) => [name, licence]));
     for (const { pairs, any_to_any: all } of document.models) {
       for (const [source, target] of pairs) found.add(source, target);
       for (const source of all) for (const target of all) found.add(source, target);

@@ -46,6 +46,8 @@ def test_the_manifest_says_what_the_checkpoint_is(converted: Converted) -> None:
         assert (manifest.generation.beam_size, manifest.generation.stops_early) == (5, True)
         assert len(manifest.any_to_any) == 100
         assert manifest.limits.max_output_tokens == checkpoints.MAX_LENGTH - 2
+    forbidden = "; Meta's NLLB-200 weights are CC-BY-NC-4.0: not for commercial use"
+    assert manifest.licence == "unknown" + forbidden * (source.parent.name == "nllb")
     if source.parent.name.startswith("marian"):
         assert manifest.generation.forces_end
         assert manifest.limits.max_output_tokens == checkpoints.MAX_LENGTH - 2

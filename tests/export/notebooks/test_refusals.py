@@ -206,10 +206,10 @@ def test_files_that_are_no_state_dict(notebook: Notebook, monkeypatch: pytest.Mo
     assert "'epoch' holds int" in refused(notebook.path, given)
     for content in (b"", b"\x80garbage", b"PK\x03\x04 cut off"):
         notebook.path.write_bytes(content)
-        assert "model.pt is damaged or not a file of weights" in refused(notebook.path, given)
+        assert "model.pt is damaged, truncated or not a file of weights" in refused(notebook.path, given)
     other = notebook.path.with_suffix(".safetensors")
     other.write_bytes(b"garbage")
-    assert "model.safetensors is damaged or not a file of weights" in refused(other, given)
+    assert "model.safetensors is damaged, truncated or not a file of weights" in refused(other, given)
     assert "found model.pt, model.safetensors" in refused(notebook.path.parent, given | {"--name": "x"})
 
 
@@ -223,7 +223,7 @@ def test_files_that_are_not_there(notebook: Notebook, tmp_path: Path) -> None:
     )
     assert "no.json is not a file" in line
     assert "no.model is not a file" in line
-    assert "it is not a folder" in refused(tmp_path / "saved" / "no.pt", given)
+    assert "there is no such file or folder" in refused(tmp_path / "saved" / "no.pt", given)
 
 
 def test_damaged_companions(notebook: Notebook, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:

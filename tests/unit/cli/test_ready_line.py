@@ -83,3 +83,9 @@ def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch
 def test_a_server_without_models_has_nothing_to_try(server: Any) -> None:
     config, _ = server()
     assert ready_line(config, []).endswith("9465/. No model is loaded yet; load one with KServe's RepositoryModelLoad.")
+
+
+def test_what_is_not_served_is_told(server: Any) -> None:
+    config, models = server(models=Path("/srv"))
+    assert ". Not served, as the log says why: 1 bundle in /srv. Try: " in ready_line(config, models, 1)
+    assert ": 2 bundles in /srv. Try: " in ready_line(config, models, 2)

@@ -85,8 +85,9 @@ def test_a_model_has_its_defaults_and_all_its_directions() -> None:
         precision="int8",
         any_to_any_language_codes=["fr", "it"],
         kernels="fused avx2",
+        licence="mit",
     )
     (model,) = messages.models_from_pb(pb.ListModelsResponse(models=[message]))
     options = Options(beam_size=4, return_scores=False)
-    assert model == Model("m", "2", (("en", "de"),), 7, 8, options, "int8", ("fr", "it"), "fused avx2")
+    assert model == Model("m", "2", (("en", "de"),), 7, 8, options, "int8", ("fr", "it"), "fused avx2", (), "mit")
     assert list(model.pairs()) == [("en", "de"), ("fr", "it"), ("it", "fr")]

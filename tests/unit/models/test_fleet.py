@@ -46,10 +46,10 @@ class Stage:
         self.engines: list[weakref.ref[StoppableEngine]] = []
         self.fleets: list[Fleet] = []
 
-    def put(self, name: str, version: str, content: str = "0") -> Path:
-        directory = self.root / name / version
+    def put(self, folder: str, version: str, content: str = "0", name: str = "") -> Path:
+        directory = self.root / folder / version
         directory.mkdir(parents=True, exist_ok=True)
-        dataclasses.replace(MANIFEST, name=name, checkpoint_sha256=content).save(directory)
+        dataclasses.replace(MANIFEST, name=name or folder, checkpoint_sha256=content).save(directory)
         return directory
 
     def fleet(self, max_versions: int = 1, drain_seconds: float = 5.0) -> Fleet:
@@ -179,15 +179,60 @@ def test_the_start_loads_all_and_then_serves_all(stage: Stage) -> None:
     assert stage.since() == ["loaded a/2:0", "loaded a/1:0", "loaded b/1:0", "serves a/1:0 a/2:0 b/1:0"]
 
 
-def test_the_start_fails_with_any_bundle(stage: Stage) -> None:
-    stage.put("a", "1")
-    stage.put("b", "1", "bad")
+def test_the_start_serves_what_can_be_loaded(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """Models come in order of their names; older versions take the place of those that fail, and are not preferred."""
+    for folder, version, name, content in (
+        *(("0", "1", "d", "0"), ("a", "1", "a", "0"), ("a", "2", "a", "bad"), ("b", "1", "b", "bad")),
+        *(("c", "1", "c", "0"), ("c", "2", "c", "lost"), ("e", "1", "e", "lost"), ("e", "2", "e", "0")),
+    ):
+        directory = stage.put(folder, version, content, name)
+        if content == "lost":
+            (directory / "manifest.json").unlink()
     stage.refuses.add("bad")
-    with pytest.raises(RuntimeError):
+    fleet = stage.fleet()
+    asyncio.run(fleet.load())
+    assert stage.since() == [
+        *("loaded a/1:0", "loaded c/1:0", "loaded d/1:0", "loaded e/2:0"),
+        *("refused a", "refused b", "refused c", "serves a/1:0 c/1:0 d/1:0 e/2:0"),
+    ]
+    assert stage.tried == []
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert [line.partition(": ")[2].partition(" ")[0] for line in errors] == [
+        str(stage.root / place) for place in ("a/2", "b/1", "c/2")
+    ]
+    assert all(line.startswith("not loaded, and not served: ") for line in errors)
+    assert fleet.num_refused == 3
+
+
+async def test_what_failed_at_the_start_is_not_tried_again_and_replaced_by_what_is_good(stage: Stage) -> None:
+    stage.put("a", "1")
+    stage.put("a", "2", "bad")
+    stage.refuses.add("bad")
+    fleet = stage.fleet()
+    await fleet.load()
+    stage.since()
+    assert await fleet.reload() is UNCHANGED
+    assert stage.since() == []
+    stage.put("a", "2", "good")
+    assert await fleet.reload() is CHANGED
+    assert stage.since() == ["loaded a/2:good", "serves a/2:good", "stopped a/1:0", "retired a/1:0"]
+
+
+def test_a_start_with_nothing_to_serve_fails_with_the_first_reason(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.put("a", "1", "bad")
+    (stage.put("b", "1") / "manifest.json").unlink()
+    stage.refuses.add("bad")
+    with pytest.raises(RuntimeError, match=r"a.1\nis not to be") as raised:
         asyncio.run(stage.fleet().load())
-    (stage.root / "b" / "1" / "manifest.json").unlink()
-    with pytest.raises(BundleError, match=r"b/1 holds no manifest"):
-        asyncio.run(stage.fleet().load())
+    (note,) = raised.value.__notes__
+    assert "b/1 holds no manifest" in note
+    assert caplog.records == []  # who started it tells why it ends
+    with pytest.raises(BundleError, match=r"b.1 holds no manifest"):
+        asyncio.run(stage.fleet().load(["b"]))
+    with pytest.raises(BundleError, match=r"holds no model 'c'; it holds a, b\.$"):
+        asyncio.run(stage.fleet().load(["a", "c"]))
 
 
 def test_who_joins_others_tries_each_and_falls_back_to_older_versions(stage: Stage) -> None:
@@ -200,11 +245,11 @@ def test_who_joins_others_tries_each_and_falls_back_to_older_versions(stage: Sta
     stage.put("d", "1")
     stage.fails_trials.add("crashes")
     stage.refuses.add("bad")
-    asyncio.run(stage.fleet().join(["a", "b", "c"]))
+    asyncio.run(stage.fleet().load(["a", "b", "c", "gone"], beside_others=True))
     assert stage.tried == ["a/2:crashes", "a/1:0", "b/1:bad", "c/2:0"]
     assert stage.since()[-1] == "serves a/1:0 c/2:0"
-    with pytest.raises(BundleError, match=r"no model can be loaded: .*b.1 is not to be"):
-        asyncio.run(stage.fleet().join(["b"]))
+    with pytest.raises(RuntimeError, match=r"b.1\nis not to be"):
+        asyncio.run(stage.fleet().load(["b"], beside_others=True))
 
 
 async def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:

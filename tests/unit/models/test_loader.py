@@ -18,8 +18,8 @@ from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence
 from service.models.loader import load_model
-from service.models.repository import find_bundles
 from service.models.statistics import InferenceStatistics
+from tests.found_bundles import find_bundles
 from tests.patience import patient
 from tests.unit.engine.recorder import Recorder
 

@@ -9,7 +9,8 @@ import pytest
 
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
-from service.models.repository import find_bundles, read_models
+from service.models.repository import read_models
+from tests.found_bundles import find_bundles
 
 
 @pytest.fixture
@@ -40,23 +41,10 @@ def test_what_is_no_version_or_model_is_ignored(tmp_path: Path, manifest: Manife
     assert [bundle.version for bundle in find_bundles(tmp_path)] == ["1"]
 
 
-def test_models_come_in_order_of_names(tmp_path: Path, manifest: Manifest) -> None:
-    for folder, name in (("a", "zulu"), ("b", "alpha"), ("c", "mike")):
-        put(tmp_path / folder / "1", manifest, name)
-    assert [bundle.manifest.name for bundle in find_bundles(tmp_path)] == ["alpha", "mike", "zulu"]
-
-
 def test_one_bundle_by_itself_has_no_version(tiny_bundle: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_bundle, tmp_path / "here")
     (bundle,) = find_bundles(tmp_path / "here")
     assert (bundle.version, bundle.manifest.name) == ("", "tiny")
-
-
-def test_two_models_of_one_name_are_refused(tmp_path: Path, manifest: Manifest) -> None:
-    put(tmp_path / "one" / "1", manifest)
-    put(tmp_path / "two" / "1", manifest)
-    with pytest.raises(BundleError, match=r"one and .*two share the name 'tiny'; remove all but one"):
-        find_bundles(tmp_path)
 
 
 def test_nothing_to_serve_is_refused(tmp_path: Path) -> None:
@@ -69,8 +57,9 @@ def test_nothing_to_serve_is_refused(tmp_path: Path) -> None:
 def test_a_highest_version_without_a_manifest_is_damaged_and_not_skipped(tmp_path: Path, manifest: Manifest) -> None:
     put(tmp_path / "tiny" / "1", manifest)
     (tmp_path / "tiny" / "2").mkdir()
-    with pytest.raises(BundleError, match=r"2 holds no manifest\.json"):
-        find_bundles(tmp_path)
+    (model,) = read_models(tmp_path, 1)
+    assert model.bundles == ()
+    assert "2 holds no manifest.json" in model.faults[0]
 
 
 def test_so_many_of_the_highest_versions_are_taken(tmp_path: Path, manifest: Manifest) -> None:
@@ -95,7 +84,9 @@ def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest)
     assert {name: len(model.faults) for name, model in models.items()} == {
         "empty": 0, "fine": 0, "half": 1, "left": 1, "right": 1,
     }  # fmt: skip
-    assert models["left"].faults == models["right"].faults
+    (line,) = models["left"].faults
+    assert line == f"{tmp_path / 'left'} and {tmp_path / 'right'} share the name 'twin'; remove all but one."
+    assert models["right"].faults == (line,)
 
 
 def test_bundles_are_equal_by_place_and_manifest(tiny_bundle: Path, tmp_path: Path, manifest: Manifest) -> None:

@@ -14,9 +14,10 @@ from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
-from service.models.repository import FoundBundle, find_bundles
+from service.models.repository import FoundBundle
 from service.models.trial import TrialLimits, digest_of, try_out
 from service.process.memory import resident_bytes
+from tests.found_bundles import find_bundles
 from tests.patience import patient
 from tests.servers import eventually
 

@@ -8,8 +8,9 @@ import pytest
 from service.engine.config import EngineConfig
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig
-from service.models.repository import FoundBundle, find_bundles
+from service.models.repository import FoundBundle
 from service.models.warm_up import SLOT_COUNTS, knee, warm_up, worthwhile_counts
+from tests.found_bundles import find_bundles
 
 
 def steps(fixed: float, per_row: float) -> Callable[[int], float]:

@@ -220,7 +220,7 @@
     rows.push(...states.filter((state) => !isServed(state) && state.state !== "ready"));
     replaceRows("models", rows, (model) => [
       [model.name], [model.version || "–"],
-      [model.pairs ? languagesOf(model) : ""], [model.precision ?? ""],
+      [model.pairs ? languagesOf(model) : ""], [model.precision ?? ""], [model.licence ?? ""],
       [model.pairs ? `${model.slots_running} of ${model.slots_max}` : "", "keep"],
       [model.pairs ? whole.format(model.queue_sequences) : ""],
       [`${model.reason ? `${model.state}: ${model.reason}` : model.state}${ofWorkers(model)}`, "wide", ...actions(model)],

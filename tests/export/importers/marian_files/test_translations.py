@@ -30,10 +30,10 @@ from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence as EngineSequence
 from service.models.loader import try_model
-from service.models.repository import find_bundles
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.export.importers.marian_files.folders import DATA, arrays, config_item, container, float_items, folder
 from tests.export.importers.marian_files.originals import ENGLISH_GERMAN, Original
+from tests.found_bundles import find_bundles
 from tests.references.fused_model import FusedDecoder, FusedEncoder
 from tests.references.shortlists import allowed_tokens
 from tests.unit.engine import reference_search

@@ -1,0 +1,230 @@
+"""What people do wrong at first: each mistake is one line, without a traceback, and says what to do."""
+
+import json
+import re
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from export.cli import main
+from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
+
+LFS = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 310000000\n"
+Mistake = Callable[[Path], Any]  # makes it in a copy of a good folder; may return other arguments, CHECKPOINT first
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return marian(tmp_path_factory.mktemp("good") / "opus-mt-en-de", **FEW_LAYERS)
+
+
+def keep_only(folder: Path, *names: str) -> None:
+    for path in folder.iterdir():
+        if path.name not in names:
+            path.unlink()
+
+
+def write(folder: Path, **files: Any) -> None:
+    for name, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+
+
+def be_of_type(folder: Path, **config: Any) -> None:
+    known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    write(folder, config__json=known | config)
+
+
+def truncate(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def pack(folder: Path) -> list[str]:
+    with zipfile.ZipFile(folder.parent / "model.zip", "w") as archive:
+        archive.write(folder / "config.json")
+    return [str(folder.parent / "model.zip")]
+
+
+def hold_gguf(folder: Path) -> list[str]:
+    (folder / "model.gguf").write_bytes(b"GGUF\x03\0\0\0")
+    return [str(folder / "model.gguf")]
+
+
+def have_index_only(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    write(folder, model__safetensors__index__json={"weight_map": {"a": "model-00001-of-00002.safetensors"}})
+
+
+def replace_weights(name: str) -> Mistake:
+    def mistake(folder: Path) -> None:
+        (folder / "model.safetensors").rename(folder / name)
+
+    return mistake
+
+
+def write_file_as_parent(folder: Path) -> list[str]:
+    (folder.parent / "disk").write_text("")
+    return [str(folder), "--output", str(folder.parent / "disk" / "1")]
+
+
+def fill_the_output(folder: Path) -> list[str]:
+    output = folder.parent / "output"
+    output.mkdir()
+    (output / "mine.txt").write_text("")
+    return [str(folder), "--output", str(output)]
+
+
+def have_a_bundle(folder: Path) -> list[str]:
+    output = folder.parent / "output"
+    output.mkdir()
+    (output / "manifest.json").write_text("{}")
+    return [str(folder), "--output", str(output)]
+
+
+def write_where_nobody_may(folder: Path) -> list[str]:
+    return [str(folder), "--output", "/proc/dragoman/1"]  # even root can't create a folder there
+
+
+def be_a_sentence_transformer(folder: Path) -> None:
+    be_of_type(folder, model_type="bert", architectures=["BertModel"])
+    write(folder, modules__json="[]")
+
+
+def be_an_adapter(folder: Path) -> None:
+    keep_only(folder)
+    write(folder, adapter_config__json={"peft_type": "LORA", "base_model_name_or_path": "facebook/nllb-200-1.3B"})
+
+
+def be_a_bundle(folder: Path) -> None:
+    keep_only(folder)
+    write(folder, manifest__json={}, encoder__onnx="")
+
+
+MISTAKES: dict[str, tuple[Mistake, str]] = {
+    "a path with a typing error": (
+        lambda folder: [str(folder.with_name("opus-mt-en-dd"))],
+        "there is no such file or folder; nearest is .*opus-mt-en-de",
+    ),
+    "a path that leads nowhere": (
+        lambda folder: [str(folder / "a" / "b")],
+        "no such file or folder, nor .*/a; check the path",
+    ),
+    "a file instead of its folder": (
+        lambda folder: [str(folder / "model.safetensors")],
+        "it is a file; give its folder, .*opus-mt-en-de, which must hold",
+    ),
+    "an empty folder": (keep_only, "it holds no files"),
+    "a folder of folders": (
+        lambda folder: [str(folder.parent)],
+        r"it holds folders only \(opus-mt-en-de\): give one of them, or --all",
+    ),
+    "an archive": (pack, "it is a zip archive; unpack it and give the folder"),
+    "a GGUF file": (hold_gguf, r"it is a file of llama\.cpp, whose weights .*; give the folder that it was made from"),
+    "pointers of git-lfs": (
+        lambda folder: write(folder, model__safetensors=LFS, source__spm=LFS),
+        r"model\.safetensors, source\.spm are pointers of git-lfs .* run 'git lfs install' and 'git lfs pull'",
+    ),
+    "a part of a download": (
+        replace_weights("model.safetensors.incomplete"),
+        r"model\.safetensors\.incomplete: parts of downloads, and no weights; download them again",
+    ),
+    "a truncated download": (truncate, r"weights: model\.safetensors is damaged, truncated or .*; download it again"),
+    "an index without its shards": (
+        have_index_only,
+        "model-00001-of-00002.safetensors missing, .*; download all",
+    ),
+    "TensorFlow's weights only": (
+        replace_weights("tf_model.h5"),
+        r"TensorFlow \(tf_model\.h5\): take model\.saf",
+    ),
+    "Flax' weights only": (replace_weights("flax_model.msgpack"), r"Flax \(flax_model\.msgpack\): take model\.saf"),
+    "a model in ONNX": (replace_weights("encoder_model.onnx"), r"in ONNX \(encoder_model\.onnx\): .* take the folder"),
+    "no weights": (
+        lambda folder: (folder / "model.safetensors").unlink(),
+        "weights: no weights; expected is model.safetensors or",
+    ),
+    "a tokenizer only": (
+        lambda folder: keep_only(folder, "source.spm", "vocab.json"),
+        r"it holds a tokenizer \(source\.spm\): add config\.json and weights of its model",
+    ),
+    "no tokenizer": (
+        lambda folder: keep_only(folder, "config.json", "generation_config.json", "model.safetensors"),
+        r"tokenizer: source\.spm: it is missing; .*vocab\.json: it is missing",
+    ),
+    "embeddings of sentences": (be_a_sentence_transformer, "which makes embeddings of sentences .* supported are"),
+    "a decoder only": (
+        lambda folder: be_of_type(folder, model_type="llama", architectures=["LlamaForCausalLM"]),
+        r"'llama', a decoder without an encoder \(LlamaForCausalLM\); converted are models of both",
+    ),
+    "an adapter only": (
+        be_an_adapter,
+        "a PEFT adapter .* of 'facebook/nllb-200-1.3B': give its base model with -",
+    ),
+    "a base for no adapter": (
+        lambda folder: [str(folder), "--base", str(folder)],
+        r"it has no adapter_config\.json, and --base is for PEFT's adapters; leave it out",
+    ),
+    "another kind with --from": (
+        lambda folder: [str(folder), "--from", "m2m100"],
+        r"--from m2m100: config\.json says that it is 'marian'; leave out --from",
+    ),
+    "a language that it has not": (
+        lambda folder: [str(marian(folder.parent / "many", ("deu", "nld"))), "--target-language", "German"],
+        "--target-language is 'German', none of the model's 2 languages; did you mean deu",
+    ),
+    "a setting that nobody knows": (
+        lambda folder: [str(folder), "--set", "no_repeat_ngrams=0"],
+        "--set no_repeat_ngrams; did you mean no_repeat_ngram_size",
+    ),
+    "an output inside the checkpoint": (
+        lambda folder: [str(folder), "--output", str(folder / "out")],
+        "out is inside of .*opus-mt-en-de; choose another --output",
+    ),
+    "an output that holds other things": (fill_the_output, "exists and is not a bundle; choose another --output"),
+    "an output that is there": (have_a_bundle, "output is a bundle, and is kept; add --force to replace it"),
+    "an output below a file": (write_file_as_parent, "can't be a folder, as .*disk is a file; choose another --output"),
+    "an output where nobody may write": (
+        write_where_nobody_may,
+        "/proc/dragoman/1 can't be written .*; choose another",
+    ),
+    "a bundle that is converted already": (be_a_bundle, "a bundle of Dragoman .* 'dragoman serve --models' serves it"),
+}
+
+
+@pytest.mark.parametrize(("mistake", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_each_mistake_is_one_line(good: Path, tmp_path: Path, mistake: Mistake, message: str) -> None:
+    folder = Path(shutil.copytree(good, tmp_path / "given" / good.name))
+    given = mistake(folder) or [str(folder)]
+    if "--output" not in given:
+        given += ["--output", str(tmp_path / "out")]
+    before = sorted(tmp_path.rglob("*"))
+    result = CliRunner().invoke(main, ["convert", *given])
+    assert result.exit_code in (1, 2), result.output
+    assert isinstance(result.exception, SystemExit)
+    (line,) = result.stderr.splitlines()
+    assert re.search(message, line), line
+    assert line.startswith("export: ")
+    assert line.endswith(".")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_may_not_be_read(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root, as which tests may run, may read everything."""
+    folder, listed = Path(shutil.copytree(good, tmp_path / good.name)), Path.iterdir
+
+    def refuse(self: Path) -> Iterator[Path]:
+        if self == folder:
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(self)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    result = CliRunner().invoke(main, ["convert", str(folder), "--output", str(tmp_path / "out")])
+    reason = f"[Errno 13] Permission denied: '{folder}'"
+    assert result.exit_code == 2
+    assert result.stderr == f"export: {folder} can't be read ({reason}); change its permissions.\n"
