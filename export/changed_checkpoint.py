@@ -20,7 +20,8 @@ from export.importers.huggingface.folder import CONFIG_NAME, GENERATION_NAME
 from export.importers.huggingface.generation import REFUSED, TAKEN_OVER, WITHOUT_EFFECT
 from export.importers.imported import CheckpointError
 from export.importers.json_file import read_json
-from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES, WeightFiles, write_state_dict
+from export.importers.safetensors_file import write_safetensors
+from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES, WeightFiles
 
 _SETTINGS = TAKEN_OVER | REFUSED.keys() | WITHOUT_EFFECT
 
@@ -95,7 +96,7 @@ def _merge(adapter: Path, folder: Path) -> None:
         path.unlink()
     for name in (*(f"{each}{INDEX_SUFFIX}" for each in SINGLE_NAMES), ADAPTER_CONFIG, *ADAPTER_WEIGHTS):
         (folder / name).unlink(missing_ok=True)
-    write_state_dict(weights, folder / SINGLE_NAMES[0])
+    write_safetensors(weights, folder / SINGLE_NAMES[0])
 
 
 def _set(folder: Path, settings: Mapping[str, Any]) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import re2
-from torch import Tensor
 
+from export.architecture.stored import Array, as_float32
 from export.importers.json_file import read_json
 from export.importers.weight_files import read_state_dict
 
@@ -54,7 +55,7 @@ def is_adapter(directory: Path) -> bool:
     return (directory / CONFIG_NAME).is_file()
 
 
-def merged(directory: Path, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def merged(directory: Path, weights: Mapping[str, Array]) -> dict[str, Array]:
     """Return the base model's `weights`, those that the adapter in `directory` changes in float32.
 
     Raises:
@@ -69,11 +70,11 @@ def merged(directory: Path, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     if problems or file is None:
         raise ValueError("; ".join(problems))
     result = dict(weights)
-    pairs: dict[str, dict[str, Tensor]] = {}
+    pairs: dict[str, dict[str, Array]] = {}
     for full_name, value in read_state_dict(file).items():
         name = full_name.removeprefix(_PREFIX)
         if found := _LORA.fullmatch(name):
-            pairs.setdefault(found["module"], {})[found["part"]] = value.float()
+            pairs.setdefault(found["module"], {})[found["part"]] = as_float32(value)
         elif "lora_" in name:
             problems.append(f"{name} is not of plain LoRA on a linear layer")
         elif (known := _known(name, weights)) is None:
@@ -91,7 +92,7 @@ def merged(directory: Path, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if delta is None or delta.shape != weights[known].shape:
             problems.append(f"the matrices of {module} do not fit the base model's {tuple(weights[known].shape)}")
             continue
-        result[known] = result[known].float() + delta
+        result[known] = as_float32(result[known]) + delta
     if problems:
         raise ValueError("; ".join(problems))
     return result
@@ -125,19 +126,19 @@ def _are_numbers(values: Any) -> bool:
     return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
 
 
-def _known(name: str, weights: Mapping[str, Tensor]) -> str | None:
+def _known(name: str, weights: Mapping[str, Array]) -> str | None:
     """Return the name in `weights`, where the model's own prefix may be missing, or be there in addition."""
     choices = (name, name.removeprefix("model."), f"model.{name}")
     return next((each for each in choices if each in weights), None)
 
 
-def _delta(module: str, down: Tensor, up: Tensor, settings: _Settings) -> Tensor | None:
+def _delta(module: str, down: Array, up: Array, settings: _Settings) -> Array | None:
     """Return what is added to a weight, (out, in), or (in, out) if such layers are transposed; `None` if A and B
     don't fit each other."""
-    if down.dim() != 2 or up.dim() != 2 or up.shape[1] != down.shape[0]:
+    if down.ndim != 2 or up.ndim != 2 or up.shape[1] != down.shape[0]:
         return None
     rank = down.shape[0]
     own = (value for pattern, value in settings.alphas if pattern.fullmatch(module))
     alpha = next(own, settings.alpha)
-    product = (up @ down) * (alpha / (math.sqrt(rank) if settings.is_root else rank))
+    product = (up @ down) * np.float32(alpha / (math.sqrt(rank) if settings.is_root else rank))
     return product.T if settings.is_transposed else product

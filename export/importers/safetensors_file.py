@@ -1,11 +1,13 @@
 """Reads `.safetensors` files as arrays that are mapped from the file: a model of gigabytes is in memory once, or not.
 
-The library's own reader for numpy has no bfloat16 and copies; it checks the file here. Does not import torch.
+Writes them, too. The library's own functions for numpy have no bfloat16 and copy; its reader checks the file here. Does
+not import torch.
 """
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -52,3 +54,19 @@ def read_safetensors(path: Path) -> dict[str, Array]:
             raise ValueError(f"{path.name}: {name} has numbers of type {dtype}; supported are {', '.join(_DTYPES)}")
         arrays[name] = content[begin + first : begin + last].view(np.ndarray).view(_DTYPES[dtype]).reshape(shape)
     return arrays
+
+
+def write_safetensors(arrays: Mapping[str, Array], path: Path) -> None:
+    """Write arrays as transformers does, one by one."""
+    types = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, array in arrays.items():
+        begin, end = end, end + array.nbytes
+        header[name] = {"dtype": types[array.dtype], "shape": array.shape, "data_offsets": [begin, end]}
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % _HEADER_SIZE_BYTES)
+    with path.open("wb") as file:
+        file.write(len(encoded).to_bytes(_HEADER_SIZE_BYTES, "little") + encoded)
+        for array in arrays.values():
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

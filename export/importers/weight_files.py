@@ -1,24 +1,18 @@
-"""Reads weights saved by transformers: safetensors or weights-only pickles, in one file or in shards.
-
-Tensors are views of the files if the format allows it, so that a model of gigabytes is in memory only once.
-"""
+"""Finds and reads weights saved by transformers: safetensors or weights-only pickles, in one file or in shards."""
 
 import hashlib
-import pickle
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor
-
+from export.architecture.stored import Array
 from export.importers.json_file import read_json
+from export.importers.safetensors_file import read_safetensors
 from service.bundle.checksums import file_sha256
 
 SINGLE_NAMES = ("model.safetensors", "pytorch_model.bin")
 INDEX_SUFFIX = ".index.json"
+T = TypeVar("T")
 _WRAPPERS = ("module", "_orig_mod")  # the attributes in which DataParallel and torch.compile keep the wrapped model
 
 
@@ -47,13 +41,13 @@ class WeightFiles:
         expected = ", ".join(f"{name} or {name}{INDEX_SUFFIX}" for name in SINGLE_NAMES)
         raise ValueError(f"no weights; expected is {expected}")
 
-    def read(self) -> dict[str, Tensor]:
+    def read(self) -> dict[str, Array]:
         """Return all tensors by name.
 
         Raises:
             ValueError: a file is damaged, requires running code, holds anything but tensors, or differs from the index.
         """
-        weights: dict[str, Tensor] = {}
+        weights: dict[str, Array] = {}
         for path in self.paths:
             weights.update(read_state_dict(path))
         if self._indexed is not None and weights.keys() != self._indexed.keys():
@@ -67,32 +61,20 @@ class WeightFiles:
         return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
-def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of one `.safetensors` file, or of a file written by `torch.save`.
+def read_state_dict(path: Path) -> dict[str, Array]:
+    """Return the arrays of one `.safetensors` file, or of a file written by `torch.save`, which needs torch.
 
     Raises:
         ValueError: as for `WeightFiles.read`.
     """
-    loaded = load_document(path)
-    if not isinstance(loaded, Mapping):
-        raise ValueError(f"{path.name} holds {type(loaded).__name__}, expected a dictionary of tensors")
-    strangers = [str(name) for name, value in loaded.items() if not isinstance(value, Tensor)]
-    if strangers:
-        raise ValueError(f"{path.name}: {', '.join(strangers[:5])} hold no tensors; save the state dict by itself")
-    return dict(loaded)
+    if path.suffix == ".safetensors":
+        return read_safetensors(path)
+    from export.importers.pickled_file import read_pickled
+
+    return read_pickled(path)
 
 
-def write_state_dict(weights: Mapping[str, Tensor], path: Path) -> None:
-    """Write tensors to a `.safetensors` file as transformers does; those that share memory are each written."""
-    memory = [value.untyped_storage().data_ptr() for value in weights.values()]
-    own = {
-        name: value.contiguous() if memory.count(where) == 1 else value.clone()
-        for (name, value), where in zip(weights.items(), memory, strict=True)
-    }
-    save_file(own, path, metadata={"format": "pt"})
-
-
-def without_wrappers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def without_wrappers(weights: Mapping[str, T]) -> dict[str, T]:
     """Return the weights by their names without DataParallel or torch.compile around the model or its parts.
 
     Raises:
@@ -107,41 +89,6 @@ def without_wrappers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {inner: weights[name] for inner, name in named.items()}
 
 
-def load_document(path: Path) -> Any:
-    """Return the content of a `.safetensors` file, or of a file written by `torch.save` that needs no code to be run.
-
-    Raises:
-        ValueError: it is damaged, or requires running code.
-    """
-    try:
-        return load_file(path) if path.suffix == ".safetensors" else _load_pickle(path)
-    except pickle.UnpicklingError as error:
-        # torch's own text advises disabling the safety.
-        raise ValueError(
-            f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
-        ) from error
-    except Exception as error:  # a damaged pickle can raise anything
-        raise ValueError(
-            f"{path.name} is damaged, truncated or not a file of weights ({_first_line(error)}); download it again"
-        ) from error
-
-
-def _load_pickle(path: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about files that it then rejects
-        return _load_mapped(path)
-
-
-def _load_mapped(path: Path) -> Any:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except RuntimeError as error:
-        if "mmap" not in str(error):
-            raise
-        # Files from before torch 1.6, such as the first OPUS-MT models, can't be mapped.
-        return torch.load(path, map_location="cpu", weights_only=True)
-
-
 def _weight_map(index: Path) -> Mapping[str, str]:
     try:
         found = read_json(index).get("weight_map")
@@ -153,16 +100,3 @@ def _weight_map(index: Path) -> Mapping[str, str]:
     if strange:
         raise ValueError(f"{index.name} names {strange[0]!r}; allowed are plain names of files beside it")
     return found
-
-
-def _culprit(text: str) -> str:
-    """Return what a rejected pickle requested, extracted from torch's long explanation."""
-    for line in text.splitlines():
-        if "GLOBAL" in line or "Unsupported" in line:
-            return line.strip().rstrip(".")[:160]
-    return _first_line(text)
-
-
-def _first_line(error: object) -> str:
-    lines = str(error).splitlines()
-    return lines[0].strip().rstrip(".")[:160] if lines else type(error).__name__

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from export.architecture import ModelConfig, PositionConfig
 from export.architecture.config import Activation
 from export.architecture.positions import sinusoidal_table
+from export.architecture.stored import Array, as_float32
 from export.importers.huggingface.config_fields import TokenIds, check_neutral, choice, size
 from export.importers.huggingface.tables import TABLE_NAMES, place_tables
 
@@ -82,14 +82,14 @@ class Family:
         }
 
     def read_architecture(
-        self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Tensor], problems: list[str]
+        self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Array], problems: list[str]
     ) -> ModelConfig | None:
         """See `Layout`."""
         return _read_architecture(document, self, ids, has_logits_bias(weights), problems)
 
     def our_weights(
-        self, _document: Mapping[str, Any], given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
-    ) -> tuple[ModelConfig, dict[str, Tensor]]:
+        self, _document: Mapping[str, Any], given: Mapping[str, Array], config: ModelConfig, problems: list[str]
+    ) -> tuple[ModelConfig, dict[str, Array]]:
         """See `Layout`."""
         return _our_weights(given, config, problems)
 
@@ -173,14 +173,14 @@ def _read_architecture(
 
 
 def _our_weights(
-    given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
-) -> tuple[ModelConfig, dict[str, Tensor]]:
+    given: Mapping[str, Array], config: ModelConfig, problems: list[str]
+) -> tuple[ModelConfig, dict[str, Array]]:
     """Return the weights under our names, as stored, and the configuration with the tables that they have.
 
     Weights that have no name in our model, or contradict each other, are added to `problems`.
     """
-    ours: dict[str, Tensor] = {}
-    tables: dict[str, Tensor] = {}
+    ours: dict[str, Array] = {}
+    tables: dict[str, Array] = {}
     seen: set[str] = set()
     for full_name, value in given.items():
         name = full_name.removeprefix("model.")
@@ -194,12 +194,12 @@ def _our_weights(
         elif norm := _NORM.fullmatch(name):
             ours[f"{norm[1]}.{_NORMS[norm[2]]}.{norm[3]}"] = value
         elif (positions := _POSITIONS.fullmatch(name)) and config.positions.layout == "learned":
-            ours[f"{positions[1]}.embedding.position_table.weight"] = value[_FIRST_POSITION:] if value.dim() else value
+            ours[f"{positions[1]}.embedding.position_table.weight"] = value[_FIRST_POSITION:] if value.ndim else value
         elif positions:
             problems += _position_problems(full_name, value, config)
         elif name == "final_logits_bias":
             if config.projection_bias:
-                ours["projection.bias"] = value.flatten()
+                ours["projection.bias"] = value.ravel()
         elif name in TABLE_NAMES:
             tables[name] = value
         elif name not in _IGNORED:
@@ -208,20 +208,20 @@ def _our_weights(
     return config, ours | placed
 
 
-def has_logits_bias(given: Mapping[str, Tensor]) -> bool:
+def has_logits_bias(given: Mapping[str, Array]) -> bool:
     """Return whether there is a `final_logits_bias` that is not all zeros."""
     bias = given.get("final_logits_bias")
-    return bias is not None and bool(bias.count_nonzero())
+    return bias is not None and bool(np.any(bias))
 
 
-def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[str]:
+def _position_problems(name: str, table: Array, config: ModelConfig) -> list[str]:
     """Return a problem if a stored position table differs from the computed one, which is what our models use."""
     start = _FIRST_POSITION if config.positions.offset else 0
-    given = table[start : start + config.max_source_positions].float()
-    expected = torch.from_numpy(sinusoidal_table(len(given), config.d_model, config.positions))
-    if table.dim() != 2 or given.shape != expected.shape:
+    given = as_float32(table[start : start + config.max_source_positions])
+    expected = sinusoidal_table(len(given), config.d_model, config.positions)
+    if table.ndim != 2 or given.shape != expected.shape:
         return [f"{name} has shape {tuple(table.shape)}, expected positions of width {config.d_model}"]
-    if float((given - expected).abs().max()) > _MAX_POSITION_ERROR:
+    if float(np.abs(given - expected).max()) > _MAX_POSITION_ERROR:
         return [f"{name} is not the sinusoidal table; its kind has no learned positions"]
     return []
 

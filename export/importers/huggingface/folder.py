@@ -2,15 +2,14 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import Tensor
-
 from export.architecture import ModelConfig, PositionConfig
-from export.architecture.stored import StoredModel
+from export.architecture.stored import Array, StoredModel
 from export.importers.assembly import assemble
 from export.importers.huggingface.config_fields import TokenIds
 from export.importers.huggingface.generation import (
@@ -19,9 +18,8 @@ from export.importers.huggingface.generation import (
     settings_of_config,
     without_prefix,
 )
-from export.importers.huggingface.reference import open_transformers
 from export.importers.huggingface.tokenizer_config import read_optional
-from export.importers.imported import ImportedCheckpoint, TokenizerFile
+from export.importers.imported import ImportedCheckpoint, Reference, TokenizerFile
 from export.importers.json_file import read_json
 from export.importers.model_card import licence_of
 from export.importers.parts import read_part
@@ -51,14 +49,14 @@ class Layout(Protocol):
     def name(self) -> str: ...  # noqa: D102
 
     def read_architecture(
-        self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Tensor], problems: list[str]
+        self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Array], problems: list[str]
     ) -> ModelConfig | None:
         """Return our configuration for `config.json` with these weights; add everything unsupported to `problems`."""
         ...
 
     def our_weights(
-        self, document: Mapping[str, Any], given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
-    ) -> tuple[ModelConfig, dict[str, Tensor]]:
+        self, document: Mapping[str, Any], given: Mapping[str, Array], config: ModelConfig, problems: list[str]
+    ) -> tuple[ModelConfig, dict[str, Array]]:
         """Return the weights under our names, and the configuration with the tables that they have.
 
         Weights that have no name in our model, or contradict each other, are added to `problems`.
@@ -184,11 +182,17 @@ def checkpoint(
         family=layout.name,
         licence=licence_of(directory),
         notes=notes,
-        open_reference=partial(open_transformers, directory, positions),
+        open_reference=partial(_open_reference, directory, positions),
     )
 
 
-def _plain(weights: Mapping[str, Tensor], problems: list[str]) -> dict[str, Tensor]:
+def _open_reference(directory: Path, positions: PositionConfig | None) -> AbstractContextManager[Reference]:
+    from export.importers.huggingface.reference import open_transformers  # needs torch
+
+    return open_transformers(directory, positions)
+
+
+def _plain(weights: Mapping[str, Array], problems: list[str]) -> dict[str, Array]:
     """Return the weights without wrapper names; those go to `problems`, as transformers, our reference, reads none."""
     plain = without_wrappers(weights)
     wrapped = sorted(weights.keys() - plain.keys())

@@ -7,11 +7,11 @@ missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys
 import dataclasses
 from collections.abc import Mapping
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from export.architecture import ModelConfig
 from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+from export.architecture.stored import Array
 
 _SHARED, _SOURCE = "shared.weight", "encoder.embed_tokens.weight"
 _TARGET, _HEAD = "decoder.embed_tokens.weight", "lm_head.weight"
@@ -21,11 +21,11 @@ T5_TABLE_NAMES = (_SHARED, _SOURCE, _TARGET, _HEAD)
 
 
 def place_tables(
-    stored: Mapping[str, Tensor],
+    stored: Mapping[str, Array],
     config: ModelConfig,
     problems: list[str],
     order: tuple[str, ...] = TABLE_NAMES,
-) -> tuple[ModelConfig, dict[str, Tensor]]:
+) -> tuple[ModelConfig, dict[str, Array]]:
     """Return `stored` under our names, and `config` with equal tables tied, source and target only if config.json does.
 
     Tables that are present and differ are each read by their own owner, as in transformers, regardless of config.json.
@@ -62,5 +62,5 @@ def _in_order(name: str, config: ModelConfig, order: tuple[str, ...]) -> tuple[s
     return tuple(dict.fromkeys((name, *tied)))
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one is other or (one.dtype == other.dtype and torch.equal(one, other))
+def _same(one: Array, other: Array) -> bool:
+    return one is other or (one.dtype == other.dtype and np.array_equal(one, other))

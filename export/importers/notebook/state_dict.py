@@ -6,7 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from export.importers.weight_files import load_document, without_wrappers
+from export.architecture.stored import as_tensor
+from export.importers.pickled_file import load_pickle
+from export.importers.safetensors_file import read_safetensors
+from export.importers.weight_files import without_wrappers
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 WRAPPERS = ("model_state_dict", "state_dict", "model")  # names under which training loops save it beside the optimizer
@@ -37,7 +40,7 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     Raises:
         ValueError: it is damaged, holds anything but tensors of floating-point numbers, or requires running code.
     """
-    document = load_document(path)
+    document = _load(path)
     if isinstance(document, dict):
         document = next((document[name] for name in WRAPPERS if isinstance(document.get(name), dict)), document)
     if not isinstance(document, dict) or not document:
@@ -46,6 +49,12 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     if others:
         raise ValueError(", ".join(others))
     return without_wrappers(document)
+
+
+def _load(path: Path) -> Any:
+    if path.suffix == ".safetensors":
+        return {name: as_tensor(value) for name, value in read_safetensors(path).items()}
+    return load_pickle(path)
 
 
 def _misfit(name: Any, value: Any) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+import numpy as np
 
 from export.architecture import ModelConfig, PositionConfig, RelativeBiasConfig
 from export.architecture.config import Activation
+from export.architecture.stored import Array, as_float32
 from export.importers.huggingface.config_fields import TokenIds, check_neutral, choice, size
 from export.importers.huggingface.tables import T5_TABLE_NAMES, place_tables
 
@@ -60,7 +61,7 @@ class T5Layout:
     bias_per_layer: bool = False
 
     def read_architecture(
-        self, document: Mapping[str, Any], ids: TokenIds, _weights: Mapping[str, Tensor], problems: list[str]
+        self, document: Mapping[str, Any], ids: TokenIds, _weights: Mapping[str, Array], problems: list[str]
     ) -> ModelConfig | None:
         """See `Layout`."""
         found = len(problems)
@@ -109,11 +110,11 @@ class T5Layout:
             return None
 
     def our_weights(
-        self, document: Mapping[str, Any], given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
-    ) -> tuple[ModelConfig, dict[str, Tensor]]:
+        self, document: Mapping[str, Any], given: Mapping[str, Array], config: ModelConfig, problems: list[str]
+    ) -> tuple[ModelConfig, dict[str, Array]]:
         """See `Layout`. The scale of the output becomes one of the decoder's last norm."""
-        ours: dict[str, Tensor] = {}
-        tables: dict[str, Tensor] = {}
+        ours: dict[str, Array] = {}
+        tables: dict[str, Array] = {}
         for name, value in given.items():
             if name in T5_TABLE_NAMES:
                 tables[name] = value
@@ -123,7 +124,7 @@ class T5Layout:
                 problems.append(f"{name} is a weight that the architecture does not have")
         config, placed = place_tables(tables, config, problems, T5_TABLE_NAMES)
         if _LAST_NORM in ours and self._scales(document, []):
-            ours[_LAST_NORM] = ours[_LAST_NORM].float() * config.d_model**-0.5
+            ours[_LAST_NORM] = as_float32(ours[_LAST_NORM]) * np.float32(config.d_model**-0.5)
         return config, ours | placed
 
     def _scales(self, document: Mapping[str, Any], problems: list[str]) -> bool:

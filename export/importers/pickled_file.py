@@ -1,0 +1,75 @@
+"""Reads files written by `torch.save`, as tensors only: nothing in them is run."""
+
+import pickle
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from export.architecture.stored import Array, as_array
+
+
+def read_pickled(path: Path) -> dict[str, Array]:
+    """Return the tensors of a state dict, as arrays.
+
+    Raises:
+        ValueError: the file is damaged, requires running code, or holds anything but tensors.
+    """
+    loaded = load_pickle(path)
+    if not isinstance(loaded, Mapping):
+        raise ValueError(f"{path.name} holds {type(loaded).__name__}, expected a dictionary of tensors")
+    strangers = [str(name) for name, value in loaded.items() if not isinstance(value, Tensor)]
+    if strangers:
+        raise ValueError(f"{path.name}: {', '.join(strangers[:5])} hold no tensors; save the state dict by itself")
+    return {name: as_array(value) for name, value in loaded.items()}
+
+
+def load_pickle(path: Path) -> Any:
+    """Return the content of a file written by `torch.save` that needs no code to be run; tensors are mapped from it.
+
+    Raises:
+        ValueError: it is damaged, or requires running code.
+    """
+    try:
+        return _load_quietly(path)
+    except pickle.UnpicklingError as error:
+        # torch's own text advises disabling the safety.
+        raise ValueError(
+            f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
+        ) from error
+    except Exception as error:  # a damaged pickle can raise anything
+        raise ValueError(
+            f"{path.name} is damaged, truncated or not a file of weights ({_first_line(error)}); download it again"
+        ) from error
+
+
+def _load_quietly(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about files that it then rejects
+        return _load_mapped(path)
+
+
+def _load_mapped(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except RuntimeError as error:
+        if "mmap" not in str(error):
+            raise
+        # Files from before torch 1.6, such as the first OPUS-MT models, can't be mapped.
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _culprit(text: str) -> str:
+    """Return what a rejected pickle requested, extracted from torch's long explanation."""
+    for line in text.splitlines():
+        if "GLOBAL" in line or "Unsupported" in line:
+            return line.strip().rstrip(".")[:160]
+    return _first_line(text)
+
+
+def _first_line(error: object) -> str:
+    lines = str(error).splitlines()
+    return lines[0].strip().rstrip(".")[:160] if lines else type(error).__name__
