@@ -1,21 +1,14 @@
-"""Converts one checkpoint: import, trace, check, verify, write."""
+"""Converts one checkpoint: import, write graphs that are verified, write the manifest."""
 
 import dataclasses
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from export.alignment_choice import choose_alignment, cross_attention
-from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
+from export.bundle_writer import bundle_bytes, check_destination, staged_bundle
 from export.changed_checkpoint import NO_CHANGES, Changes, changed
-from export.command_group import how_to_install
-from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity
-from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
-from export.graphs.dense import padded_head_size
-from export.graphs.execution import AlignmentRun, GraphPair
-from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
-from export.graphs.weights_file import WeightsFile
-from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.fidelity import ReferenceOutputs, check_fidelity
+from export.importers.imported import ImportedCheckpoint
 from export.importers.model_card import with_its_limit
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
@@ -24,14 +17,12 @@ from export.quantize import write_int8
 from export.shortlist import Shortlist
 from export.stages import Stages
 from export.tools import tool_versions
-from export.verification_sentences import alignment_sentences, golden_sentences, lines_of, random_sentences
-from export.verify import translate, verify, verify_alignment, verify_engine
+from export.verification_sentences import lines_of
+from export.verify import verify_engine
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs, ModelShape
 from service.text.tokenizers import Tokenizer, load_tokenizer
-
-ALIGNMENT = "alignment.onnx"
 
 
 def convert(
@@ -90,9 +81,7 @@ def write_bundle(
             manifest, shortlist = _write_fused(load, name, check, directory, clock)
             expected = None
         else:
-            manifest, shortlist, expected = _write_graphs(
-                lambda: load().in_float32(), name, precision, directory, clock
-            )
+            manifest, shortlist, expected = _write_traced(load, name, precision, directory, clock)
         if precision == "float32":
             verify_engine(directory, manifest)
             num_golden = len(manifest.golden)
@@ -139,86 +128,26 @@ def _write_fused(
     return manifest, checkpoint.shortlist
 
 
-def _write_graphs(
+def _write_traced(
     load: Callable[[], ImportedCheckpoint], name: str | None, precision: str, directory: Path, clock: Stages
 ) -> tuple[Manifest, Shortlist | None, ReferenceOutputs | None]:
-    """Write all files but the manifest, verified against torch; return that, the shortlist that the bundle shall have,
-    and the reference's outputs.
+    """Write all files of a plain bundle but the manifest; return that, the shortlist that the bundle shall have, and
+    the reference's outputs.
 
-    The torch model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
+    The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
     """
-    checkpoint, tokenizer = _begin(load, name, directory, clock)
-    if precision == "float16" and checkpoint.model.config.relative_bias is not None:
-        problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"
-        raise CheckpointError(Path(checkpoint.name), [problem])
-    sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
-    expected = None
-    try:
-        expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
-    except ModuleNotFoundError as error:
-        package = error.name or ""
-        clock.done("refer", f"not compared with {package}, which is not installed; {how_to_install(package)}")
-    if expected is not None:
-        clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
-    with WeightsFile(directory) as file:
-        manifest = _trace_graphs(checkpoint, tokenizer, precision, directory, file, clock)
+    from export.trace import write_traced  # needs torch
+
+    checkpoint, tokenizer = _begin(lambda: load().in_float32(), name, directory, clock)
+    manifest, expected = write_traced(
+        checkpoint,
+        tokenizer,
+        directory,
+        lambda shape, graphs: _manifest(checkpoint, shape, graphs, precision),
+        precision,
+        clock,
+    )
     return manifest, checkpoint.shortlist, expected
-
-
-def _trace_graphs(
-    checkpoint: ImportedCheckpoint,
-    tokenizer: Tokenizer,
-    precision: str,
-    directory: Path,
-    file: WeightsFile,
-    clock: Stages,
-) -> Manifest:
-    """Write the graphs and, to `file`, their weights; return the manifest."""
-    graphs, shape = Graphs(), model_shape(checkpoint)
-    model = checkpoint.model.transformer()
-    model = model.half() if precision == "float16" else model
-    trace_encoder(model, directory / graphs.encoder, file)
-    check_encoder(directory / graphs.encoder, shape, precision)
-    clock.done("trace", graphs.encoder)
-    trace_decoder_step(
-        model, checkpoint.suppressed_ids, directory / graphs.decoder_step, file, renormalizes=checkpoint.renormalizes
-    )
-    check_decoder_step(directory / graphs.decoder_step, shape, precision)
-    clock.done("trace", graphs.decoder_step)
-    pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, shape)
-    report = verify(checkpoint, pair, tokenizer, precision)
-    for line in report.lines():
-        clock.done("verify", line)
-    translated = list(translate(checkpoint, pair, list(alignment_sentences(checkpoint, tokenizer))))
-    by_layer = cross_attention(model.config, checkpoint.model.weights, translated)
-    choice = choose_alignment(checkpoint, tokenizer, translated, by_layer)
-    clock.done("choose", choice.line())
-    graphs = dataclasses.replace(graphs, alignment=ALIGNMENT, alignment_layer=choice.heads.layer)
-    trace_alignment(model, choice.heads, directory / ALIGNMENT, file)
-    check_alignment(directory / ALIGNMENT, shape, choice.heads.layer, precision)
-    clock.done("trace", ALIGNMENT)
-    run = AlignmentRun(directory / ALIGNMENT, pair)
-    error = verify_alignment(checkpoint, run, choice.heads, translated, by_layer, precision)
-    clock.done("verify", f"torch's attention against ONNX Runtime's: largest error {error:.2e}")
-    alignment = {**choice.document(), "max_error": error}
-    return dataclasses.replace(
-        _manifest(checkpoint, shape, graphs, precision),
-        golden=tuple(report.golden),
-        checksums=checksums(directory),
-        verification={**report.document(), "alignment": alignment},
-    )
-
-
-def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
-    """Return the sizes that the service needs to lay out its buffers."""
-    config = checkpoint.model.config
-    return ModelShape(
-        num_decoder_layers=config.num_decoder_layers,
-        num_heads=config.num_heads,
-        head_size=padded_head_size(config.head_size),
-        vocabulary_size=config.target_vocabulary_size,
-        state_size=config.state_size,
-    )
 
 
 def _manifest(checkpoint: ImportedCheckpoint, shape: ModelShape, graphs: Graphs, precision: str) -> Manifest:

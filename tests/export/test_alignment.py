@@ -8,10 +8,10 @@ import pytest
 
 from export.alignment import AlignmentHeads, IdenticalPieces, Translated, identical_pieces, share_found
 from export.alignment_choice import MIN_PIECES, ByLayer, choose_alignment, cross_attention, mean_of
-from export.convert import model_shape
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.importers.imported import ImportedCheckpoint
 from export.importers.native.importer import import_native
+from export.trace import model_shape
 from export.verification_sentences import alignment_sentences
 from export.verify import VerificationError, translate, verify_alignment
 from service.bundle.manifest import Manifest

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from export.convert import model_shape
 from export.graphs.execution import GraphPair
 from export.importers.imported import ImportedCheckpoint
 from export.importers.native.importer import import_native
+from export.trace import model_shape
 from export.verify import VerificationError, first_difference, top_two_gap, verify, verify_engine
 from service.bundle.manifest import Manifest
 from service.text.tokenizers import Tokenizer, load_tokenizer

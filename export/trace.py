@@ -1,0 +1,118 @@
+"""Traces one checkpoint with torch, in float32 or float16, and verifies the graphs against the model."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from export.alignment_choice import choose_alignment, cross_attention
+from export.bundle_writer import checksums
+from export.command_group import how_to_install
+from export.fidelity import ReferenceOutputs, ask_reference
+from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
+from export.graphs.dense import padded_head_size
+from export.graphs.execution import AlignmentRun, GraphPair
+from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
+from export.graphs.weights_file import WeightsFile
+from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.stages import Stages
+from export.verification_sentences import alignment_sentences, golden_sentences, random_sentences
+from export.verify import translate, verify, verify_alignment
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Graphs, ModelShape
+from service.text.tokenizers import Tokenizer
+
+ALIGNMENT = "alignment.onnx"
+
+
+def write_traced(
+    checkpoint: ImportedCheckpoint,
+    tokenizer: Tokenizer,
+    directory: Path,
+    manifest_of: Callable[[ModelShape, Graphs], Manifest],
+    precision: str,
+    clock: Stages,
+) -> tuple[Manifest, ReferenceOutputs | None]:
+    """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save,
+    and what the checkpoint's reference translates.
+
+    Raises:
+        CheckpointError: the model can't run in this precision.
+        GraphError, VerificationError: the graphs are wrong.
+    """
+    if precision == "float16" and checkpoint.model.config.relative_bias is not None:
+        problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"
+        raise CheckpointError(Path(checkpoint.name), [problem])
+    expected = _ask_reference(checkpoint, tokenizer, clock) if precision == "float32" else None
+    with WeightsFile(directory) as file:
+        manifest = _trace(checkpoint, tokenizer, precision, directory, manifest_of, file, clock)
+    return manifest, expected
+
+
+def _ask_reference(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, clock: Stages) -> ReferenceOutputs | None:
+    sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
+    try:
+        expected = ask_reference(checkpoint, sentences)
+    except ModuleNotFoundError as error:
+        package = error.name or ""
+        clock.done("refer", f"not compared with {package}, which is not installed; {how_to_install(package)}")
+        return None
+    if expected is not None:
+        clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
+    return expected
+
+
+def _trace(
+    checkpoint: ImportedCheckpoint,
+    tokenizer: Tokenizer,
+    precision: str,
+    directory: Path,
+    manifest_of: Callable[[ModelShape, Graphs], Manifest],
+    file: WeightsFile,
+    clock: Stages,
+) -> Manifest:
+    """Write the graphs and, to `file`, their weights; return the manifest."""
+    graphs, shape = Graphs(), model_shape(checkpoint)
+    model = checkpoint.model.transformer()
+    model = model.half() if precision == "float16" else model
+    trace_encoder(model, directory / graphs.encoder, file)
+    check_encoder(directory / graphs.encoder, shape, precision)
+    clock.done("trace", graphs.encoder)
+    trace_decoder_step(
+        model, checkpoint.suppressed_ids, directory / graphs.decoder_step, file, renormalizes=checkpoint.renormalizes
+    )
+    check_decoder_step(directory / graphs.decoder_step, shape, precision)
+    clock.done("trace", graphs.decoder_step)
+    pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, shape)
+    report = verify(checkpoint, pair, tokenizer, precision)
+    for line in report.lines():
+        clock.done("verify", line)
+    translated = list(translate(checkpoint, pair, list(alignment_sentences(checkpoint, tokenizer))))
+    by_layer = cross_attention(model.config, checkpoint.model.weights, translated)
+    choice = choose_alignment(checkpoint, tokenizer, translated, by_layer)
+    clock.done("choose", choice.line())
+    graphs = dataclasses.replace(graphs, alignment=ALIGNMENT, alignment_layer=choice.heads.layer)
+    trace_alignment(model, choice.heads, directory / ALIGNMENT, file)
+    check_alignment(directory / ALIGNMENT, shape, choice.heads.layer, precision)
+    clock.done("trace", ALIGNMENT)
+    run = AlignmentRun(directory / ALIGNMENT, pair)
+    error = verify_alignment(checkpoint, run, choice.heads, translated, by_layer, precision)
+    clock.done("verify", f"torch's attention against ONNX Runtime's: largest error {error:.2e}")
+    alignment = {**choice.document(), "max_error": error}
+    return dataclasses.replace(
+        manifest_of(shape, graphs),
+        golden=tuple(report.golden),
+        checksums=checksums(directory),
+        verification={**report.document(), "alignment": alignment},
+    )
+
+
+def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
+    """Return the sizes that the service needs to lay out its buffers."""
+    config = checkpoint.model.config
+    return ModelShape(
+        num_decoder_layers=config.num_decoder_layers,
+        num_heads=config.num_heads,
+        head_size=padded_head_size(config.head_size),
+        vocabulary_size=config.target_vocabulary_size,
+        state_size=config.state_size,
+    )
