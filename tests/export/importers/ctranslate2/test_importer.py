@@ -61,7 +61,7 @@ def test_a_folder_says_what_it_is(tmp_path: Path) -> None:
     assert found.languages == (LanguagePair("en", "de"),)
     spec = found.tokenizer
     assert (spec.eos_id, spec.unk_id, spec.decoder_start_id, spec.adds_source_eos) == (EOS_ID, UNK_ID, START_ID, True)
-    assert (found.suppressed_ids, found.renormalizes) == ((), False)
+    assert (found.suppressed_ids, found.renormalizes) == ((), True)
     assert found.generation == GenerationDefaults(beam_size=2, stops_early=True)
     assert found.limits == Limits(MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS)
     assert "float32" in found.notes[0]
