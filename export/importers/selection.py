@@ -6,6 +6,7 @@ from export.importers.foreign import recognise
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
 from export.importers.options import NOTHING_SAID, ImportOptions
+from export.importers.refused_types import refusal
 from export.importers.registry import KINDS, Kind, by_suffix
 
 _CONFIG_NAME = "config.json"
@@ -38,13 +39,14 @@ def _by_config(directory: Path) -> Kind:
         problem = f"it holds no {_CONFIG_NAME} to tell its kind from; a bare state dict is for --from notebook"
         raise CheckpointError(directory, [problem])
     try:
-        model_type = read_json(directory / _CONFIG_NAME).get("model_type")
+        document = read_json(directory / _CONFIG_NAME)
     except ValueError as error:
         raise CheckpointError(directory, [f"{_CONFIG_NAME}: {error}"]) from error
+    model_type = document.get("model_type")
     if model_type is None:
         return _BY_NAME["native"]
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:
-        known = ", ".join(sorted(by_type))
-        raise CheckpointError(directory, [f"model_type is {str(model_type)[:60]!r}; supported are {known}"])
+        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {', '.join(sorted(by_type))}"
+        raise CheckpointError(directory, [refusal(document) or unknown])
     return by_type[model_type]
