@@ -83,7 +83,7 @@ def import_ctranslate2(path: Path, options: ImportOptions) -> ImportedCheckpoint
         limits=_limits(model, languages),
         checkpoint_sha256=hashlib.sha256(data).hexdigest(),
         suppressed_ids=suppressed_ids,
-        renormalizes=bool(suppressed_ids),  # CTranslate2 takes tokens out before the softmax
+        renormalizes=True,  # CTranslate2 changes scores before the softmax
         generation=generation,
         family="CTranslate2",
         licence=_licence(files, metadata),

@@ -1,6 +1,5 @@
 """The languages of a CTranslate2 model: a package names them, tokens of its vocabulary do, or whoever converts it."""
 
-import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,16 +7,17 @@ from typing import Any
 
 from export.importers.ctranslate2.settings import Settings
 from export.importers.ctranslate2.vocabulary import Vocabulary
-from export.importers.language_choice import chosen_language
+from export.importers.language_choice import asked_languages, chosen_directions, chosen_language
 from export.importers.options import ImportOptions
 from service.bundle.manifest_parts import Language, LanguagePair
 from service.text.languages import is_well_formed
 
 _CODE = r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*"
-# Tokens of languages before a source and before a translation: M2M100's, NLLB's, mBART-50's.
-_OF_BOTH = tuple(re.compile(each) for each in (rf"__({_CODE})__", r"([a-z]{3}_[A-Z][a-z]{3})", r"([a-z]{2})_[A-Z]{2}"))
-# Tokens of the target's language before a source: Marian's, MADLAD's.
-_OF_TARGETS = tuple(re.compile(each) for each in (rf">>({_CODE})<<", rf"<2({_CODE})>"))
+# Tokens of languages before a source and before a translation.
+_M2M100, _NLLB = re.compile(rf"__({_CODE})__"), re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
+_MBART = re.compile(r"([a-z]{2})_[A-Z]{2}")
+# Tokens of the target's language before a source.
+_MADLAD, _MARIAN = re.compile(rf"<2({_CODE})>"), re.compile(rf">>({_CODE})<<")
 _LEAST = 2
 
 
@@ -42,41 +42,28 @@ def read_languages(
     begin = (source.ids[settings.bos_token],) if settings.adds_source_bos else ()
     if metadata:
         return Languages(_of_package(metadata, target, options, begin, problems))
-    for pattern in _OF_BOTH:
+    for pattern in (_M2M100, _NLLB, _MBART, _MADLAD):
         codes = _codes(pattern, target)
         if len(codes) >= _LEAST and all(target.tokens[index] in source.ids for index in codes.values()):
-            every = {
-                code: Language(code, (*begin, source.ids[target.tokens[index]]), (index,))
-                for code, index in codes.items()
-            }
-            tokens = tuple(target.tokens[index] for index in codes.values())
-            if not (options.source_language or options.target_language):
-                return Languages((), tuple(every.values()), tokens)
-            return Languages(_chosen_pairs(every, options, problems), (), tokens)
+            tokens = {code: target.tokens[index] for code, index in codes.items()}
+            if pattern is _MADLAD:
+                every = {code: Language(code, begin, (), (source.ids[token],)) for code, token in tokens.items()}
+            else:
+                every = {
+                    code: Language(code, (*begin, source.ids[token]), (codes[code],)) for code, token in tokens.items()
+                }
+            if settings.start_token is None and pattern is _MBART:
+                problems.append(
+                    "decoder_start_token is null, as mBART-25 has it, which is read from transformers' folder"
+                )
+            chosen = chosen_directions(every, *asked_languages(options, every, problems))
+            return Languages(*chosen, tuple(tokens.values()))
     if settings.start_token is None:
         problems.append("decoder_start_token is null: what a translation begins with is unknown")
-    for pattern in _OF_TARGETS:
-        codes = _codes(pattern, source)
-        if len(codes) >= _LEAST:
-            pairs = _to_each(codes, options, begin, problems)
-            return Languages(pairs, (), tuple(source.tokens[index] for index in codes.values()))
+    if len(codes := _codes(_MARIAN, source)) >= _LEAST:
+        pairs = _to_each(codes, options, begin, problems)
+        return Languages(pairs, (), tuple(source.tokens[index] for index in codes.values()))
     return Languages(_of_options(options, begin, problems))
-
-
-def _chosen_pairs(
-    every: Mapping[str, Language], options: ImportOptions, problems: list[str]
-) -> tuple[LanguagePair, ...]:
-    """Return the directions of a model between many languages that are from one of them, into one, or both."""
-    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
-    source, target = (code and chosen_language(code, every, flag, problems) for flag, code in asked.items())
-    pairs = tuple(
-        LanguagePair(one.code, other.code, one.source_prefix_ids, other.target_prefix_ids)
-        for one, other in itertools.permutations(every.values(), 2)
-        if one.code == (source or one.code) and other.code == (target or other.code)
-    )
-    if not pairs:
-        problems.append(f"--source-language and --target-language are both {source}")
-    return pairs
 
 
 def _codes(pattern: re.Pattern[str], vocabulary: Vocabulary) -> dict[str, int]:

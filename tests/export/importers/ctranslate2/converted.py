@@ -110,7 +110,8 @@ def _mbart(directory: Path, quantization: str | None) -> Path:
 
 def _m2m100(directory: Path, quantization: str | None) -> Path:
     """Write a model like M2M100; the converter does not find the languages of transformers 5's tokenizer."""
-    folder = checkpoints.m2m100(directory.parent / f"{directory.name}-transformers")
+    # Few positions: along outputs of a hundred random tokens, rounding decides which beams survive.
+    folder = checkpoints.m2m100(directory.parent / f"{directory.name}-transformers", max_position_embeddings=48)
     model = M2M100ForConditionalGeneration.from_pretrained(folder)
     files = read_m2m100(folder)
     vocabulary = json.loads((folder / "vocab.json").read_text("utf-8"))

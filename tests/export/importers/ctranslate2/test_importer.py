@@ -61,7 +61,7 @@ def test_a_folder_says_what_it_is(tmp_path: Path) -> None:
     assert found.languages == (LanguagePair("en", "de"),)
     spec = found.tokenizer
     assert (spec.eos_id, spec.unk_id, spec.decoder_start_id, spec.adds_source_eos) == (EOS_ID, UNK_ID, START_ID, True)
-    assert (found.suppressed_ids, found.renormalizes) == ((), False)
+    assert (found.suppressed_ids, found.renormalizes) == ((), True)
     assert found.generation == GenerationDefaults(beam_size=2, stops_early=True)
     assert found.limits == Limits(MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS)
     assert "float32" in found.notes[0]
@@ -229,8 +229,14 @@ def test_tokens_of_languages_are_found(added: tuple[str, str], code: str, tmp_pa
     assert (pair.source_prefix_ids, pair.target_prefix_ids) == ((last - 1,), (last,))
     assert found.limits.max_output_tokens == MAX_OUTPUT_TOKENS
     assert imported(folder, ImportOptions(target_language="de")).languages == (pair,)
-    with pytest.raises(CheckpointError, match="--source-language and --target-language are both de"):
-        imported(folder, ImportOptions(source_language="de", target_language="de"))
+
+
+def test_madlads_tokens_of_languages(tmp_path: Path) -> None:
+    folder = _with_tokens(write_folder(tmp_path / "folder", "pre"), "<2de>", "<2en>")
+    last = len(tokens()) - 1
+    assert imported(folder, ImportOptions()).any_to_any[1] == Language("en", into_prefix_ids=(last,))
+    (pair,) = imported(folder, ENGLISH_GERMAN).languages
+    assert pair == LanguagePair("en", "de", (last - 1,))
 
 
 def test_marians_tokens_of_languages(tmp_path: Path) -> None:
@@ -338,6 +344,7 @@ SELF = "encoder/layer_0/self_attention"
         (_vocabulary("a", "b"), "source_vocabulary lacks '</s>'"),
         (_json(decoder_start_token="<start>"), "decoder_start_token is '<start>', which is no token"),
         (_json(decoder_start_token=None), "what a translation begins with is unknown"),
+        (lambda folder: _with_tokens(folder, "en_XX", "de_DE", decoder_start_token=None), "as mBART-25 has it"),
         (_json(decoder_start_token=7), "decoder_start_token is '7', expected a token or null"),
         (_json(layer_norm_epsilon="small"), "layer_norm_epsilon is 'small'"),
         (_json(quantization_type=1), "quantization_type is '1', which is not supported"),
