@@ -141,7 +141,7 @@ def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:
     ordinary = np.setdiff1d(np.arange(config.source_vocabulary_size), [i for i in special if i is not None])
     sentences = []
     for languages in itertools.islice(itertools.cycle(checkpoint.pairs()), NUM_RANDOM_SENTENCES):
-        room = checkpoint.limits.max_source_tokens - len(languages.source_prefix_ids) - 1
+        room = checkpoint.limits.max_source_tokens - len(spec.source_ids((), languages))
         drawn = rng.choice(ordinary, rng.integers(1, max(1, min(MAX_RANDOM_SOURCE_TOKENS, room)), endpoint=True))
         sentences.append(Sentence(languages, spec.source_ids(map(int, drawn), languages), limit))
     yield from bounded(sentences, _num_weights(checkpoint))

@@ -1,8 +1,10 @@
 """A checkpoint's language by the code that people write: "en" means `eng_Latn`, as it does to the server."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
+from export.importers.options import ImportOptions
+from service.bundle.manifest_parts import Language, LanguagePair
 from service.text.languages import ServedLanguages, display_name
 
 _MOST_NAMED = 5
@@ -18,6 +20,29 @@ def chosen_language(asked: str, codes: Collection[str], flag: str, problems: lis
     near = " or ".join(_near(asked, codes)) or f"a code such as {', '.join(sorted(codes)[:_MOST_NAMED])}"
     problems.append(f"{flag} is {asked!r}, none of the model's {len(codes)} languages; did you mean {near}?")
     return None
+
+
+def asked_languages(
+    options: ImportOptions, codes: Collection[str], problems: list[str]
+) -> tuple[str | None, str | None]:
+    """Return the ones of a model's `codes` that are asked for as source and as target, `None` if any."""
+    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
+    source, target = (code and chosen_language(code, codes, flag, problems) for flag, code in asked.items())
+    return source or None, target or None
+
+
+def chosen_directions(
+    every: Mapping[str, Language], source: str | None, target: str | None
+) -> tuple[tuple[LanguagePair, ...], tuple[Language, ...]]:
+    """Return the pairs from a source, into a target, or both, of a model of many languages; or these, if any will do.
+
+    The second value are languages each of which is translated into every other one.
+    """
+    if source is None and target is None:
+        return (), tuple(every.values())
+    sources = [each for code, each in every.items() if code == source or (source is None and code != target)]
+    targets = [each for code, each in every.items() if code == target or (target is None and code != source)]
+    return tuple(one.to(other) for one in sources for other in targets), ()
 
 
 def _near(asked: str, codes: Collection[str]) -> list[str]:

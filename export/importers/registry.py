@@ -46,6 +46,9 @@ KINDS = (
     Kind("native", "native.importer:import_native"),
     Kind("marian", "marian.importer:import_marian", model_types=("marian",)),
     Kind("m2m100", "m2m100.importer:import_m2m100", model_types=("m2m_100",)),
+    Kind("small100", "m2m100.importer:import_small100"),
+    Kind("mbart", "mbart.importer:import_mbart", model_types=("mbart", "bart", "plbart")),
+    Kind("t5", "t5.importer:import_t5", model_types=("t5", "mt5", "umt5")),
     Kind("notebook", "notebook.importer:import_notebook", is_file=True),
     Kind(
         "student",

@@ -8,9 +8,11 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
 from export.importers.mistaken import mistaken_folder, mistaken_path
 from export.importers.options import NOTHING_SAID, ImportOptions
+from export.importers.refused_types import refusal
 from export.importers.registry import KINDS, Kind
 
 _CONFIG_NAME = "config.json"
+_SENTENCE_TRANSFORMERS = "modules.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "*.spm", "*.model", "vocab.json")
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
@@ -72,25 +74,17 @@ def _by_config(directory: Path) -> Kind:
             problem += f"; it holds a tokenizer ({tokenizer[0].name}): add {_CONFIG_NAME} and weights of its model"
         raise CheckpointError(directory, [problem])
     try:
-        model_type = read_json(directory / _CONFIG_NAME).get("model_type")
+        document = read_json(directory / _CONFIG_NAME)
     except ValueError as error:
         raise CheckpointError(directory, [f"{_CONFIG_NAME}: {error}"]) from error
+    model_type = document.get("model_type")
     if model_type is None:
         return _BY_NAME["native"]
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:
-        known = ", ".join(sorted(by_type))
-        reason = f"model_type is {str(model_type)[:60]!r}{_what_it_is(directory)}; supported are {known}"
-        raise CheckpointError(directory, [reason])
+        if (directory / _SENTENCE_TRANSFORMERS).is_file():
+            what = "it makes embeddings of sentences (sentence-transformers), no translations"
+            raise CheckpointError(directory, [f"{what}; give a translation model"])
+        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {', '.join(sorted(by_type))}"
+        raise CheckpointError(directory, [refusal(document) or unknown])
     return by_type[model_type]
-
-
-def _what_it_is(directory: Path) -> str:
-    """Return what a model of another type is for, where its files tell."""
-    classes = read_json(directory / _CONFIG_NAME).get("architectures")
-    named = [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
-    if (directory / "modules.json").is_file():
-        return ", which makes embeddings of sentences (sentence-transformers), no translations"
-    if any(name.endswith("ForCausalLM") for name in named):
-        return f", a decoder without an encoder ({named[0][:60]}); converted are models of both"
-    return ""

@@ -25,9 +25,15 @@ class SentencePieceFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentencePieces:
-    """All pieces in the order of their ids, and the compiled map of replaced characters, empty if there are none."""
+    """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, empty if there
+    are none.
+
+    `special` are the pieces that no text has: those of control, of unknown text, and those that are not used.
+    """
 
     pieces: tuple[str, ...]
+    scores: tuple[float, ...]
+    special: frozenset[str]
     character_map: bytes
 
 
@@ -65,8 +71,14 @@ def read_pieces(path: Path) -> SentencePieces:
         ValueError: as for `read_facts`.
     """
     processor, normalizer = _load(_read(path))
-    fields = dict(_fields(normalizer))
-    return SentencePieces(_pieces(processor), fields.get(_PRECOMPILED_CHARSMAP, b""))
+    fields, pieces = dict(_fields(normalizer)), _pieces(processor)
+    kinds = (processor.is_control, processor.is_unknown, processor.is_unused)
+    return SentencePieces(
+        pieces,
+        tuple(processor.get_score(index) for index in range(len(pieces))),
+        frozenset(piece for index, piece in enumerate(pieces) if any(is_kind(index) for is_kind in kinds)),
+        fields.get(_PRECOMPILED_CHARSMAP, b""),
+    )
 
 
 def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:

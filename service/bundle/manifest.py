@@ -269,5 +269,7 @@ class Manifest:
         yield from (("suppressed_ids", token_id) for token_id in self.suppressed_ids)
         for golden in self.golden:
             yield from (("golden", token_id) for token_id in (*golden.source_ids, *golden.output_ids))
-        for pair in self._with_prefixes:
-            yield from (("a prefix", token_id) for token_id in (*pair.source_prefix_ids, *pair.target_prefix_ids))
+        for each in self._with_prefixes:
+            yield from (("a prefix", token_id) for token_id in (*each.source_prefix_ids, *each.target_prefix_ids))
+            further = each.into_prefix_ids if isinstance(each, Language) else each.source_suffix_ids
+            yield from (("a prefix or suffix", token_id) for token_id in further)

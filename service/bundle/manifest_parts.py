@@ -88,40 +88,50 @@ class TokenizerSpec:
         return tuple(name for name in named if name)
 
     def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
-        """Return the encoder's input: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
-        if not self.adds_source_eos:
-            return (*pair.source_prefix_ids, *piece_ids)
+        """Return the encoder's input: the pair's prefix, a text's pieces, the source's end-of-sentence id and the
+        pair's suffix.
+        """
         eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
-        return (*pair.source_prefix_ids, *piece_ids, eos_id)
+        end = (eos_id,) if self.adds_source_eos else ()
+        return (*pair.source_prefix_ids, *piece_ids, *end, *pair.source_suffix_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class LanguagePair:
-    """One direction that the model translates, with the prefix ids of the source and the target."""
+    """One direction that the model translates, with the ids before a source, before its translation, and after a source
+    and its end.
+    """
 
     source_language_code: str
     target_language_code: str
     source_prefix_ids: tuple[int, ...] = ()
     target_prefix_ids: tuple[int, ...] = ()
+    source_suffix_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
     """A language of a model that translates each of its languages into every other one.
 
-    `source_prefix_ids` precede a text in this language, `target_prefix_ids` a translation into it.
+    `source_prefix_ids` precede a text in this language, `target_prefix_ids` a translation into it. `into_prefix_ids`
+    precede a text that is to be translated into this language, after those of its own.
     """
 
     code: str
     source_prefix_ids: tuple[int, ...] = ()
     target_prefix_ids: tuple[int, ...] = ()
+    into_prefix_ids: tuple[int, ...] = ()
+
+    def to(self, target: "Language") -> LanguagePair:
+        """Return the direction from this language into another one."""
+        source_prefix_ids = (*self.source_prefix_ids, *target.into_prefix_ids)
+        return LanguagePair(self.code, target.code, source_prefix_ids, target.target_prefix_ids)
 
 
 def directions(languages: Iterable[LanguagePair], any_to_any: Iterable[Language]) -> Iterator[LanguagePair]:
     """Yield the pairs themselves, and those from each of `any_to_any` into every other one."""
     yield from languages
-    for source, target in itertools.permutations(any_to_any, 2):
-        yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
+    yield from (source.to(target) for source, target in itertools.permutations(any_to_any, 2))
 
 
 @dataclass(frozen=True, slots=True)

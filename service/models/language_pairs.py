@@ -86,4 +86,4 @@ class LanguagePairs:
         from_, into = self._any_to_any.get(source), self._any_to_any.get(target)
         if from_ is None or into is None or source == target:
             return None
-        return LanguagePair(from_.code, into.code, from_.source_prefix_ids, into.target_prefix_ids)
+        return from_.to(into)

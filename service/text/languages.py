@@ -88,8 +88,11 @@ def script_of(code: str) -> str:
 def display_name(code: str, in_language: str) -> str:
     """Return the name of a language in `in_language`: `display_name("de-AT", "en")` is "German (Austria)".
 
-    Names that are not known in that language are in English. The first call loads them, which is slow.
+    Names that are not known in that language are in English. An invalid code is returned unchanged. The first call
+    loads them, which is slow.
     """
+    if _parse(code) is None:
+        return code
     from langcodes import Language  # loads the names of language_data, so only callers that need them pay
 
     requested = _parse(in_language) if is_well_formed(in_language) else None

@@ -10,8 +10,9 @@ import torch
 from filelock import FileLock
 
 from export.convert import convert
+from export.importers.options import NOTHING_SAID
 from service.bundle.manifest import Manifest
-from tests.export.huggingface.checkpoints import FAMILIES
+from tests.export.huggingface.checkpoints import FAMILIES, FURTHER, OPTIONS
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.export.variants import Variant, trace_variant
 
@@ -38,7 +39,8 @@ def conversions(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Cal
             if not bundle.exists():
                 shutil.rmtree(root / family, ignore_errors=True)
                 source.parent.mkdir()
-                convert((FAMILIES | {"native": write_tiny_checkpoint})[family](source), bundle)
+                written = (FAMILIES | FURTHER | {"native": write_tiny_checkpoint})[family](source)
+                convert(written, bundle, options=OPTIONS.get(family, NOTHING_SAID))
         return source, bundle, Manifest.load(bundle)
 
     return converted

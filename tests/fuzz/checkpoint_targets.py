@@ -16,6 +16,7 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
 from tests.export.importers.students.folders import student
+from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.export.notebooks import checkpoints as notebooks
 from tests.export.notebooks.readings import Attention002, Choices
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
@@ -46,8 +47,8 @@ class Sample(NamedTuple):
     files: tuple[Path, ...]
 
 
-def _of_folder(path: Path, companions: tuple[str, ...] = _COMPANIONS) -> Sample:
-    return Sample(path, None, NOTHING_SAID, tuple(sorted({*path.iterdir(), *(path / name for name in companions)})))
+def _of_folder(path: Path, companions: tuple[str, ...] = _COMPANIONS, options: ImportOptions = NOTHING_SAID) -> Sample:
+    return Sample(path, None, options, tuple(sorted({*path.iterdir(), *(path / name for name in companions)})))
 
 
 def _notebook(path: Path) -> Sample:
@@ -74,6 +75,11 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "marian": lambda path: _of_folder(checkpoints.marian(path, languages=("fr", "de"))),
     "m2m100": lambda path: _of_folder(checkpoints.m2m100(path)),
     "nllb": lambda path: _of_folder(checkpoints.nllb(path)),
+    "mbart": lambda path: _of_folder(checkpoints.mbart(path)),
+    "plbart": lambda path: _of_folder(checkpoints.plbart(path)),
+    "bart": lambda path: _of_folder(checkpoints.bart(path), options=ImportOptions("en", "en")),
+    "t5": lambda path: _of_folder(t5_checkpoints.t5(path)),
+    "madlad": lambda path: _of_folder(t5_checkpoints.madlad(path)),
     "adapter": _adapter,
     "notebook": _notebook,
     "student": lambda path: _of_folder(student(path), companions=("metadata.json",)),

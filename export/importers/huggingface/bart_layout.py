@@ -1,5 +1,8 @@
-"""The common parts of transformers' Marian and M2M100: BART's names in `config.json` and in the weights."""
+"""The common parts of transformers' Marian, M2M100, mBART, BART and PLBart: BART's names in `config.json` and in the
+weights.
+"""
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,26 +12,22 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
-from export.architecture.config import MAX_SIZE, Activation
+from export.architecture.config import Activation
 from export.architecture.positions import sinusoidal_table
+from export.importers.huggingface.config_fields import TokenIds, check_neutral, choice, size
 from export.importers.huggingface.tables import TABLE_NAMES, place_tables
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 # Keys that would change the model, with the values at which they don't.
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "normalize_embedding": (False,),
-    "extra_pos_embeddings": (0,),
-    "layernorm_embedding": (False,),
     "is_decoder": (False,),
     "add_cross_attention": (False, True),
     "is_encoder_decoder": (True,),
-    "static_position_embeddings": (True,),
     "position_embedding_type": ("absolute", "sinusoidal"),
     "is_gated_act": (False,),
     "add_bias_logits": (False, True),  # the bias itself is among the weights
     "quantization_config": (),
 }
-_STRANGE = re.compile(r"rope|rotary|relative|alibi|expert|sliding_window|mamba|adapter|lora", re.IGNORECASE)
 _MAX_POSITION_ERROR = 1e-4
 
 _PARTS = {
@@ -47,7 +46,11 @@ _PARTS = {
     "final_layer_norm": "feed_forward_residual.norm",
 }
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)")
+_NORM = re.compile(r"(encoder|decoder)\.(layer_norm|layernorm_embedding)\.(weight|bias)")
+_NORMS = {"layer_norm": "final_norm", "layernorm_embedding": "embedding.norm"}
 _POSITIONS = re.compile(r"(encoder|decoder)\.embed_positions\.weights?")
+_IGNORED = ("encoder.version", "decoder.version")  # fairseq's numbers, which transformers ignores, too
+_FIRST_POSITION = 2  # fairseq's tables start with rows for padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Family:
     """Differences between the architectures that share the layout; `Family.normalize_before` is pre-norm.
 
     `may_separate`: `share_encoder_decoder_embeddings` applies; other families ignore it and have one table for both
-    sides.
+    sides. `scales_embeddings` is what a missing `scale_embedding` means.
     """
 
     name: str
@@ -63,6 +66,32 @@ class Family:
     final_norm: bool
     may_separate: bool
     positions: PositionConfig
+    embedding_norm: bool = False
+    scales_embeddings: bool = False
+
+    def fixed(self) -> dict[str, tuple[Any, ...]]:
+        """Return settings that transformers ignores, with the values that describe what it does."""
+        is_learned = self.positions.layout == "learned"
+        return {
+            "normalize_before": (self.normalize_before,),
+            "add_final_layer_norm": (self.final_norm,),
+            "normalize_embedding": (self.embedding_norm,),
+            "layernorm_embedding": (self.embedding_norm,),
+            "static_position_embeddings": (not is_learned,),
+            "extra_pos_embeddings": (_FIRST_POSITION,) if is_learned else (0,),
+        }
+
+    def read_architecture(
+        self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Tensor], problems: list[str]
+    ) -> ModelConfig | None:
+        """See `Layout`."""
+        return _read_architecture(document, self, ids, has_logits_bias(weights), problems)
+
+    def our_weights(
+        self, _document: Mapping[str, Any], given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
+    ) -> tuple[ModelConfig, dict[str, Tensor]]:
+        """See `Layout`."""
+        return _our_weights(given, config, problems)
 
 
 MARIAN = Family(
@@ -78,46 +107,36 @@ M2M100 = Family(
     final_norm=True,
     may_separate=False,
     positions=PositionConfig(layout="halves", fairseq_exponent=True, offset=2),
+    scales_embeddings=True,
 )
+MBART = Family(
+    "mBART",
+    normalize_before=True,
+    final_norm=True,
+    may_separate=False,
+    positions=PositionConfig(layout="learned"),
+    embedding_norm=True,
+)
+BART = dataclasses.replace(MBART, name="BART", normalize_before=False, final_norm=False)
+PLBART = dataclasses.replace(BART, name="PLBart", scales_embeddings=True)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenIds:
-    """The special tokens of a model's target side."""
-
-    pad: int
-    eos: int
-    unk: int
-    decoder_start: int
-
-
-def read_architecture(
+def _read_architecture(
     document: Mapping[str, Any], family: Family, ids: TokenIds, has_logits_bias: bool, problems: list[str]
 ) -> ModelConfig | None:
     """Return our configuration for `config.json`; everything unsupported is added to `problems`."""
     found = len(problems)
-    neutral = {
-        **_NEUTRAL,
-        "normalize_before": (family.normalize_before,),
-        "add_final_layer_norm": (family.final_norm,),
-    }
-    for name, allowed in neutral.items():
-        value = document.get(name)
-        if value is not None and value not in allowed:
-            problems.append(f"{name} is {value!r}; {family.name} models have {allowed[0] if allowed else 'none'}")
-    for name, value in sorted(document.items()):
-        if _STRANGE.search(name) and value not in (None, False, 0, "", [], {}):
-            problems.append(f"{name} is {str(value)[:60]!r}; {family.name} models have no such thing")
+    check_neutral(document, family.name, {**_NEUTRAL, **family.fixed()}, problems)
     activation = document.get("activation_function")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
-    sizes = {name: _size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
+    sizes = {name: size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
     num_heads = _same_in_both(document, "attention_heads", problems)
-    widths = {side: _size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
-    layers = {side: _size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
-    scales = _choice(document, "scale_embedding", family is M2M100, problems)
-    ties = _choice(document, "tie_word_embeddings", True, problems)
-    shares = not family.may_separate or _choice(document, "share_encoder_decoder_embeddings", True, problems)
+    widths = {side: size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
+    layers = {side: size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
+    scales = choice(document, "scale_embedding", family.scales_embeddings, problems)
+    ties = choice(document, "tie_word_embeddings", True, problems)
+    shares = not family.may_separate or choice(document, "share_encoder_decoder_embeddings", True, problems)
     if len(problems) > found:
         return None
     target_size = sizes["vocab_size"] if shares else _target_size(document, sizes["vocab_size"])
@@ -136,6 +155,7 @@ def read_architecture(
             activation=ACTIVATIONS[str(activation)],
             norm="pre" if family.normalize_before else "post",
             final_norm=family.final_norm,
+            embedding_norm=family.embedding_norm,
             scale_embeddings=scales,
             share_embeddings=shares,
             tie_projection=ties,
@@ -151,7 +171,7 @@ def read_architecture(
         return None
 
 
-def our_weights(
+def _our_weights(
     given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
     """Return the weights under our names, as stored, and the configuration with the tables that they have.
@@ -170,21 +190,18 @@ def our_weights(
         layer = _LAYER.fullmatch(name)
         if layer and layer[3] in _PARTS:
             ours[f"{layer[1]}.layers.{layer[2]}.{_PARTS[layer[3]]}.{layer[4]}"] = value
-        elif name in (
-            "encoder.layer_norm.weight",
-            "encoder.layer_norm.bias",
-            "decoder.layer_norm.weight",
-            "decoder.layer_norm.bias",
-        ):
-            ours[name.replace("layer_norm", "final_norm")] = value
-        elif _POSITIONS.fullmatch(name):
+        elif norm := _NORM.fullmatch(name):
+            ours[f"{norm[1]}.{_NORMS[norm[2]]}.{norm[3]}"] = value
+        elif (positions := _POSITIONS.fullmatch(name)) and config.positions.layout == "learned":
+            ours[f"{positions[1]}.embedding.position_table.weight"] = value[_FIRST_POSITION:] if value.dim() else value
+        elif positions:
             problems += _position_problems(full_name, value, config)
         elif name == "final_logits_bias":
             if config.projection_bias:
                 ours["projection.bias"] = value.flatten()
         elif name in TABLE_NAMES:
             tables[name] = value
-        else:
+        elif name not in _IGNORED:
             problems.append(f"{full_name} is a weight that the architecture does not have")
     config, placed = place_tables(tables, config, problems)
     return config, ours | placed
@@ -198,34 +215,18 @@ def has_logits_bias(given: Mapping[str, Tensor]) -> bool:
 
 def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[str]:
     """Return a problem if a stored position table differs from the computed one, which is what our models use."""
-    start = 2 if config.positions.offset else 0  # fairseq's table starts with rows for padding
+    start = _FIRST_POSITION if config.positions.offset else 0
     given = table[start : start + config.max_source_positions].float()
     expected = torch.from_numpy(sinusoidal_table(len(given), config.d_model, config.positions))
     if table.dim() != 2 or given.shape != expected.shape:
         return [f"{name} has shape {tuple(table.shape)}, expected positions of width {config.d_model}"]
     if float((given - expected).abs().max()) > _MAX_POSITION_ERROR:
-        return [f"{name} is not the sinusoidal table; learned positions are not supported"]
+        return [f"{name} is not the sinusoidal table; its kind has no learned positions"]
     return []
 
 
-def _size(document: Mapping[str, Any], name: str, problems: list[str]) -> int:
-    value = document.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
-        problems.append(f"{name} is {value!r}; expected a positive number")
-        return 1
-    return value
-
-
-def _choice(document: Mapping[str, Any], name: str, default: bool, problems: list[str]) -> bool:
-    value = document.get(name, default)
-    if not isinstance(value, bool):
-        problems.append(f"{name} is {value!r}; expected true or false")
-        return default
-    return value
-
-
 def _same_in_both(document: Mapping[str, Any], name: str, problems: list[str]) -> int:
-    encoder, decoder = (_size(document, f"{side}_{name}", problems) for side in ("encoder", "decoder"))
+    encoder, decoder = (size(document, f"{side}_{name}", problems) for side in ("encoder", "decoder"))
     if encoder != decoder:
         problems.append(f"encoder_{name} is {encoder} and decoder_{name} {decoder}; supported is the same in both")
     return encoder

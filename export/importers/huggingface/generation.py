@@ -112,7 +112,8 @@ _MIN_LENGTH = 3  # the start token, one more, and the end
 class GenerationSettings:
     """The behaviour of `generate` with a checkpoint, in our terms.
 
-    `pad_id` is `None` if not given: it only fills outputs that have ended. `max_decoder_tokens` counts the start token
+    `pad_id` is `None` if not given: it only fills outputs that have ended. `forced_first_id` is what
+    `forced_bos_token_id` puts first. `max_decoder_tokens` counts the start token
     and the forced ones, as transformers' `max_length` does; `None` if the checkpoint does not specify it.
     `renormalizes` means that probability is redistributed among the tokens that are not suppressed. The options among
     the `defaults` that count an output's tokens still count the forced ones.
@@ -122,6 +123,7 @@ class GenerationSettings:
     eos_id: int
     pad_id: int | None
     decoder_start_id: int
+    forced_first_id: int | None
     suppressed_ids: tuple[int, ...]
     renormalizes: bool
     max_decoder_tokens: int | None
@@ -153,7 +155,7 @@ def read_generation(
     start_id = _token_id(settings, "decoder_start_token_id", problems)
     if start_id is None and bos_id is None and settings.get("decoder_start_token_id") is None:
         problems.append("decoder_start_token_id is missing, and bos_token_id, which would take its place")
-    _check_forced_first(settings, bos_id, first_ids, problems)
+    forced_first_id = _forced_first(settings, bos_id, first_ids, problems)
     forced_end = settings.get("forced_eos_token_id")
     if forced_end is not None and _single(forced_end) != eos_id:
         problems.append(f"forced_eos_token_id is {_quoted(forced_end)}; supported is eos_token_id, which is {eos_id}")
@@ -172,6 +174,7 @@ def read_generation(
         eos_id=eos_id,
         pad_id=_token_id(settings, "pad_token_id", problems),
         decoder_start_id=(start_id if start_id is not None else bos_id) or 0,
+        forced_first_id=forced_first_id,
         suppressed_ids=_suppressed(settings.get("bad_words_ids"), eos_id, problems),
         renormalizes=settings.get("renormalize_logits") is True,
         max_decoder_tokens=_max_length(settings, problems),
@@ -212,16 +215,17 @@ def _token_id(settings: Mapping[str, Any], name: str, problems: list[str]) -> in
     return value
 
 
-def _check_forced_first(
+def _forced_first(
     settings: Mapping[str, Any], bos_id: int | None, first_ids: Collection[int] | None, problems: list[str]
-) -> None:
-    """Reject a forced first token unless it is a target language's, which the caller's choice replaces."""
+) -> int | None:
+    """Return the forced first token; reject it unless it is one of `first_ids`."""
     value = settings.get("forced_bos_token_id")
     if settings.get("_from_model_config") and settings.get("force_bos_token_to_be_generated") and bos_id is not None:
         value = bos_id  # as BART's first configurations have it
-    if value is not None and first_ids is not None and not (_is_id(value) and value in first_ids):
-        supported = "the languages' tokens" if first_ids else "none"
+    if value is not None and not (_is_id(value) and (first_ids is None or value in first_ids)):
+        supported = "a token id" if first_ids is None else "the languages' tokens" if first_ids else "none"
         problems.append(f"forced_bos_token_id is {_quoted(value)}; supported is {supported}")
+    return value if _is_id(value) else None
 
 
 def _options(settings: Mapping[str, Any], problems: list[str]) -> dict[str, float]:

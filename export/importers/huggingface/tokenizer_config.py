@@ -4,7 +4,7 @@ Read as transformers 5 does (`from_pretrained` of tokenization_utils_base.py, `P
 for tokenizers that are implemented in Python there: Marian's and M2M100's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,22 +76,25 @@ def read_tokenizer_config(
     )
 
 
-def check_class(directory: Path, document: Mapping[str, Any], expected: str, problems: list[str]) -> None:
-    """Add a tokenizer of another class to `problems`: it may produce other ids from the same files.
+def class_of(directory: Path, document: Mapping[str, Any], known: Sequence[str], problems: list[str]) -> str:
+    """Return which of the `known` classes of tokenizers a folder names; the first if it names none.
 
-    `document` is the content of `tokenizer_config.json`; if it names no class, `config.json` may.
+    Add any other one to `problems`: it may produce other ids from the same files. `document` is the content of
+    `tokenizer_config.json`; if it names no class, `config.json` may.
     """
     places = ((CONFIG_NAME, document), (_MODEL_CONFIG_NAME, read_optional(directory / _MODEL_CONFIG_NAME, [])))
     file_name, given = next(
-        ((name, each["tokenizer_class"]) for name, each in places if each.get("tokenizer_class")), ("", expected)
+        ((name, each["tokenizer_class"]) for name, each in places if each.get("tokenizer_class")), ("", known[0])
     )
-    if not isinstance(given, str) or given.removesuffix("Fast") != expected:
+    name = given.removesuffix("Fast") if isinstance(given, str) else ""
+    if name not in known:
         problems.append(
-            f"{file_name}: tokenizer_class is {str(given)[:60]!r}; supported is {expected} with such files, as others "
-            "may read them in another way"
+            f"{file_name}: tokenizer_class is {str(given)[:60]!r}; supported is {' or '.join(dict.fromkeys(known))} "
+            "with such files, as others may read them in another way"
         )
     if document.get("auto_map"):
         problems.append(f"{CONFIG_NAME}: auto_map names a tokenizer of its own code, which is not run")
+    return name if name in known else known[0]
 
 
 def read_optional(path: Path, problems: list[str]) -> dict[str, Any]:

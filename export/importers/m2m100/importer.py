@@ -1,4 +1,4 @@
-"""Imports M2M100 and NLLB-200 checkpoints in transformers' format: one model, between all of its languages."""
+"""Imports M2M100, SMaLL-100 and NLLB-200 checkpoints in transformers' format: one model, between all its languages."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,44 +6,73 @@ from functools import partial
 from pathlib import Path
 
 from export.importers.huggingface.bart_layout import M2M100
-from export.importers.huggingface.folder import checkpoint, read_model
+from export.importers.huggingface.folder import HuggingFaceModel, checkpoint, read_model
 from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
-from export.importers.language_choice import chosen_language
-from export.importers.m2m100.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
+from export.importers.language_choice import asked_languages, chosen_directions
+from export.importers.m2m100.m2m100_files import VOCABULARY_NAME, M2M100Files, names_small100, read_m2m100
 from export.importers.m2m100.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.model_card import NLLB_LICENCE, UNKNOWN_LICENCE
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from service.bundle.manifest_parts import Language, LanguagePair
+from service.bundle.manifest_parts import Language
 from service.domain.errors import listed
+
+SMALL100_CODE = "tokenization_small100.py"
+_SMALL100_LAYERS = (12, 3)
 
 
 def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; `options` may choose one pair of its languages.
+    """Read and check a folder; `options` may choose some pairs of its languages.
 
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
+    return _import(directory, options, _is_small100(directory))
+
+
+def import_small100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
+    """Read and check a folder of SMaLL-100 that does not say that it is one; see `import_m2m100`."""
+    return _import(directory, options, is_small100=True)
+
+
+def _import(directory: Path, options: ImportOptions, is_small100: bool) -> ImportedCheckpoint:
     problems = options.without_files()
-    files = read_part("tokenizer", lambda: _read_files(directory), problems)
+    read = partial(read_m2m100, is_small100=is_small100) if _has_vocabulary(directory) else read_nllb
+    files = read_part("tokenizer", lambda: read(directory), problems)
     sizes = None if files is None else (files.size, files.size)
-    first_ids = None if files is None else files.languages.values()
+    first_ids = None if files is None else () if is_small100 else files.languages.values()
     found = read_model(directory, M2M100, files, sizes, problems, first_ids)
-    languages = _languages(files, options, problems) if files is not None else ()
+    codes = () if files is None else tuple(files.languages)
+    source, target = asked_languages(options, codes, problems) if codes else (None, None)
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
+    entry = _small100_entry if is_small100 else _entry
+    every = {code: entry(code, (index,)) for code, index in files.languages.items()}
+    pairs, among = chosen_directions(every, source, target)
     tokenizer_files = _tokenizer_files(directory, files)
-    build = partial(checkpoint, directory, M2M100, found, files, tokenizer_files, notes=_notes(files))
-    is_pair = options.source_language and options.target_language
-    built = build(languages=_pair(languages)) if is_pair else build(any_to_any=languages)
+    notes = _notes(files, found, is_small100)
+    built = checkpoint(directory, M2M100, found, files, tokenizer_files, pairs, among, notes)
     if isinstance(files, NllbFiles) and built.licence == UNKNOWN_LICENCE:
         return dataclasses.replace(built, licence=NLLB_LICENCE)
     return built
 
 
-def _read_files(directory: Path) -> M2M100Files | NllbFiles:
-    """Read the files of M2M100, whose pieces have their ids in `vocab.json`, or of NLLB, which has no such file."""
-    return read_m2m100(directory) if (directory / VOCABULARY_NAME).exists() else read_nllb(directory)
+def _is_small100(directory: Path) -> bool:
+    """Return whether a folder names SMaLL-100's class of tokenizers, or holds its code, which is not run."""
+    return (directory / SMALL100_CODE).exists() or names_small100(directory)
+
+
+def _has_vocabulary(directory: Path) -> bool:
+    """Return whether there are files of M2M100, whose pieces have their ids in `vocab.json`; NLLB has no such file."""
+    return (directory / VOCABULARY_NAME).exists()
+
+
+def _entry(code: str, ids: tuple[int, ...]) -> Language:
+    return Language(code, source_prefix_ids=ids, target_prefix_ids=ids)
+
+
+def _small100_entry(code: str, ids: tuple[int, ...]) -> Language:
+    return Language(code, into_prefix_ids=ids)
 
 
 def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> Mapping[str, TokenizerFile]:
@@ -52,28 +81,17 @@ def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> Mapping
     return {name: directory / name for name in files.spec(0).files}
 
 
-def _languages(files: M2M100Files | NllbFiles, options: ImportOptions, problems: list[str]) -> tuple[Language, ...]:
-    """Return all languages or, if `options` name two, these, source first."""
-    every = {code: Language(code, (index,), (index,)) for code, index in files.languages.items()}
-    asked = {"--source-language": options.source_language, "--target-language": options.target_language}
-    given = {flag: code for flag, code in asked.items() if code}
-    if len(given) == 1:
-        problems.append("--source-language and --target-language choose a pair together; give both or neither")
-    chosen = [chosen_language(code, every, flag, problems) for flag, code in given.items()]
-    named = [every[code] for code in chosen if code is not None]
-    return tuple(named) if len(named) == len(asked) else tuple(every.values())
-
-
-def _notes(files: M2M100Files | NllbFiles) -> tuple[str, ...]:
-    """Return what is said of tokens that may be languages, but are not marked as such."""
-    if not isinstance(files, NllbFiles) or not files.others:
+def _notes(files: M2M100Files | NllbFiles, found: HuggingFaceModel, is_small100: bool) -> tuple[str, ...]:
+    """Return what is said of tokens that may be languages, but are not marked as such, and of models that look like
+    SMaLL-100, which only its tokenizer tells from M2M100.
+    """
+    if isinstance(files, M2M100Files):
+        config = found.model.config
+        is_alike = (config.num_encoder_layers, config.num_decoder_layers) == _SMALL100_LAYERS and not is_small100
+        return ("if this is SMaLL-100, give --from small100: its languages stand elsewhere",) if is_alike else ()
+    if not files.others:
         return ()
     return (
         f"added tokens are taken as words, not as languages, unless they are special: {listed(files.others)}; if they "
         "are languages, list them in additional_special_tokens of tokenizer_config.json",
     )
-
-
-def _pair(languages: tuple[Language, ...]) -> tuple[LanguagePair, ...]:
-    source, target = languages
-    return (LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids),)

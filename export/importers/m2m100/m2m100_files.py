@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from export.importers.huggingface.tokenizer_config import check_class, read_tokenizer_config
+from export.importers.huggingface.tokenizer_config import CONFIG_NAME, class_of, read_optional, read_tokenizer_config
 from export.importers.huggingface.tokenizer_files import check_model, read_vocabulary
 from service.bundle.manifest_parts import TokenizerSpec
 
 MODEL_NAME = "sentencepiece.bpe.model"
 VOCABULARY_NAME = "vocab.json"
 
+_SMALL100 = "SMALL100Tokenizer"
 _DEFAULTS = {"bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 _ADDED = re.compile(r"__(?P<code>[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)__")  # a language that somebody added
@@ -58,8 +59,19 @@ class M2M100Files:
         )
 
 
-def read_m2m100(directory: Path) -> M2M100Files:
+def names_small100(directory: Path) -> bool:
+    """Return whether a folder names the class of tokenizers of SMaLL-100, which is not in transformers."""
+    documents = [read_optional(directory / name, []) for name in (CONFIG_NAME, "config.json")]
+    return any(
+        document.get("tokenizer_class") == _SMALL100 or _SMALL100 in str(document.get("auto_map"))
+        for document in documents
+    )
+
+
+def read_m2m100(directory: Path, is_small100: bool = False) -> M2M100Files:
     """Read and check a checkpoint's tokenizer files.
+
+    SMaLL-100 has the same files, but a class of its own, which puts only the target's language in front of a source.
 
     Raises:
         ValueError: a file is missing, damaged or truncated, or files contradict each other; all problems are listed.
@@ -71,7 +83,10 @@ def read_m2m100(directory: Path) -> M2M100Files:
     if highest != size - 1:
         problems.append(f"{VOCABULARY_NAME}: it has {size} pieces, and ids up to {highest} instead of {size - 1}")
     config = read_tokenizer_config(directory, vocabulary, _DEFAULTS, problems)
-    check_class(directory, config.document, "M2M100Tokenizer", problems)
+    document = dict(config.document)
+    if is_small100:
+        document.pop("auto_map", None)  # names its code, which need not be run
+    class_of(directory, document, ("M2M100Tokenizer", *([_SMALL100] if is_small100 else [])), problems)
     family = config.document.get("language_codes", "m2m100")
     if family not in _LANGUAGES:
         problems.append(f"language_codes is {str(family)[:60]!r}; known are {', '.join(_LANGUAGES)}")

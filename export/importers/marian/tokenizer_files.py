@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from export.importers.huggingface.tokenizer_config import check_class, read_tokenizer_config
+from export.importers.huggingface.tokenizer_config import class_of, read_tokenizer_config
 from export.importers.huggingface.tokenizer_files import check_model, read_vocabulary
 from service.bundle.manifest_parts import TokenizerSpec
 from service.text.vocabulary import marian_language
@@ -67,7 +67,7 @@ def read_marian(directory: Path) -> MarianFiles:
     check_model(directory / TARGET_MODEL_NAME, problems)
     vocabulary = read_vocabulary(directory / VOCABULARY_NAME, problems)
     config = read_tokenizer_config(directory, vocabulary, _DEFAULTS, problems)
-    check_class(directory, config.document, "MarianTokenizer", problems)
+    class_of(directory, config.document, ("MarianTokenizer",), problems)
     is_separate = config.document.get("separate_vocabs") is True
     target = vocabulary
     if is_separate:

@@ -11,14 +11,31 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
     GenerationConfig,
     M2M100Config,
     M2M100ForConditionalGeneration,
     MarianConfig,
     MarianMTModel,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    PLBartConfig,
+    PLBartForConditionalGeneration,
 )
 
-from tests.tokenizer_folders import write_bpe, write_m2m100, write_marian
+from export.importers.imported import ImportedCheckpoint
+from export.importers.options import NOTHING_SAID, ImportOptions
+from export.importers.selection import import_checkpoint
+from tests.export.importers.t5 import checkpoints as t5_checkpoints
+from tests.tokenizer_folders import (
+    pieces_of,
+    write_bart,
+    write_bpe,
+    write_fairseq_sentencepiece,
+    write_m2m100,
+    write_marian,
+)
 
 SIZES: dict[str, Any] = {
     "d_model": 32,
@@ -29,6 +46,16 @@ SIZES: dict[str, Any] = {
     "encoder_ffn_dim": 64,
     "decoder_ffn_dim": 64,
     "max_position_embeddings": 128,
+}
+ODD_SIZES: dict[str, Any] = {
+    "d_model": 36,
+    "encoder_layers": 2,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 50,
+    "decoder_ffn_dim": 70,
+    "max_position_embeddings": 101,
 }
 MAX_LENGTH = 24
 
@@ -81,6 +108,59 @@ def m2m100(directory: Path, **changes: Any) -> Path:
     return directory
 
 
+def small100(directory: Path, **changes: Any) -> Path:
+    """Write one like small100: M2M100 with other numbers of layers, and a class of tokenizers of its own."""
+    m2m100(directory, **{"encoder_layers": 3, "decoder_layers": 1, **changes})
+    (directory / "tokenizer_config.json").write_text('{"tokenizer_class": "SMALL100Tokenizer"}', encoding="utf-8")
+    return directory
+
+
+def mbart_50(directory: Path, **changes: Any) -> Path:
+    """Write one like mbart-large-50-many-to-many-mmt: ReLU, pre-norm, 52 languages, starts from the end token."""
+    write_fairseq_sentencepiece(directory)
+    size = _num_pieces(directory) + 1 + 52 + 1
+    generation = {"num_beams": 5, "early_stopping": True, "decoder_start_token_id": 2, "forced_eos_token_id": 2}
+    changes = {"activation_function": "relu", "scale_embedding": True, "tokenizer_class": "MBart50Tokenizer"} | changes
+    _write_bart_model(directory, MBartConfig, MBartForConditionalGeneration, size, generation, changes)
+    return directory
+
+
+def mbart(directory: Path, **changes: Any) -> Path:
+    """Write one like mbart-large-en-ro: GELU, pre-norm, starts from the language's token, Romanian."""
+    write_fairseq_sentencepiece(directory)
+    first = _num_pieces(directory) + 1
+    generation = {"num_beams": 5, "decoder_start_token_id": first + 19, "forced_eos_token_id": 2}
+    _write_bart_model(directory, MBartConfig, MBartForConditionalGeneration, first + 25 + 1, generation, changes, 1.8)
+    return directory
+
+
+def plbart(directory: Path, **changes: Any) -> Path:
+    """Write one like plbart-python-en_XX: GELU, post-norm, scaled embeddings, starts from the language's token."""
+    write_fairseq_sentencepiece(directory)
+    first = _num_pieces(directory) + 1
+    generation = {"num_beams": 3, "decoder_start_token_id": first + 2, "forced_eos_token_id": 2}
+    _write_bart_model(directory, PLBartConfig, PLBartForConditionalGeneration, first + 3 + 1, generation, changes, 1.8)
+    return directory
+
+
+def bart(directory: Path, **changes: Any) -> Path:
+    """Write one like bart-large-cnn: GELU, post-norm, "<s>" is forced first, a summariser's settings."""
+    write_bart(directory)
+    size = len(json.loads((directory / "vocab.json").read_text(encoding="utf-8")))
+    generation = {
+        "num_beams": 4,
+        "early_stopping": True,
+        "length_penalty": 2.0,
+        "min_length": 6,
+        "no_repeat_ngram_size": 3,
+        "decoder_start_token_id": 2,
+        "forced_bos_token_id": 0,
+        "forced_eos_token_id": 2,
+    }
+    _write_bart_model(directory, BartConfig, BartForConditionalGeneration, size, generation, changes)
+    return directory
+
+
 def nllb(directory: Path, **changes: Any) -> Path:
     """Write one like nllb-200-distilled-600M: the same model, a `tokenizer.json`, a length limit and nothing else."""
     directory.mkdir(parents=True)
@@ -109,7 +189,49 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
     "nllb": lambda folder: with_tables(
         nllb(folder, encoder_layers=1), {"model.shared.weight": "model.decoder.embed_tokens.weight"}
     ),
+    "small100": lambda folder: small100(folder, encoder_layers=1),
+    "mbart_50": mbart_50,
+    "mbart": lambda folder: mbart(folder, encoder_layers=1),
+    "plbart": lambda folder: plbart(folder, encoder_layers=1),
+    "bart": lambda folder: bart(folder, encoder_layers=1),
+    **t5_checkpoints.FAMILIES,
 }
+FURTHER = t5_checkpoints.FURTHER  # of which the normal run converts none
+OPTIONS = {"bart": ImportOptions(source_language="en", target_language="de")}
+
+
+def read(folder: Path) -> ImportedCheckpoint:
+    """Import the checkpoint in a folder below that of its family, with the options that it needs."""
+    return import_checkpoint(folder, options=OPTIONS.get(folder.parent.name, NOTHING_SAID))
+
+
+def _num_pieces(directory: Path) -> int:
+    model = (directory / "sentencepiece.bpe.model").read_bytes()
+    return len(pieces_of(model)) + 3
+
+
+def _write_bart_model(
+    directory: Path,
+    config_class: Any,
+    model_class: Any,
+    vocabulary_size: int,
+    generation: dict[str, Any],
+    changes: dict[str, Any],
+    end_bias: float = 1.2,
+) -> None:
+    config = config_class(**{**SIZES, **ODD_SIZES, "vocab_size": vocabulary_size, **changes})
+    torch.manual_seed(4)
+    model = model_class(config)
+    _enliven(model, gain=2.0, attention_gain=4.0)
+    with torch.no_grad():
+        for side in (model.model.encoder, model.model.decoder):
+            side.embed_positions.weight.normal_(std=side.embed_tokens.embed_scale * config.d_model**-0.5)
+        model.final_logits_bias.copy_(0.1 * torch.randn_like(model.final_logits_bias))
+        model.final_logits_bias[0, 2] = end_bias  # some end by themselves, most not at once
+    model.generation_config = GenerationConfig(
+        max_length=MAX_LENGTH, pad_token_id=1, bos_token_id=0, eos_token_id=2, **generation
+    )
+    model.save_pretrained(directory)
 
 
 def _write_m2m100_model(

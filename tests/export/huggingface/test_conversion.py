@@ -1,4 +1,4 @@
-"""Marian, M2M100 and NLLB folders become bundles that translate like transformers' `generate`."""
+"""Folders of transformers' families become bundles that translate like transformers' `generate`."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 
 from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity, closest_call
-from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
 from export.verify import TIE_GAP, VerificationError
 from tests.export.conftest import Converted
 from tests.export.huggingface import checkpoints
 
+FURTHER = [pytest.param(name, marks=pytest.mark.full) for name in checkpoints.FURTHER]
 
-@pytest.fixture(scope="module", params=checkpoints.FAMILIES)
+
+@pytest.fixture(scope="module", params=[*checkpoints.FAMILIES, *FURTHER])
 def converted(request: pytest.FixtureRequest, conversions: Callable[[str], Converted]) -> Converted:
     return conversions(request.param)
 
 
 def random_rows(source: Path, count: int, seed: int = 5) -> list[Sentence]:
-    checkpoint = import_checkpoint(source)
+    checkpoint = checkpoints.read(source)
     rng, config, pairs = np.random.default_rng(seed), checkpoint.model.config, list(checkpoint.pairs())
     spec = checkpoint.tokenizer
     special = {spec.pad_id, spec.eos_id, spec.decoder_start_id, *checkpoint.suppressed_ids}
@@ -57,7 +58,7 @@ def test_the_manifest_says_what_the_checkpoint_is(converted: Converted) -> None:
 def test_random_sentences_come_out_as_in_transformers(converted: Converted, count: int) -> None:
     """Issue 4: greedy output is identical in all, beam 4 in at least 99.5 %, except for ties."""
     source, bundle, manifest = converted
-    checkpoint = import_checkpoint(source)
+    checkpoint = checkpoints.read(source)
     expected = ask_reference(checkpoint, random_rows(source, count))
     assert expected is not None
     outputs = set(expected.greedy)
@@ -73,7 +74,7 @@ def test_random_sentences_come_out_as_in_transformers(converted: Converted, coun
 def test_beams_are_decided_by_more_than_rounding(converted: Converted) -> None:
     """A positive control: differences that `closest_call` would excuse are rare."""
     source, _, _ = converted
-    checkpoint = import_checkpoint(source)
+    checkpoint = checkpoints.read(source)
     calls = [closest_call(checkpoint, row, 4, 8) for row in random_rows(source, 20)]
     assert sum(call < TIE_GAP for call in calls) <= 2
     assert max(calls) > 100 * TIE_GAP
@@ -82,7 +83,7 @@ def test_beams_are_decided_by_more_than_rounding(converted: Converted) -> None:
 def test_another_output_is_noticed(converted: Converted) -> None:
     """A positive control."""
     source, bundle, manifest = converted
-    checkpoint = import_checkpoint(source)
+    checkpoint = checkpoints.read(source)
     expected = ask_reference(checkpoint, random_rows(source, 4))
     assert expected is not None
     index = max(range(4), key=lambda number: len(expected.greedy[number]))

@@ -170,8 +170,8 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         r"names no source_lang; give --source-language",
     ),
     "another architecture": (
-        said("config.json", model_type="t5"),
-        r"model_type is 't5'; supported are m2m_100, marian",
+        said("config.json", model_type="perceiver"),
+        r"model_type is 'perceiver'; supported are bart, m2m_100, marian, mbart, mt5, plbart, t5, umt5",
     ),
     "another vocabulary": (said("config.json", vocab_size=10), r"pad_id 197 is outside the vocabulary of 10"),
     "no settings": (

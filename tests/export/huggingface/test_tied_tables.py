@@ -14,7 +14,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
-from tests.export.huggingface.checkpoints import FEW_LAYERS, m2m100, marian
+from tests.export.huggingface.checkpoints import FEW_LAYERS, m2m100, marian, mbart
 
 SHARED, HEAD = "model.shared.weight", "lm_head.weight"
 ENCODER, DECODER = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
@@ -24,6 +24,7 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
     "marian": lambda folder: marian(folder, **FEW_LAYERS),
     "marian-separate": lambda folder: marian(folder, is_separate=True, **FEW_LAYERS),
     "m2m100": lambda folder: m2m100(folder, share_encoder_decoder_embeddings=False, **FEW_LAYERS),
+    "mbart": lambda folder: mbart(folder, **FEW_LAYERS),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from export.importers.huggingface.tokenizer_config import TokenizerConfig, check_class, read_tokenizer_config
+from export.importers.huggingface.tokenizer_config import TokenizerConfig, class_of, read_tokenizer_config
 
 VOCABULARY = {"</s>": 0, "<unk>": 1, "▁a": 2, "<pad>": 3}
 DEFAULTS = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
@@ -97,7 +97,7 @@ def test_the_class_is_the_one_that_reads_such_files(
     tokenizer_config: dict[str, Any], config: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     problems: list[str] = []
-    check_class(write(tmp_path, config=config), tokenizer_config, "M2M100Tokenizer", problems)
+    class_of(write(tmp_path, config=config), tokenizer_config, ("M2M100Tokenizer",), problems)
     assert len(problems) == bool(message)
     assert message in "".join(problems)
 

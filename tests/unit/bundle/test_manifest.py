@@ -160,6 +160,27 @@ def test_the_longest_target_prefix_is_that_of_any_pair(document: Any, tiny_bundl
     assert Manifest.load(tmp_path).longest_target_prefix == 3
 
 
+def test_what_stands_before_and_after_a_text(document: Any) -> None:
+    document["languages"][0] |= {"source_prefix_ids": [5], "source_suffix_ids": [6, 7]}
+    document["any_to_any"] = [
+        {"code": "it", "source_prefix_ids": [20], "into_prefix_ids": [30]},
+        {"code": "es", "into_prefix_ids": [31], "target_prefix_ids": [41]},
+    ]
+    manifest = Manifest.from_document(document, "")
+    eos_id = manifest.tokenizer.eos_id
+    sources = [(manifest.source_ids((8, 9), pair), pair.target_prefix_ids) for pair in manifest.pairs()]
+    expected = [((5, 8, 9, eos_id, 6, 7), ()), ((20, 31, 8, 9, eos_id), (41,)), ((30, 8, 9, eos_id), ())]
+    assert sources == [*expected[:1], *sources[1:-2], *expected[1:]]
+
+
+@pytest.mark.parametrize("field", ["source_suffix_ids", "into_prefix_ids"])
+def test_ids_beside_a_text_are_ids(document: Any, tmp_path: Path, field: str) -> None:
+    document["any_to_any"] = [{"code": "it"}, {"code": "es"}]
+    entries = document["languages" if field == "source_suffix_ids" else "any_to_any"]
+    entries[0][field] = [-1]
+    assert "a prefix or suffix has the id -1" in refusal_of(document, tmp_path)
+
+
 def test_graphs_are_files_of_the_bundle_each_once(document: Any, tmp_path: Path) -> None:
     assert Manifest.from_document(document, "").graphs.files == ("encoder.onnx", "decoder_step.onnx", "alignment.onnx")
     document["graphs"] |= {"decoder_step": "d.onnx", "alignment": "d.onnx", "of a later version": 1}

@@ -221,4 +221,5 @@ def test_two_hundred_languages_are_found_at_once(model: Any) -> None:
     for source, target in itertools.islice(itertools.permutations(codes, 2), 2000):
         found = pairs.find(source, target)
         assert (found.pair.source_language_code, found.distance) == (source, 0)
+        assert found.pair == Language(source).to(Language(target))
     assert time.perf_counter() - started < 2.0  # 0.02 s here; listing 40,000 pairs for each would take minutes

@@ -214,6 +214,8 @@ def test_the_canonical_spelling(code: str, spelling: str) -> None:
         ("de", "zh", "德语"),
         ("de", "no code!", "German"),
         ("de", "qaa", "German"),
+        ("javascript", "en", "javascript"),
+        ("python", "de", "python"),
     ],
 )
 def test_names_of_languages(code: str, in_language: str, name: str) -> None:
