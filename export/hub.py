@@ -31,6 +31,7 @@ _WEIGHTS = (
 _ADAPTERS = (("adapter_model.safetensors",), ("adapter_model.bin",))
 _BESIDE = (
     *("*.json", "*.model", "*.spm", "*.txt", "*.yml", "*.yaml", "*.tsv"),
+    *("*.SRC", "*.TGT", "tokenization_small100.py"),  # IndicTrans2's; what tells SMaLL-100 from M2M100, never run
     *("README.md", "LICENSE*", "LICENCE*", "lex*.bin"),
 )
 _NOT_BESIDE = ("*.index.json", "onnx_config.json", "training_args*", "trainer_state.json")

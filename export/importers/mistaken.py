@@ -40,10 +40,8 @@ def mistaken_folder(directory: Path) -> str | None:
     """Return what is wrong with a folder, whatever the kind of checkpoint, and what to do; `None` if nothing is."""
     files = [path for path in directory.iterdir() if path.is_file()]
     if not files:
-        inner = sorted(path.name for path in directory.iterdir() if (path / "config.json").is_file())[:_NAMED]
-        return (
-            f"it holds folders only ({', '.join(inner)}): give one of them, or --all" if inner else "it holds no files"
-        )
+        inner = sorted(path.name for path in directory.iterdir() if path.is_dir() and path.name[0] != ".")
+        return f"it holds folders only ({_listed(inner)}): give one of them, or --all" if inner else "it holds no files"
     pointers = sorted(path.name for path in files if _is_pointer(path))
     if pointers:
         return (

@@ -1,8 +1,6 @@
 """Selects the importer for a checkpoint, by name or by the files in its folder."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from export.importers.files import find
 from export.importers.foreign import recognise
@@ -14,6 +12,7 @@ from export.importers.refused_types import refusal
 from export.importers.registry import KINDS, Kind, by_suffix
 
 _CONFIG_NAME = "config.json"
+_SENTENCE_TRANSFORMERS = "modules.json"
 _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "*.spm", "*.model", "vocab.json")
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
@@ -83,17 +82,9 @@ def _by_config(directory: Path) -> Kind:
         return _BY_NAME["native"]
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:
-        unknown = f"model_type is {str(model_type)[:60]!r}{_what_it_is(directory, document)}; supported are "
-        raise CheckpointError(directory, [refusal(document) or unknown + ", ".join(sorted(by_type))])
+        if (directory / _SENTENCE_TRANSFORMERS).is_file():
+            what = "it makes embeddings of sentences (sentence-transformers), no translations"
+            raise CheckpointError(directory, [f"{what}; give a translation model"])
+        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {', '.join(sorted(by_type))}"
+        raise CheckpointError(directory, [refusal(document) or unknown])
     return by_type[model_type]
-
-
-def _what_it_is(directory: Path, document: Mapping[str, Any]) -> str:
-    """Return what a model of another type is for, where its files tell."""
-    classes = document.get("architectures")
-    named = [name for name in classes if isinstance(name, str)] if isinstance(classes, list) else []
-    if (directory / "modules.json").is_file():
-        return ", which makes embeddings of sentences (sentence-transformers), no translations"
-    if any(name.endswith("ForCausalLM") for name in named):
-        return f", a decoder without an encoder ({named[0][:60]}); converted are models of both"
-    return ""

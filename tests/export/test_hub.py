@@ -156,6 +156,8 @@ def test_names_are_told_from_paths(given: str, expected: Any, monkeypatch: pytes
         ("model.bin shared_vocabulary.txt config.json tf_model.h5", "0 1 2"),
         ("adapter_model.safetensors adapter_config.json adapter_model.bin training_args.bin", "0 1"),
         ("opus.npz decoder.yml opus.vocab.yml source.spm LICENSE a/b.npz", "0 1 2 3 4"),
+        ("model.safetensors dict.SRC.json model.SRC model.TGT modeling_indictrans.py", "0 1 2 3"),
+        ("model.safetensors tokenization_small100.py tokenization_other.py", "0 1"),
         ("config.json tokenizer.json model.gguf", ""),
     ],
 )

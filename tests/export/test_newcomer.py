@@ -157,7 +157,10 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         lambda folder: keep_only(folder, "config.json", "generation_config.json", "model.safetensors"),
         r"tokenizer: source\.spm: it is missing; .*vocab\.json: it is missing",
     ),
-    "embeddings of sentences": (be_a_sentence_transformer, "which makes embeddings of sentences .* supported are"),
+    "embeddings of sentences": (
+        be_a_sentence_transformer,
+        r"it makes embeddings of sentences \(sentence-transformers\), .*; give a translation model",
+    ),
     "a decoder only": (
         lambda folder: be_of_type(folder, model_type="llama", architectures=["LlamaForCausalLM"]),
         r"'llama', a decoder without an encoder \(LlamaForCausalLM\); converted are models of both",
