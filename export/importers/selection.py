@@ -47,6 +47,7 @@ def _by_config(directory: Path) -> Kind:
         return _BY_NAME["native"]
     by_type = {each: kind for kind in KINDS for each in kind.model_types}
     if not isinstance(model_type, str) or model_type not in by_type:
-        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {', '.join(sorted(by_type))}"
+        known = ", ".join(sorted(by_type, key=str.casefold))
+        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {known}"
         raise CheckpointError(directory, [refusal(document) or unknown])
     return by_type[model_type]
