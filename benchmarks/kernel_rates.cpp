@@ -98,7 +98,7 @@ void measure_product(const Compute &compute, int32_t inputs, int32_t outputs, in
   dense.biases = biases.data();
   compute.prepare(dense, offsets.data(), order.data());
   const Levels x = {levels.data(), inputs, row_scales.data()};
-  const double seconds = best(rounds, [&] { compute.dense(dense, x, rows, false, y.data(), outputs); });
+  const double seconds = best(rounds, [&] { compute.dense(dense, x, rows, Into::kSet, y.data(), outputs); });
   std::printf("product %d %d %ld %.9f %ld\n", inputs, outputs, static_cast<long>(rows), seconds,
               static_cast<long>(weights.size() * rows));
 }

@@ -30,7 +30,7 @@ SHIPPED = "en-de"
 ENGINES = ("dragoman", "ctranslate2")
 SAMPLE_SECONDS = 0.02
 WARM_TEXTS = 8
-_MAKERS = ("true_shapes.py", "true_tokenizers.py")
+_MAKERS = ("true_shape.py", "true_shapes.py", "true_t5.py", "true_tokenizers.py")
 _DONE = "made-by.txt"
 _HEAD = (
     "checkpoint",

@@ -6,28 +6,31 @@ it, a step has one or two likely tokens, outputs end after some 25 tokens, and t
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from benchmarks.true_tokenizers import write_marian_tokenizer, write_nllb_tokenizer
+from benchmarks import true_t5
+from benchmarks.true_shape import (
+    ATTENTION_GAIN,
+    END,
+    LARGEST,
+    LOGIT_SCALE,
+    NOISE,
+    SEED,
+    Floats,
+    Precision,
+    Tensors,
+    TrueShape,
+    row_pieces,
+)
+from benchmarks.true_tokenizers import write_madlad_tokenizer, write_marian_tokenizer, write_nllb_tokenizer
 
-Precision = Literal["float32", "float16", "bfloat16"]
-
-SEED = 20261126
 # Gains of matrices, relative to Xavier's initialisation; found by trial: with most others, outputs repeat one token.
-ATTENTION_GAIN = 2.0  # of queries and keys: sharp attention, not a choice of one position
 VALUE_GAINS = {"marian": 0.7, "nllb": 1.0}
 FEED_FORWARD_GAINS = {"marian": 2.0, "nllb": 4.0}
-NOISE = 0.05  # of biases and norms
-LOGIT_SCALE = 5.0  # standard deviation of the logits
-# Added to the end's logit. The largest of V is about 4.6 deviations, and 1.75 are exceeded once in 25 tokens.
-END_LOGIT = (4.6 - 1.75) * LOGIT_SCALE
-CHUNK = 2**24  # numbers drawn at once
-_Floats = npt.NDArray[np.float32]
+END_LOGIT = (LARGEST - END) * LOGIT_SCALE  # added to the end's logit
 
 _NAMES: Mapping[Precision, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 _BYTES: Mapping[Precision, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -41,27 +44,13 @@ _CONFIGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrueShape:
-    """A published model's sizes; files are cut when they reach `shard_bytes`, if it is given."""
-
-    name: str
-    family: Literal["marian", "nllb"]
-    d_model: int
-    num_layers: int  # of the encoder, and of the decoder
-    d_ff: int
-    num_heads: int
-    vocabulary_size: int
-    precision: Precision
-    shard_bytes: int | None = None
-
-
 TRUE_SHAPES = {
     shape.name: shape
     for shape in (
         TrueShape("tc-big", "marian", 1024, 6, 4096, 16, 58_101, "float16"),
         TrueShape("nllb-600m", "nllb", 1024, 12, 4096, 16, 256_206, "float32"),
         TrueShape("nllb-3.3b", "nllb", 2048, 24, 8192, 16, 256_206, "bfloat16", shard_bytes=2 * 10**9),
+        TrueShape("madlad-3b", "madlad", 1024, 32, 8192, 16, 256_000, "bfloat16", shard_bytes=2 * 10**9, d_head=128),
     )
 }
 
@@ -69,6 +58,12 @@ TRUE_SHAPES = {
 def write_checkpoint(shape: TrueShape, directory: Path) -> None:
     """Write a folder that transformers, our importer and CTranslate2's converter read; the same one every time."""
     directory.mkdir(parents=True, exist_ok=True)
+    if shape.family == "madlad":
+        write_madlad_tokenizer(directory, shape.vocabulary_size)
+        _write_json(directory / "config.json", true_t5.config(shape))
+        _write_json(directory / "generation_config.json", true_t5.IDS)
+        _write_weights(shape, true_t5.IDS, directory)
+        return
     if shape.family == "marian":
         write_marian_tokenizer(directory, shape.vocabulary_size)
         ids = {"pad_token_id": shape.vocabulary_size - 1, "eos_token_id": 0}
@@ -105,8 +100,11 @@ def write_checkpoint(shape: TrueShape, directory: Path) -> None:
     _write_weights(shape, ids, directory)
 
 
-def _tensors(shape: TrueShape) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _tensors(shape: TrueShape) -> Tensors:
     """Yield names and shapes in a file's order; encoder, decoder and projection have one table."""
+    if shape.family == "madlad":
+        yield from true_t5.tensors(shape)
+        return
     width = shape.d_model
     if shape.family == "marian":
         yield "final_logits_bias", (1, shape.vocabulary_size)
@@ -130,22 +128,25 @@ def _tensors(shape: TrueShape) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield f"model.{side}.layer_norm.bias", (width,)
 
 
-def _numbers(shape: TrueShape, ids: Mapping[str, int], name: str, size: tuple[int, ...]) -> Iterator[_Floats]:
+def _numbers(shape: TrueShape, ids: Mapping[str, int], name: str, size: tuple[int, ...]) -> Iterator[Floats]:
     """Yield a tensor's numbers in pieces of whole rows; (1, V) and (d,) come in one piece."""
     seed = [SEED, *name.encode()]
     rng = np.random.default_rng(seed)
+    if shape.family == "madlad":
+        yield from true_t5.numbers(shape, rng, name, size)
+        return
     last = "model.decoder.layer_norm" if shape.family == "nllb" else _last_norm(shape)
     if name == "final_logits_bias":
         bias = np.zeros(size, np.float32)
         bias[0, ids["eos_token_id"]] = END_LOGIT
         yield bias
     elif name == "model.shared.weight":
-        for start, rows in _row_pieces(rng, size, shape.d_model**-0.5):
+        for start, rows in row_pieces(rng, size, shape.d_model**-0.5):
             for index in {ids["pad_token_id"]} & set(range(start, start + len(rows))):
                 rows[index - start] = 0.0
             yield rows
     elif len(size) == 2:
-        for _, rows in _row_pieces(rng, size, _gain(shape, name) * (2 / sum(size)) ** 0.5):
+        for _, rows in row_pieces(rng, size, _gain(shape, name) * (2 / sum(size)) ** 0.5):
             if "fc2" in name:  # what all tokens have in common cancels out, else layer by layer they become alike
                 yield rows - rows.mean(axis=1, keepdims=True)
             else:
@@ -172,18 +173,11 @@ def _last_norm(shape: TrueShape) -> str:
     return f"model.decoder.layers.{shape.num_layers - 1}.final_layer_norm"
 
 
-def _row_pieces(rng: np.random.Generator, size: tuple[int, ...], deviation: float) -> Iterator[tuple[int, _Floats]]:
-    count = max(1, CHUNK // size[1])
-    for start in range(0, size[0], count):
-        rows = rng.standard_normal((min(count, size[0] - start), size[1]), np.float32)
-        yield start, rows * np.float32(deviation)
-
-
-def _row(shape: TrueShape, index: int) -> _Floats:
+def _row(shape: TrueShape, index: int) -> Floats:
     """Return one of the embedding's first rows."""
     rng = np.random.default_rng([SEED, *b"model.shared.weight"])
     rows = rng.standard_normal((index + 1, shape.d_model), np.float32)
-    row: _Floats = rows[index] * np.float32(shape.d_model**-0.5)
+    row: Floats = rows[index] * np.float32(shape.d_model**-0.5)
     return row
 
 
@@ -225,7 +219,7 @@ def _num_bytes(shape: TrueShape, size: tuple[int, ...]) -> int:
     return int(np.prod(size)) * _BYTES[shape.precision]
 
 
-def _encoded(numbers: _Floats, precision: Precision) -> bytes:
+def _encoded(numbers: Floats, precision: Precision) -> bytes:
     if precision == "bfloat16":  # the upper half of a float32, rounded
         return ((numbers.view(np.uint32) + 0x8000) >> 16).astype(np.uint16).tobytes()
     return numbers.astype(np.float16 if precision == "float16" else np.float32, copy=False).tobytes()

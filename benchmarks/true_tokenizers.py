@@ -59,6 +59,31 @@ def write_nllb_tokenizer(directory: Path, size: int) -> None:
     _write_json(directory / "tokenizer_config.json", {"tokenizer_class": "NllbTokenizer"})
 
 
+def write_madlad_tokenizer(directory: Path, size: int) -> None:
+    """Write the `tokenizer.json` of MADLAD-400: unigram pieces after three special ones, languages and bytes."""
+    import sentencepiece
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
+
+    from service.text.languages import canonical
+
+    shipped = sentencepiece.SentencePieceProcessor(model_file=str(SHIPPED_MODEL))
+    pieces = [(shipped.id_to_piece(index), shipped.get_score(index)) for index in range(shipped.get_piece_size())]
+    learnt = [(piece, score) for piece, score in pieces if score < 0.0]
+    languages = dict.fromkeys(f"<2{canonical(code)}>" for code in FAIRSEQ_LANGUAGE_CODES)
+    first = ["<unk>", "<s>", "</s>", *languages, *(f"<0x{byte:02X}>" for byte in range(256))]
+    known = [piece for piece, _ in learnt]
+    filling = [(piece, RARE) for _, _, piece in _pairs(known, size - len(first) - len(learnt))]
+    vocabulary = [*((piece, 0.0) for piece in first), *learnt, *filling]
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=0, byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+    tokenizer.save(str(directory / "tokenizer.json"))
+    named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<s>", "extra_ids": 0}
+    _write_json(directory / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", **named})
+
+
 def _pairs(known: Sequence[str], count: int) -> Iterator[tuple[str, str, str]]:
     """Yield `count` pairs of known pieces that make new ones, and these; the same ones every time."""
     rng = np.random.default_rng(SEED)

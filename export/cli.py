@@ -71,6 +71,9 @@ def main() -> None:
 @click.option("--source-language", default="", help="Source language, for checkpoints that don't name it, e.g. en.")
 @click.option("--target-language", default="", help="Target language, for checkpoints that don't name it, e.g. hi.")
 @click.option(
+    "--source-prefix", default="", help="For T5: text before each source, such as 'translate English to Hindi: '."
+)
+@click.option(
     "--config",
     type=click.Path(path_type=Path),
     help="For notebook: JSON file with the settings that weights don't show.",

@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -55,8 +56,11 @@ INDIC = (
 )
 
 
-def train_sentencepiece(sentences: tuple[str, ...], kind: str = "unigram", size: int = 300) -> bytes:
-    """Train a model of at most `size` pieces without byte fallback: 0 is unknown, 1 and 2 are "<s>" and "</s>"."""
+def train_sentencepiece(sentences: tuple[str, ...], kind: str = "unigram", size: int = 300, **settings: Any) -> bytes:
+    """Train a model of at most `size` pieces.
+
+    Unless `settings` say otherwise, it has no byte fallback: 0 is unknown, 1 and 2 are "<s>" and "</s>".
+    """
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences),
@@ -67,6 +71,7 @@ def train_sentencepiece(sentences: tuple[str, ...], kind: str = "unigram", size:
         character_coverage=1.0,
         num_threads=1,
         minloglevel=2,
+        **settings,
     )
     return model.getvalue()
 
@@ -105,6 +110,30 @@ def write_m2m100(directory: Path) -> Path:
     model = train_sentencepiece(ENGLISH + GERMAN + FRENCH + RUSSIAN + HINDI, "bpe", 500)
     (directory / "sentencepiece.bpe.model").write_bytes(model)
     write_vocabulary(directory / "vocab.json", ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model)])
+    return directory
+
+
+def write_t5(directory: Path) -> Path:
+    """Write the files of a T5 checkpoint: "<pad>" is 0, "</s>" 1, "<unk>" 2, and there are 100 sentinels."""
+    directory.mkdir(parents=True)
+    model = train_sentencepiece(ENGLISH + GERMAN + FRENCH, size=400, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    (directory / "spiece.model").write_bytes(model)
+    named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "tokenizer_class": "T5Tokenizer"}
+    config = {**named, "extra_ids": 100, "additional_special_tokens": [f"<extra_id_{each}>" for each in range(100)]}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return directory
+
+
+def write_madlad(directory: Path, languages: tuple[str, ...] = ("de", "en", "fr_Latn")) -> Path:
+    """Write the files of MADLAD-400: "<unk>" is 0, "<s>" pads, "</s>" is 2, then languages, bytes and other pieces."""
+    directory.mkdir(parents=True)
+    tokens = [f"<2{code}>" for code in languages]
+    sentences = ENGLISH + GERMAN + FRENCH
+    model = train_sentencepiece(sentences, size=600, user_defined_symbols=tokens, byte_fallback=True)
+    (directory / "spiece.model").write_bytes(model)
+    named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<s>", "tokenizer_class": "T5Tokenizer"}
+    config = {**named, "extra_ids": 0, "additional_special_tokens": []}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return directory
 
 

@@ -27,10 +27,13 @@ class SentencePieceFacts:
 class SentencePieces:
     """All pieces in the order of their ids, their scores, and the compiled map of replaced characters, empty if there
     are none.
+
+    `special` are the pieces that no text has: those of control, of unknown text, and those that are not used.
     """
 
     pieces: tuple[str, ...]
     scores: tuple[float, ...]
+    special: frozenset[str]
     character_map: bytes
 
 
@@ -68,9 +71,14 @@ def read_pieces(path: Path) -> SentencePieces:
         ValueError: as for `read_facts`.
     """
     processor, normalizer = _load(_read(path))
-    fields = dict(_fields(normalizer))
-    scores = tuple(processor.get_score(index) for index in range(processor.get_piece_size()))
-    return SentencePieces(_pieces(processor), scores, fields.get(_PRECOMPILED_CHARSMAP, b""))
+    fields, pieces = dict(_fields(normalizer)), _pieces(processor)
+    kinds = (processor.is_control, processor.is_unknown, processor.is_unused)
+    return SentencePieces(
+        pieces,
+        tuple(processor.get_score(index) for index in range(len(pieces))),
+        frozenset(piece for index, piece in enumerate(pieces) if any(is_kind(index) for is_kind in kinds)),
+        fields.get(_PRECOMPILED_CHARSMAP, b""),
+    )
 
 
 def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:

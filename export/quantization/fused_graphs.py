@@ -18,7 +18,7 @@ from numpy import typing as npt
 from export.alignment import AlignmentHeads
 from export.architecture.config import ModelConfig
 from export.architecture.names import ENCODER_TABLE, PROJECTION, projection_table, target_table
-from export.architecture.positions import sinusoidal_table
+from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
 from export.architecture.stored import Array, as_float32
 from export.graphs.weights_file import WeightsFile, inline
 from export.quantization.interface import OUTPUTS, declared
@@ -92,7 +92,7 @@ class FusedNodes:
     def encode_node(self) -> FusedNode:
         """Return the node `Encode`: the encoder, and every decoder layer's keys and values of the source."""
         config = self._config
-        constants = self._embedding(ENCODER_TABLE, config.max_source_positions)
+        constants = self._beginning("encoder", ENCODER_TABLE, config.max_source_positions)
         for index in progress(range(config.num_encoder_layers), "encoder"):
             layer = f"encoder.layers.{index}"
             constants += self._norm(f"{layer}.self_attention_residual.norm")
@@ -104,14 +104,14 @@ class FusedNodes:
             constants += self._dense(*_parts(f"decoder.layers.{index}.cross_attention", "key", "value"))
         return FusedNode(
             fused_io.ENCODE,
-            {**self._attributes(config.num_encoder_layers), "num_decoder_layers": config.num_decoder_layers},
+            {**self._attributes("encoder"), "num_decoder_layers": config.num_decoder_layers},
             constants,
         )
 
     def decode_node(self, suppressed_ids: Sequence[int], *, renormalizes: bool) -> FusedNode:
         """Return the node `Decode`, which never chooses `suppressed_ids`. See `with_recorded`."""
         config = self._config
-        constants = self._embedding(target_table(config), config.max_target_positions)
+        constants = self._beginning("decoder", target_table(config), config.max_target_positions)
         for index in progress(range(config.num_decoder_layers), "decoder"):
             layer = f"decoder.layers.{index}"
             if config.state_size:
@@ -128,15 +128,22 @@ class FusedNodes:
         constants += self._final_norm("decoder")
         constants += self._projection()
         constants.append(inline("suppressed_ids", np.array(sorted(set(suppressed_ids)), np.int64)))
-        attributes = {**self._attributes(config.num_decoder_layers), "renormalizes": int(renormalizes)}
+        attributes = {**self._attributes("decoder"), "renormalizes": int(renormalizes)}
         if config.state_size:
             attributes["recurrent"] = 1
         return FusedNode(fused_io.DECODE, attributes, constants)
 
-    def _attributes(self, num_layers: int) -> dict[str, Any]:
+    def _attributes(self, side: str) -> dict[str, Any]:
         config = self._config
+        optional = {
+            "width": config.d_model if config.d_model != config.attention_width else 0,
+            "rms_norm": int(config.layer_norm == "rms"),
+            "embedding_norm": int(config.embedding_norm),
+            "gated": int(config.gated),
+            "relative_biases": self._num_tables(side),
+        }
         return {
-            "num_layers": num_layers,
+            "num_layers": self._num_layers(side),
             "num_heads": config.num_heads,
             "head_size": config.head_size,
             "pre_norm": int(config.norm == "pre"),
@@ -144,19 +151,51 @@ class FusedNodes:
             "final_norm": int(config.final_norm),
             "output_projection": int(config.attention_output != "none"),
             "epsilon": config.layer_norm_epsilon,
-            "scale": 1.0 / math.sqrt(config.d_model if config.score_scale == "model" else config.head_size),
+            "scale": config.score_factor,
             "activation": config.activation,
+            **{name: value for name, value in optional.items() if value},
         }
 
-    def _embedding(self, name: str, num_positions: int) -> Constants:
+    def _beginning(self, side: str, name: str, num_positions: int) -> Constants:
+        """Return the embedding, its norm, and the relative biases."""
         table = self._table(name)
         factor = math.sqrt(self._config.d_model) if self._config.scale_embeddings else 1.0
-        positions = sinusoidal_table(num_positions, self._config.d_model, self._config.positions)
         return [
             self._file.add(f"{name}.scales", table.scales * np.float32(factor)),
             table.packed,
-            self._file.add(f"{name}.positions", positions),
+            self._file.add(f"{name}.positions", self._positions(side, num_positions)),
+            *(self._norm(f"{side}.embedding.norm") if self._config.embedding_norm else []),
+            *self._relative_biases(side, num_positions),
         ]
+
+    def _positions(self, side: str, num_positions: int) -> npt.NDArray[np.float32]:
+        width, positions = self._config.d_model, self._config.positions
+        if positions.layout == "learned":
+            return self._floats(f"{side}.embedding.position_table.weight")
+        if positions.is_sinusoidal:
+            return sinusoidal_table(num_positions, width, positions)
+        return np.zeros((num_positions, width), np.float32)
+
+    def _relative_biases(self, side: str, num_positions: int) -> Constants:
+        """Return the tables by how far a key is ahead of its query, from the farthest behind on."""
+        config, is_causal = self._config.relative_bias, side == "decoder"
+        if config is None:
+            return []
+        before = -np.arange(1 - num_positions, 1 if is_causal else num_positions)
+        columns = distance_column(before, config.max_distance, is_causal=is_causal)
+        buckets = distance_buckets(config, is_causal=is_causal)[columns]
+        return [
+            self._file.add(name, self._floats(name).T[:, buckets])
+            for name in (f"{side}.relative_biases.{index}.weight" for index in range(self._num_tables(side)))
+        ]
+
+    def _num_layers(self, side: str) -> int:
+        return self._config.num_encoder_layers if side == "encoder" else self._config.num_decoder_layers
+
+    def _num_tables(self, side: str) -> int:
+        """Return how many tables of relative biases a side has."""
+        bias = self._config.relative_bias
+        return 0 if bias is None else self._num_layers(side) if bias.per_layer else 1
 
     def _projection(self) -> Constants:
         table = self._table(projection_table(self._config))
@@ -170,8 +209,8 @@ class FusedNodes:
         ]
 
     def _norm(self, name: str) -> Constants:
-        gain = "gain" if self._config.layer_norm == "scalar" else "weight"
-        return [self._file.add(f"{name}.{part}", self._floats(f"{name}.{part}")) for part in (gain, "bias")]
+        parts = {"vector": ("weight", "bias"), "scalar": ("gain", "bias"), "rms": ("weight",)}[self._config.layer_norm]
+        return [self._file.add(f"{name}.{part}", self._floats(f"{name}.{part}")) for part in parts]
 
     def _final_norm(self, side: str) -> Constants:
         return self._norm(f"{side}.final_norm") if self._config.final_norm else []
@@ -182,6 +221,7 @@ class FusedNodes:
     def _feed_forward(self, layer: str) -> Constants:
         return [
             *self._norm(f"{layer}.feed_forward_residual.norm"),
+            *(self._dense(f"{layer}.feed_forward.gate") if self._config.gated else []),
             *self._dense(f"{layer}.feed_forward.inner"),
             *self._dense(f"{layer}.feed_forward.outer"),
         ]

@@ -12,7 +12,7 @@ from filelock import FileLock
 from export.convert import convert
 from export.importers.options import NOTHING_SAID
 from service.bundle.manifest import Manifest
-from tests.export.huggingface.checkpoints import FAMILIES, OPTIONS
+from tests.export.huggingface.checkpoints import FAMILIES, FURTHER, OPTIONS
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.export.variants import Variant, trace_variant
 
@@ -39,7 +39,7 @@ def conversions(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Cal
             if not bundle.exists():
                 shutil.rmtree(root / family, ignore_errors=True)
                 source.parent.mkdir()
-                written = (FAMILIES | {"native": write_tiny_checkpoint})[family](source)
+                written = (FAMILIES | FURTHER | {"native": write_tiny_checkpoint})[family](source)
                 convert(written, bundle, options=OPTIONS.get(family, NOTHING_SAID))
         return source, bundle, Manifest.load(bundle)
 

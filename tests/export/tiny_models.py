@@ -40,7 +40,9 @@ def tiny_model(config: ModelConfig, seed: int = 0, end_bias: float = 0.0) -> Tra
     model = Transformer(config).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if parameter.dim() == 1:
+            if "relative_biases" in name:
+                parameter.normal_(std=2.0)  # they are zeros before training
+            elif parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.05)
             elif "tokens" not in name and name != "projection.weight":
                 parameter.mul_(gain)

@@ -14,6 +14,7 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
 from tests.export.importers.students.folders import student
+from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.export.notebooks import checkpoints as notebooks
 from tests.export.notebooks.readings import Attention002, Choices
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
@@ -64,6 +65,8 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
     "mbart": lambda path: _of_folder(checkpoints.mbart(path)),
     "plbart": lambda path: _of_folder(checkpoints.plbart(path)),
     "bart": lambda path: _of_folder(checkpoints.bart(path), options=ImportOptions("en", "en")),
+    "t5": lambda path: _of_folder(t5_checkpoints.t5(path)),
+    "madlad": lambda path: _of_folder(t5_checkpoints.madlad(path)),
     "notebook": _notebook,
     "student": lambda path: _of_folder(student(path), companions=("metadata.json",)),
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from export.importers.t5.tokenizer_files import read_t5
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GoldenPair, LanguagePair, Limits, ModelShape, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
@@ -15,6 +16,7 @@ from tests.tokenizer_folders import (
     train_sentencepiece,
     write_bpe,
     write_m2m100,
+    write_madlad,
     write_marian,
     write_word_level,
 )
@@ -77,12 +79,20 @@ def _m2m100() -> Tokenizer:
     return load_tokenizer(spec, directory)
 
 
+@functools.cache
+def _madlad() -> Tokenizer:
+    files = read_t5(write_madlad(folder() / "madlad"))
+    files.save(folder() / "madlad.json")
+    return load_tokenizer(TokenizerSpec("tokenizers", "madlad.json", **_IDS), folder())
+
+
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "sentencepiece": _sentencepiece,
     "tokenizer-json": _json,
     "word-level": _word_level,
     "marian": _marian,
     "m2m100": _m2m100,
+    "madlad": _madlad,
 }
 
 MANIFEST = Manifest(

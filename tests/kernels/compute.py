@@ -12,7 +12,9 @@ from export.quantization.weights import pack
 from tests.references.bfloat16 import Bits
 
 INSTRUCTION_SETS = ("avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable")
-ACTIVATIONS = ("identity", "relu", "gelu", "silu")
+ACTIVATIONS = ("identity", "relu", "gelu", "silu", "gelu_tanh")
+INTO = ("set", "add", "multiply")
+NORMS = ("vector", "scalar", "rms")
 ZERO = 128  # `kZero`
 
 Floats = NDArray[np.float32]
@@ -46,12 +48,16 @@ class _Norm(Structure):
         ("bias", c_void_p),
         ("width", c_int32),
         ("epsilon", c_float),
-        ("is_scalar", c_bool),
+        ("kind", c_int32),
     ]
 
 
 class _Columns(Structure):
     _fields_ = [("weights", c_void_p), ("stride", c_int64), ("sums", c_void_p)]
+
+
+class _ScoreBias(Structure):
+    _fields_ = [("values", c_void_p), ("stride", c_int64)]
 
 
 class _CacheShape(Structure):
@@ -67,7 +73,7 @@ class _Table(Structure):
         ("quantize", CFUNCTYPE(None, *_Rows, c_int64, c_int32, POINTER(_Levels))),
         ("norm", CFUNCTYPE(None, POINTER(_Norm), *_Rows, c_void_p, c_int64, POINTER(_Levels))),
         ("prepare", CFUNCTYPE(None, POINTER(_Dense), c_void_p, c_void_p)),
-        ("dense", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_bool, c_void_p, c_int64)),
+        ("dense", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_int32, c_void_p, c_int64)),
         ("dense_activated", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_int32, c_void_p, c_int64)),
         ("dense_arg_max", CFUNCTYPE(None, POINTER(_Dense), POINTER(_Levels), c_int64, c_void_p, c_void_p)),
         (
@@ -78,8 +84,8 @@ class _Table(Structure):
         (
             "attend",
             CFUNCTYPE(
-                None, POINTER(_CacheShape), c_void_p, c_float, c_void_p, c_int64, c_void_p, c_int64, c_void_p,
-                c_void_p,
+                None, POINTER(_CacheShape), c_void_p, c_float, POINTER(_ScoreBias), c_void_p, c_int64, c_void_p,
+                c_int64, c_void_p, c_void_p,
             ),
         ),
         ("recur", CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_void_p)),
@@ -162,12 +168,12 @@ class Compute:
         self._table.quantize(full.ctypes.data, full.shape[1], rows, width, zero_point, to.fields)
         return to.found()
 
-    def norm(self, x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar: bool) -> tuple[Floats, Quantized]:
+    def norm(self, x: Floats, gain: Floats, bias: Floats, epsilon: float, kind: str) -> tuple[Floats, Quantized]:
         """Return what (M, width) is normalized to, and its levels: the same if only one of them is asked for."""
         rows, width = x.shape
         full = padded(x, 16, 1e30)
         gain, bias = padded(gain, 16), padded(bias, 16)
-        norm = _Norm(gain.ctypes.data, bias.ctypes.data, width, epsilon, is_scalar)
+        norm = _Norm(gain.ctypes.data, bias.ctypes.data, width, epsilon, NORMS.index(kind))
 
         def run(normed: Floats | None, to: _Room | None) -> None:
             address, stride = (None, 0) if normed is None else (normed.ctypes.data, normed.shape[1])
@@ -184,14 +190,15 @@ class Compute:
         return normed[:, :width], to.found()
 
     def dense(
-        self, layer: DenseLayer, x: Quantized, residual: Floats | None = None, activation: str | None = None
-    ) -> Floats:
-        """Return the layer's result for (M, K), activated, or added to `residual` if there is one."""
+        self, layer: DenseLayer, x: Quantized, before: Floats | None = None, activation: str | None = None,
+        into: str = "add",
+    ) -> Floats:  # fmt: skip
+        """Return the layer's result for (M, K), activated, or what it makes of `before` if there is that."""
         dense, inputs, alive = self._dense(layer, x)
         rows, outputs = len(x.levels), len(layer.weights)
-        y = padded(np.full((rows, outputs), np.nan, np.float32) if residual is None else residual, 64)
+        y = padded(np.full((rows, outputs), np.nan, np.float32) if before is None else before, 64)
         run = self._table.dense if activation is None else self._table.dense_activated
-        how = residual is not None if activation is None else ACTIVATIONS.index(activation)
+        how = INTO.index("set" if before is None else into) if activation is None else ACTIVATIONS.index(activation)
         run(dense, inputs, rows, how, y.ctypes.data, y.shape[1])
         del alive
         return y[:, :outputs]
@@ -225,20 +232,24 @@ class Compute:
         self._table.append(shape, keys.ctypes.data, values.ctypes.data, position, layer.ctypes.data)
 
     def attend(
-        self, query: Floats, scale: float, cache: Bits, num_tokens: int, history: Indices | None
-    ) -> tuple[Floats, Floats]:
+        self, query: Floats, scale: float, cache: Bits, num_tokens: int, history: Indices | None,
+        bias: Floats | None = None,
+    ) -> tuple[Floats, Floats]:  # fmt: skip
         """Return the attention (H, D) of a query (H, D) to (rows, blocks, H, 2, 16 * padded D), and weights (H, T).
 
-        Without `history`, the tokens are those of the first row.
+        Without `history`, the tokens are those of the first row. `bias` (H, T) is added to scores.
         """
         shape = _CacheShape(cache.shape[2], query.shape[1], cache.shape[4] // 16)
         heads = np.append(query, np.full(64, 77, np.float32)).astype(np.float32)  # in place
         begin, size = _weights_begin(shape.num_heads), -(-num_tokens // 16) * 16
         scratch: Floats = np.full(begin + shape.num_heads * size, np.nan, np.float32)
         slots = None if history is None else history.ctypes.data
+        # Lanes beyond the tokens are readable, and do not matter.
+        biases = np.zeros((0, 0), np.float32) if bias is None else padded(bias, 16, np.nan)
+        added = _ScoreBias(None if bias is None else biases.ctypes.data, biases.shape[1])
         self._table.attend(
-            shape, heads.ctypes.data, scale, cache.ctypes.data, num_tokens, slots, cache[0].size, heads.ctypes.data,
-            scratch.ctypes.data,
+            shape, heads.ctypes.data, scale, added, cache.ctypes.data, num_tokens, slots, cache[0].size,
+            heads.ctypes.data, scratch.ctypes.data,
         )  # fmt: skip
         assert np.all(heads[query.size :] == 77)
         weights = scratch[begin:].reshape(shape.num_heads, size)[:, :num_tokens]

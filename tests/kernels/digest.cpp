@@ -58,11 +58,11 @@ void add_products(const Compute &compute, Digest &digest) {
     Dense dense = {kInputs, kOutputs, kGroups, kBlocks, weights, nullptr, nullptr, scales, biases, zero_point};
     compute.prepare(dense, offsets, order);
     for (int rows : {1, 2, 3, 7, kRows}) {
-      for (bool adds : {false, true}) {
-        compute.dense(dense, x, rows, adds, y, kWidth);
+      for (Into into : {Into::kSet, Into::kAdd, Into::kMultiply}) {
+        compute.dense(dense, x, rows, into, y, kWidth);
         for (int row = 0; row < rows; ++row) digest.add(y + row * kWidth, kOutputs);
       }
-      for (int activation = 0; activation < 4; ++activation) {
+      for (int activation = 0; activation < 5; ++activation) {
         compute.dense_activated(dense, x, rows, static_cast<Activation>(activation), y, kWidth);
         for (int row = 0; row < rows; ++row) digest.add(y + row * kWidth, kOutputs);
       }
@@ -82,7 +82,8 @@ void add_attention(const Compute &compute, Digest &digest) {
     const int64_t row_size = 5 * kHeads * shape.block_size();
     Memory<Bfloat16> cache(kSlots * row_size);
     Memory<float> heads(kHeads * size), query(kHeads * size);
-    Memory<float> scratch(shape.scratch_size(kTokens));
+    Memory<float> scratch(shape.scratch_size(kTokens)), biases(kHeads * kTokens + 16);
+    for (int i = 0; i < kHeads * kTokens; ++i) biases[i] = real();
     int32_t history[kTokens];
     for (int token = 0; token < kTokens; ++token) {
       for (int i = 0; i < kHeads * size; ++i) query[i] = real(), heads[i] = real();
@@ -91,10 +92,12 @@ void add_attention(const Compute &compute, Digest &digest) {
     }
     for (const int32_t *slots : {static_cast<const int32_t *>(history), static_cast<const int32_t *>(nullptr)}) {
       const int64_t tokens = slots == nullptr ? 30 : kTokens;
-      compute.attend(shape, query, 0.2f, cache, tokens, slots, row_size, heads, scratch);
-      digest.add<float>(heads, kHeads * size);
-      digest.add<float>(scratch, kHeads);
-      for (int head = 0; head < kHeads; ++head) digest.add(scratch + shape.weights_begin(head, tokens), tokens);
+      for (const ScoreBias &bias : {ScoreBias{nullptr, 0}, ScoreBias{biases, kTokens}}) {
+        compute.attend(shape, query, 0.2f, bias, cache, tokens, slots, row_size, heads, scratch);
+        digest.add<float>(heads, kHeads * size);
+        digest.add<float>(scratch, kHeads);
+        for (int head = 0; head < kHeads; ++head) digest.add(scratch + shape.weights_begin(head, tokens), tokens);
+      }
     }
   }
 }
@@ -111,8 +114,8 @@ void add_rows(const Compute &compute, Digest &digest) {
     digest.add<uint8_t>(levels, width);
     digest.add<float>(scale, 1);
   };
-  for (bool is_scalar : {false, true}) {
-    const Norm norm = {gain, bias, kWidth, 1e-5f, is_scalar};
+  for (NormKind kind : {NormKind::kVector, NormKind::kScalar, NormKind::kRms}) {
+    const Norm norm = {gain, bias, kWidth, 1e-5f, kind};
     compute.norm(norm, x, 1008, 1, normed, 1008, to);
     digest.add<float>(normed, kWidth);
     add_levels(kWidth);

@@ -18,6 +18,7 @@ from service.bundle.manifest_parts import ModelShape
 Array = npt.NDArray[Any]
 
 EOS_ID, START_ID = 2, 0
+OPTIONAL = ("rms_norm", "embedding_norm", "gated", "relative_biases")  # 0 where a node lacks them
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,19 @@ class Shape:
     num_decoder_layers: int = 2
     num_heads: int = 3
     head_size: int = 10
+    d_model: int = 0  # 0: that of all heads
     d_ff: int = 70
     num_tokens: int = 90
     num_positions: int = 70
     activation: str = "relu"
     pre_norm: bool = True
     scalar_norm: bool = False
+    rms_norm: bool = False
+    embedding_norm: bool = False
     final_norm: bool = True
     output_projection: bool = True
+    gated: bool = False
+    relative_biases: int = 0  # 2: one table for each of two layers
     renormalizes: bool = False
     suppressed: tuple[int, ...] = (1, 3, 40)
     recorded_layer: int = -1
@@ -45,6 +51,10 @@ class Shape:
 
     @property
     def width(self) -> int:
+        return self.d_model or self.heads_width
+
+    @property
+    def heads_width(self) -> int:
         return self.num_heads * self.head_size
 
     @property
@@ -70,6 +80,12 @@ SHAPES: Mapping[str, Shape] = {
                         recorded_heads=(1,)),
     "listed student": Shape(num_heads=2, head_size=8, pre_norm=False, final_norm=False, recurrent=True,
                             shortlists=True, renormalizes=True, num_tokens=70),
+    "T5": Shape(rms_norm=True, gated=True, activation="gelu_tanh", relative_biases=1, d_model=22, recorded_layer=0,
+                recorded_heads=(2,)),
+    "biases of each layer": Shape(d_model=130, num_heads=2, rms_norm=True, gated=True, activation="relu",
+                                  relative_biases=2, embedding_norm=True),
+    "embedding norm": Shape(pre_norm=False, final_norm=False, embedding_norm=True, activation="gelu_tanh",
+                            d_model=34, relative_biases=1),
 }  # fmt: skip
 
 
@@ -127,14 +143,15 @@ def encode_graph(shape: Shape, seed: int = 0) -> Graph:
     """Return an encoder."""
     made = _Constants(shape, seed)
     made.embedding()
+    made.relative_biases(2 * shape.num_positions - 1)
     for _ in range(shape.num_layers):
         made.norm()
-        made.dense(shape.width, 3 * shape.width)
+        made.dense(shape.width, 3 * shape.heads_width)
         made.output()
         made.feed_forward()
     made.final_norm()
     for _ in range(shape.num_decoder_layers):
-        made.dense(shape.width, 2 * shape.width)
+        made.dense(shape.width, 2 * shape.heads_width)
     attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": shape.num_decoder_layers}
     if shape.shortlists:
         attributes |= {"shortlists": 1, "vocabulary_size": shape.num_tokens, "one_vocabulary": seed % 2}
@@ -146,15 +163,16 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
     """Return a decoder."""
     made = _Constants(shape, seed + 1)
     made.embedding()
+    made.relative_biases(shape.num_positions)
     for _ in range(shape.num_decoder_layers):
         made.norm()
         if shape.recurrent:
             made.dense(shape.width, 2 * shape.width)
         else:
-            made.dense(shape.width, 3 * shape.width)
+            made.dense(shape.width, 3 * shape.heads_width)
             made.output()
         made.norm()
-        made.dense(shape.width, shape.width)
+        made.dense(shape.width, shape.heads_width)
         made.output()
         made.feed_forward()
     made.final_norm()
@@ -174,8 +192,10 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
 
 def _attributes(shape: Shape, num_layers: int) -> dict[str, Any]:
     names = ("num_heads", "head_size", "pre_norm", "scalar_norm", "final_norm", "output_projection")
+    optional = {"width": shape.d_model} | {name: int(getattr(shape, name)) for name in OPTIONAL}
     return {
         **{name: int(getattr(shape, name)) for name in names},
+        **{name: value for name, value in optional.items() if value},
         "num_layers": num_layers,
         "activation": shape.activation,
         "epsilon": 1e-5,
@@ -195,6 +215,12 @@ class _Constants:
         tokens = self._rng.integers(-127, 128, (own.num_tokens, own.width)).astype(np.int8)
         scales = self._floats(own.num_tokens) * 0.001 + 0.02
         self.constants += [scales.astype(np.float32), pack(tokens), self._floats(own.num_positions, own.width)]
+        if own.embedding_norm:
+            self.norm()
+
+    def relative_biases(self, num_places: int) -> None:
+        for _ in range(self._shape.relative_biases):
+            self.constants.append(self._floats(self._shape.num_heads, num_places))
 
     def shortlists(self) -> None:
         """Lists of up to 5 tokens, none for the last source token, as for the start of a translation."""
@@ -208,7 +234,9 @@ class _Constants:
 
     def norm(self) -> None:
         size = 1 if self._shape.scalar_norm else self._shape.width
-        self.constants += [1 + 0.1 * self._floats(size), 0.1 * self._floats(size)]
+        self.constants.append(1 + 0.1 * self._floats(size))
+        if not self._shape.rms_norm:
+            self.constants.append(0.1 * self._floats(size))
 
     def final_norm(self) -> None:
         if self._shape.final_norm:
@@ -216,11 +244,12 @@ class _Constants:
 
     def output(self) -> None:
         if self._shape.output_projection:
-            self.dense(self._shape.width, self._shape.width)
+            self.dense(self._shape.heads_width, self._shape.width)
 
     def feed_forward(self) -> None:
         self.norm()
-        self.dense(self._shape.width, self._shape.d_ff)
+        for _ in range(1 + self._shape.gated):
+            self.dense(self._shape.width, self._shape.d_ff)
         self.dense(self._shape.d_ff, self._shape.width)
 
     def dense(self, num_inputs: int, num_outputs: int, gain: float = 1.0) -> None:

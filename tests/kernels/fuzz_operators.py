@@ -31,7 +31,7 @@ from tests.kernels.mixed_batch import decode, mixed_sequences
 from tests.kernels.operators import Operators, open_decoder, open_encoder
 from tests.unit.engine.recorder import new_sequence
 
-SHAPE, HOSTILE_SHAPE = SHAPES["by hand"], SHAPES["as shipped"]
+SHAPE, CHANGED = SHAPES["by hand"], ("as shipped", "T5")
 DTYPES = (np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64)
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -49,18 +49,17 @@ def fuzz_graphs(library: Path, folder: Path, first: int, stride: int) -> None:
 def fuzz_changed_graphs(library: Path, folder: Path, num_cases: int, seed: int) -> Counter[str]:
     """Check graphs with random changes, and load those that pass; return what came of them."""
     rng, outcomes = random.Random(seed), Counter[str]()
-    paths = {
-        fused_io.ENCODE: encode_graph(HOSTILE_SHAPE).save(folder / "encode.onnx"),
-        fused_io.DECODE: decode_graph(HOSTILE_SHAPE).save(folder / "decode.onnx"),
+    operators = {
+        name: Operators.tiny(library, folder / name, SHAPES[name], num_slots=2, capacity=8) for name in CHANGED
     }
-    graphs = {operator: path.read_bytes() for operator, path in paths.items()}
-    operators = Operators.tiny(library, folder, HOSTILE_SHAPE, num_slots=2, capacity=8)
+    files = {fused_io.ENCODE: "encoder.onnx", fused_io.DECODE: "decoder.onnx"}
+    graphs = {(name, each): (folder / name / file).read_bytes() for name in CHANGED for each, file in files.items()}
     for number in range(num_cases):
-        operator = rng.choice((fused_io.ENCODE, fused_io.DECODE))
-        print("changed", operator, number, flush=True)
+        name, operator = rng.choice(CHANGED), rng.choice((fused_io.ENCODE, fused_io.DECODE))
+        print("changed", name, operator, number, flush=True)
         path = folder / "changed.onnx"
-        path.write_bytes(mutate(graphs[operator], rng))
-        outcomes[_outcome_of(library, path, operator, operators)] += 1
+        path.write_bytes(mutate(graphs[name, operator], rng))
+        outcomes[_outcome_of(library, path, operator, operators[name])] += 1
     return outcomes
 
 

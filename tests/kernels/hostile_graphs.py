@@ -1,5 +1,6 @@
 """Graphs that are wrong in one place: the constants and attributes that an operator must not accept."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,11 +9,12 @@ import numpy as np
 import onnx
 
 from service.bundle.errors import BundleError
-from tests.kernels.fused_graphs import SHAPES, Graph, Shape, decode_graph, encode_graph
+from tests.kernels.fused_graphs import OPTIONAL, SHAPES, Graph, Shape, decode_graph, encode_graph
 from tests.kernels.operators import Operators, open_decoder, open_encoder
 
 SHAPE = SHAPES["as shipped"]
 OTHER_SHAPE = SHAPES["by hand"]
+T5 = SHAPES["T5"]
 _BAD_FLOATS = (float("nan"), float("inf"), -float("inf"))
 
 
@@ -28,6 +30,7 @@ def cases() -> Iterator[Case]:
     """Yield the graphs."""
     for make in (encode_graph, decode_graph):
         yield from _attributes(make)
+        yield from _optional_attributes(make)
         yield from _constants(make)
         yield from _values(make)
         yield from _files(make)
@@ -90,6 +93,30 @@ def _attributes(make: Callable[..., Graph]) -> Iterator[Case]:
     for name in graph.attributes.keys() & {"num_layers", "num_decoder_layers"}:
         for value in (1, 3, 1000):
             yield Case(f"{graph.operator} with {name} {value}", _with(make, {name: value}), "")
+
+
+def _optional_attributes(make: Callable[..., Graph]) -> Iterator[Case]:
+    """One of another type counts as missing: then there are constants that the node should not have."""
+    graph = make(T5)
+    for name in ("width", *OPTIONAL):
+        is_there = name in graph.attributes
+        for each in (None, 0, "1", 0.5, [1]) if is_there else (1,):
+            yield Case(f"{graph.operator} with {name} {each!r}", _with(make, {name: each}, T5), "")
+        for each in (-1, 1_000_000, 2**31, 2**63 - 1, -(2**63)):
+            yield Case(f"{graph.operator} with {name} {each}", _with(make, {name: each}, T5), name)
+    yield Case(f"{graph.operator} of two kinds of norms", _with(make, {"scalar_norm": 1}, T5), "rms_norm are both 1")
+    heads_only = dataclasses.replace(T5, output_projection=False)
+    yield Case(f"{graph.operator} of heads only", make(heads_only), "with an output projection only")
+    two_of_three = dataclasses.replace(T5, num_layers=3, num_decoder_layers=3, relative_biases=2)
+    yield Case(f"{graph.operator} of 3 layers with 2 tables", make(two_of_three), "allowed are 0, 1 and the number of")
+    place = next(place for place, each in enumerate(graph.constants) if each.shape[0] == T5.num_heads)
+    for what, part in (("places", np.s_[:, 1:]), ("heads", np.s_[1:])):
+        changed = make(T5)
+        changed.constants[place] = changed.constants[place][part]
+        yield Case(f"{graph.operator} with biases of fewer {what}", changed, "relative biases is float32")
+    changed = make(T5)
+    changed.constants[place][-1, -1] = np.nan
+    yield Case(f"{graph.operator} with a bias that is no number", changed, "relative biases has values")
 
 
 def _constants(make: Callable[..., Graph]) -> Iterator[Case]:

@@ -30,9 +30,11 @@ class Tokens:
             compute.append(self.keys[token], self.values[token], token, cache[slot])
         return cache
 
-    def attended(self, scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return softmax(scale q k) v (H, D) in float64, and the softmax (H, T)."""
-        scores = np.einsum("hd,thd->ht", self.query.astype(np.float64), rounded(self.keys)) * scale
+    def attended(
+        self, scale: float, bias: NDArray[np.float32] | float = 0.0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return softmax(scale q k + bias) v (H, D) in float64, and the softmax (H, T)."""
+        scores = np.einsum("hd,thd->ht", self.query.astype(np.float64), rounded(self.keys)) * scale + bias
         weights = np.exp(scores - scores.max(1, keepdims=True))
         weights /= weights.sum(1, keepdims=True)
         return np.einsum("ht,thd->hd", weights, rounded(self.values).astype(np.float64)), weights
@@ -50,6 +52,25 @@ def test_attend(computes: list[Compute], head_size: int, num_tokens: int) -> Non
         for own, expected in zip((heads, weights), tokens.attended(scale), strict=True):
             np.testing.assert_allclose(own, expected, rtol=1e-5, atol=3e-6)
         results.append((heads, weights))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result[0], results[0][0])
+        np.testing.assert_array_equal(result[1], results[0][1])
+
+
+@pytest.mark.parametrize("head_size", [3, 24, 64])
+@pytest.mark.parametrize("num_tokens", [1, 15, 16, 17, 100])
+def test_biased_scores(computes: list[Compute], head_size: int, num_tokens: int) -> None:
+    """Wherever the tokens are."""
+    tokens = Tokens(num_tokens, 3, head_size, seed=head_size)
+    bias = (3 * tokens.random.normal(size=(3, num_tokens))).astype(np.float32)
+    slots = tokens.random.integers(0, 2, num_tokens).astype(np.int32)
+    results = []
+    for compute in computes:
+        cache = tokens.cached(compute, np.zeros(num_tokens, np.int32), 1)
+        results.append(compute.attend(tokens.query, 1.0, cache, num_tokens, None, bias))
+        results.append(compute.attend(tokens.query, 1.0, tokens.cached(compute, slots, 2), num_tokens, slots, bias))
+    for own, expected in zip(results[0], tokens.attended(1.0, bias), strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-5, atol=3e-6)
     for result in results[1:]:
         np.testing.assert_array_equal(result[0], results[0][0])
         np.testing.assert_array_equal(result[1], results[0][1])

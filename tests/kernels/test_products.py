@@ -44,6 +44,8 @@ def test_dense(computes: list[Compute], rows: int, inputs: int, outputs: int, se
         np.testing.assert_array_equal(compute.dense(layer, x), layer.values(x), compute.name)
         added = compute.dense(layer, x, residual)
         np.testing.assert_array_equal(added, residual + layer.values(x), compute.name)
+        multiplied = compute.dense(layer, x, residual, into="multiply")
+        np.testing.assert_array_equal(multiplied, residual * layer.values(x), compute.name)
 
 
 @settings(max_examples=20, deadline=None)
@@ -156,13 +158,15 @@ def test_dense_columns(computes: list[Compute], inputs: int, outputs: int, count
         np.testing.assert_array_equal(compute.dense_columns(layer, x, ids), expected, compute.name)
 
 
-@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
 def test_activations(computes: list[Compute], activation: str) -> None:
     """Compare with float64, through a layer that has all values as its biases."""
     x = np.linspace(-12, 12, 4801).astype(np.float32)
     values = x.astype(np.float64)
     if activation == "gelu":
         expected = 0.5 * values * (1 + np.vectorize(erf)(values / 2**0.5))
+    elif activation == "gelu_tanh":
+        expected = 0.5 * values * (1 + np.tanh((2 / np.pi) ** 0.5 * (values + 0.044715 * values**3)))
     else:
         expected = values / (1 + np.exp(-values))
     layer = DenseLayer(np.zeros((len(x), 1), np.int8), np.zeros_like(x), x, 0)

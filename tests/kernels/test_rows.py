@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export.quantization.weights import pack
-from tests.kernels.compute import Compute, Floats, Quantized, quantized
+from tests.kernels.compute import NORMS, Compute, Floats, Quantized, quantized
 
 SEEDS = st.integers(0, 2**32)
 
@@ -59,10 +59,13 @@ def test_quantize_odd_values(computes: list[Compute], value: float, place: int, 
         assert (expected.levels[1:] == zero_point).all()
 
 
-def normalized(x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar: bool) -> Floats:
+def normalized(x: Floats, gain: Floats, bias: Floats, epsilon: float, kind: str) -> Floats:
     wide = x.astype(np.float64)
+    if kind == "rms":
+        rms: Floats = wide / np.sqrt((wide * wide).mean(1, keepdims=True) + epsilon) * gain + bias
+        return rms
     centered = wide - wide.mean(1, keepdims=True)
-    if is_scalar:
+    if kind == "scalar":
         deviation = wide.std(1, ddof=1, keepdims=True) + epsilon
     else:
         deviation = np.sqrt(wide.var(1, keepdims=True) + epsilon)
@@ -71,13 +74,13 @@ def normalized(x: Floats, gain: Floats, bias: Floats, epsilon: float, is_scalar:
 
 
 @settings(max_examples=80, deadline=None)
-@given(rows=st.integers(1, 3), width=st.integers(2, 200), is_scalar=st.booleans(), seed=SEEDS)
-def test_norm(computes: list[Compute], rows: int, width: int, is_scalar: bool, seed: int) -> None:
+@given(rows=st.integers(1, 3), width=st.integers(2, 200), kind=st.sampled_from(NORMS), seed=SEEDS)
+def test_norm(computes: list[Compute], rows: int, width: int, kind: str, seed: int) -> None:
     random = np.random.default_rng(seed)
     x = (random.normal(size=(rows, width)) * 3 + random.normal()).astype(np.float32)
     gain, bias = random.normal(size=(2, width)).astype(np.float32)
-    results = [compute.norm(x, gain, bias, 1e-5, is_scalar) for compute in computes]
-    expected = normalized(x, gain, bias, 1e-5, is_scalar)
+    results = [compute.norm(x, gain, bias, 1e-5, kind) for compute in computes]
+    expected = normalized(x, gain, bias, 1e-5, kind)
     # The mean of a row is rounded, which counts for as much more as the row is close to its mean.
     magnified = np.abs(x).max(1, keepdims=True) / x.std(1, keepdims=True) * np.abs(gain)
     assert (np.abs(results[0][0] - expected) <= 1e-5 + 3e-6 * np.abs(expected) + 5e-7 * magnified).all()
@@ -91,10 +94,10 @@ def test_rows_do_not_depend_on_each_other(computes: list[Compute]) -> None:
     x[3], x[5], x[7] = 0, np.inf, np.nan
     ones = np.ones(77, np.float32)
     for compute in computes:
-        normed, levels = compute.norm(x, ones, ones, 1e-5, False)
+        normed, levels = compute.norm(x, ones, ones, 1e-5, "vector")
         plain = compute.quantize(x)
         for row in range(len(x)):
-            alone, own_levels = compute.norm(x[row : row + 1], ones, ones, 1e-5, False)
+            alone, own_levels = compute.norm(x[row : row + 1], ones, ones, 1e-5, "vector")
             np.testing.assert_array_equal(alone[0], normed[row])
             assert_same(own_levels, levels.rows(row, row + 1), compute.name)
             assert_same(compute.quantize(x[row : row + 1]), plain.rows(row, row + 1), compute.name)

@@ -49,18 +49,18 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """`nn.LayerNorm`, or `export.architecture.layers.ScalarLayerNorm`."""
+    """The norms of `export.architecture.layers`: `vector`, `scalar` or `rms`."""
 
     gain: Floats
     bias: Floats
     epsilon: np.float32
-    is_scalar: bool
+    kind: str
 
     def __call__(self, x: Floats) -> Floats:
         """Map (..., d) to (..., d)."""
-        centered = x - x.mean(axis=-1, keepdims=True)
+        centered = x if self.kind == "rms" else x - x.mean(axis=-1, keepdims=True)
         squares = (centered * centered).sum(axis=-1, keepdims=True)
-        if self.is_scalar:
+        if self.kind == "scalar":
             norm_per_std = np.float32(math.sqrt(x.shape[-1] - 1))
             normalized = centered / (np.sqrt(squares) + self.epsilon * norm_per_std)
             scalar: Floats = normalized * (self.gain * norm_per_std) + self.bias
@@ -86,9 +86,17 @@ class Node:
     def __getitem__(self, attribute: str) -> int:
         return int(self.attributes[attribute])
 
+    def flag(self, attribute: str) -> int:
+        """Return an attribute that a node need not have."""
+        return int(self.attributes.get(attribute, 0))
+
+    @property
+    def heads_width(self) -> int:
+        return self["num_heads"] * self["head_size"]
+
     @property
     def width(self) -> int:
-        return self["num_heads"] * self["head_size"]
+        return self.flag("width") or self.heads_width
 
     def array(self) -> npt.NDArray[Any]:
         """Return the next constant."""
@@ -101,17 +109,23 @@ class Node:
         assert scales.shape == bias.shape
         return Dense(unpack(packed, len(scales), num_inputs).astype(np.float64), scales, bias, largest)
 
-    def feed_forward(self) -> tuple["Norm", Dense, Dense]:
-        norm, inner = self.norm(), self.dense(self.width)
+    def feed_forward(self) -> tuple["Norm", Dense | None, Dense, Dense]:
+        """Return norm, gate, inner and outer layer."""
+        norm = self.norm()
+        gate = self.dense(self.width) if self.flag("gated") else None
+        inner = self.dense(self.width)
         # What ReLU leaves is not negative: all 255 levels above zero are its own.
-        is_relu = self.attributes["activation"] == b"relu"
-        return norm, inner, self.dense(len(inner.scales), largest=255 if is_relu else 127)
+        is_relu = self.attributes["activation"] == b"relu" and gate is None
+        return norm, gate, inner, self.dense(len(inner.scales), largest=255 if is_relu else 127)
 
     def norm(self) -> Norm:
-        return Norm(self.array(), self.array(), np.float32(self.attributes["epsilon"]), bool(self["scalar_norm"]))
+        gain, epsilon = self.array(), np.float32(self.attributes["epsilon"])
+        if self.flag("rms_norm"):
+            return Norm(gain, np.zeros_like(gain), epsilon, "rms")
+        return Norm(gain, self.array(), epsilon, "scalar" if self["scalar_norm"] else "vector")
 
     def output(self) -> Dense | None:
-        return self.dense(self.width) if self["output_projection"] else None
+        return self.dense(self.heads_width) if self["output_projection"] else None
 
     def final_norm(self) -> Norm | None:
         return self.norm() if self["final_norm"] else None
@@ -130,21 +144,38 @@ class _Part:
         self._activation = node.attributes["activation"].decode()
         self._scales, packed, self._positions = node.array(), node.array(), node.array()
         self._tokens = unpack(packed, len(self._scales), node.width)
+        self._embedding_norm = node.norm() if node.flag("embedding_norm") else None
+        num_tables = node.flag("relative_biases")
+        tables = [node.array() for _ in range(num_tables)]
+        self.biases = tables * node["num_layers"] if num_tables == 1 else tables
 
     def _embed(self, token_ids: Sequence[int], position: int) -> Floats:
         ids = np.array(token_ids)
         rows = self._tokens[ids].astype(np.float32) * self._scales[ids, None]
         result: Floats = rows + self._positions[position : position + len(ids)]
-        return result
+        return result if self._embedding_norm is None else self._embedding_norm(result)
 
-    def _attend(self, queries: Floats, keys: Floats, values: Floats, output: Dense | None) -> Floats:
+    def _bias(self, layer: int, num_queries: int, num_keys: int) -> Floats:
+        """Return what a layer adds to scores (H, Q, S) of the last positions' queries."""
+        if not self.biases:
+            return np.zeros((self._num_heads, 1, 1), np.float32)
+        first = num_keys - num_queries
+        places = np.arange(num_keys) - np.arange(first, num_keys)[:, None] + len(self._positions) - 1
+        bias: Floats = self.biases[layer][:, places]
+        return bias
+
+    def _attend(
+        self, queries: Floats, keys: Floats, values: Floats, output: Dense | None, bias: Floats | None = None
+    ) -> Floats:
         """Attend from (Q, H D) to (S, H D), from each query to all keys."""
-        heads = np.einsum("hqs,shd->qhd", self._weights(queries, keys), self._heads(values)).reshape(len(queries), -1)
+        weights = self._weights(queries, keys, bias)
+        heads = np.einsum("hqs,shd->qhd", weights, self._heads(values)).reshape(len(queries), -1)
         return heads if output is None else output(heads)
 
-    def _weights(self, queries: Floats, keys: Floats) -> Floats:
+    def _weights(self, queries: Floats, keys: Floats, bias: Floats | None = None) -> Floats:
         """Return how much each head attends from (Q, H D) to (S, H D): (H, Q, S)."""
         scores = np.einsum("qhd,shd->hqs", self._heads(queries), self._heads(keys)) * self._scale
+        scores = scores if bias is None else scores + bias
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         result: Floats = weights / weights.sum(axis=-1, keepdims=True)
         return result
@@ -159,14 +190,21 @@ class _Part:
             above: Floats = _ERF(x / math.sqrt(2.0)).astype(np.float32)
             gelu: Floats = x * np.float32(0.5) * (np.float32(1.0) + above)
             return gelu
+        if self._activation == "gelu_tanh":
+            inner = np.float32(math.sqrt(2.0 / math.pi)) * (x + np.float32(0.044715) * x**3)
+            tanh: Floats = (x * np.float32(0.5) * (np.float32(1.0) + np.tanh(inner))).astype(np.float32)
+            return tanh
         if self._activation == "silu":
             silu: Floats = (x / (np.float32(1.0) + np.exp(-x))).astype(np.float32)
             return silu
         assert self._activation == "identity"
         return x
 
-    def _feed_forward(self, x: Floats, norm: Norm, inner: Dense, outer: Dense) -> Floats:
-        return self._residual(x, norm, lambda y: outer(self._activated(inner(y))))
+    def _feed_forward(self, x: Floats, norm: Norm, gate: Dense | None, inner: Dense, outer: Dense) -> Floats:
+        def hidden(y: Floats) -> Floats:
+            return self._activated(inner(y)) if gate is None else self._activated(gate(y)) * inner(y)
+
+        return self._residual(x, norm, lambda y: outer(hidden(y)))
 
     def _residual(self, x: Floats, norm: Norm, sublayer: Any) -> Floats:
         return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
@@ -198,16 +236,18 @@ class FusedEncoder(_Part):
     def encode(self, source_ids: Sequence[int]) -> list[tuple[Floats, Floats]]:
         """Return each decoder layer's keys and values of a source, (S, H D)."""
         x = self._embed(source_ids, 0)
-        for layer in self._layers:
-            x = self._layer(x, *layer)
+        for index, layer in enumerate(self._layers):
+            x = self._layer(x, self._bias(index, len(x), len(x)), *layer)
         memory = x if self._final_norm is None else self._final_norm(x)
         halves = (np.split(both(memory), 2, axis=1) for both in self._cross)
         return [(rounded(keys), rounded(values)) for keys, values in halves]
 
-    def _layer(self, x: Floats, norm: Norm, projection: Dense, output: Dense | None, *rest: Any) -> Floats:
+    def _layer(
+        self, x: Floats, bias: Floats, norm: Norm, projection: Dense, output: Dense | None, *rest: Any
+    ) -> Floats:
         def attend(y: Floats) -> Floats:
             queries, keys, values = np.split(projection(y), 3, axis=1)
-            return self._attend(queries, rounded(keys), rounded(values), output)
+            return self._attend(queries, rounded(keys), rounded(values), output, bias)
 
         x = self._residual(x, norm, attend)
         return self._feed_forward(x, *rest)
@@ -294,7 +334,7 @@ class FusedDecoder(_Part):
         key, value = rounded(key), rounded(value)
         keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
         state.cache[index] = keys, values
-        return self._attend(query, keys, values, output)
+        return self._attend(query, keys, values, output, self._bias(index, 1, len(keys)))
 
 
 class Decoding:

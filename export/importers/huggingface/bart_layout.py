@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
-from export.architecture.config import MAX_SIZE, Activation
+from export.architecture.config import Activation
 from export.architecture.positions import sinusoidal_table
+from export.importers.huggingface.config_fields import TokenIds, check_neutral, choice, size
 from export.importers.huggingface.tables import TABLE_NAMES, place_tables
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
@@ -27,7 +28,6 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "add_bias_logits": (False, True),  # the bias itself is among the weights
     "quantization_config": (),
 }
-_STRANGE = re.compile(r"rope|rotary|relative|alibi|expert|sliding_window|mamba|adapter|lora", re.IGNORECASE)
 _MAX_POSITION_ERROR = 1e-4
 
 _PARTS = {
@@ -49,6 +49,7 @@ _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)")
 _NORM = re.compile(r"(encoder|decoder)\.(layer_norm|layernorm_embedding)\.(weight|bias)")
 _NORMS = {"layer_norm": "final_norm", "layernorm_embedding": "embedding.norm"}
 _POSITIONS = re.compile(r"(encoder|decoder)\.embed_positions\.weights?")
+_IGNORED = ("encoder.version", "decoder.version")  # fairseq's numbers, which transformers ignores, too
 _FIRST_POSITION = 2  # fairseq's tables start with rows for padding
 
 
@@ -80,6 +81,18 @@ class Family:
             "extra_pos_embeddings": (_FIRST_POSITION,) if is_learned else (0,),
         }
 
+    def read_architecture(
+        self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Tensor], problems: list[str]
+    ) -> ModelConfig | None:
+        """See `Layout`."""
+        return _read_architecture(document, self, ids, has_logits_bias(weights), problems)
+
+    def our_weights(
+        self, _document: Mapping[str, Any], given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
+    ) -> tuple[ModelConfig, dict[str, Tensor]]:
+        """See `Layout`."""
+        return _our_weights(given, config, problems)
+
 
 MARIAN = Family(
     "Marian",
@@ -108,38 +121,22 @@ BART = dataclasses.replace(MBART, name="BART", normalize_before=False, final_nor
 PLBART = dataclasses.replace(BART, name="PLBart", scales_embeddings=True)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenIds:
-    """The special tokens of a model's target side."""
-
-    pad: int
-    eos: int
-    unk: int
-    decoder_start: int
-
-
-def read_architecture(
+def _read_architecture(
     document: Mapping[str, Any], family: Family, ids: TokenIds, has_logits_bias: bool, problems: list[str]
 ) -> ModelConfig | None:
     """Return our configuration for `config.json`; everything unsupported is added to `problems`."""
     found = len(problems)
-    for name, allowed in {**_NEUTRAL, **family.fixed()}.items():
-        value = document.get(name)
-        if value is not None and value not in allowed:
-            problems.append(f"{name} is {value!r}; {family.name} models have {allowed[0] if allowed else 'none'}")
-    for name, value in sorted(document.items()):
-        if _STRANGE.search(name) and value not in (None, False, 0, "", [], {}):
-            problems.append(f"{name} is {str(value)[:60]!r}; {family.name} models have no such thing")
+    check_neutral(document, family.name, {**_NEUTRAL, **family.fixed()}, problems)
     activation = document.get("activation_function")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
-    sizes = {name: _size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
+    sizes = {name: size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
     num_heads = _same_in_both(document, "attention_heads", problems)
-    widths = {side: _size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
-    layers = {side: _size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
-    scales = _choice(document, "scale_embedding", family.scales_embeddings, problems)
-    ties = _choice(document, "tie_word_embeddings", True, problems)
-    shares = not family.may_separate or _choice(document, "share_encoder_decoder_embeddings", True, problems)
+    widths = {side: size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
+    layers = {side: size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
+    scales = choice(document, "scale_embedding", family.scales_embeddings, problems)
+    ties = choice(document, "tie_word_embeddings", True, problems)
+    shares = not family.may_separate or choice(document, "share_encoder_decoder_embeddings", True, problems)
     if len(problems) > found:
         return None
     target_size = sizes["vocab_size"] if shares else _target_size(document, sizes["vocab_size"])
@@ -174,7 +171,7 @@ def read_architecture(
         return None
 
 
-def our_weights(
+def _our_weights(
     given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
     """Return the weights under our names, as stored, and the configuration with the tables that they have.
@@ -204,7 +201,7 @@ def our_weights(
                 ours["projection.bias"] = value.flatten()
         elif name in TABLE_NAMES:
             tables[name] = value
-        else:
+        elif name not in _IGNORED:
             problems.append(f"{full_name} is a weight that the architecture does not have")
     config, placed = place_tables(tables, config, problems)
     return config, ours | placed
@@ -228,24 +225,8 @@ def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[st
     return []
 
 
-def _size(document: Mapping[str, Any], name: str, problems: list[str]) -> int:
-    value = document.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
-        problems.append(f"{name} is {value!r}; expected a positive number")
-        return 1
-    return value
-
-
-def _choice(document: Mapping[str, Any], name: str, default: bool, problems: list[str]) -> bool:
-    value = document.get(name, default)
-    if not isinstance(value, bool):
-        problems.append(f"{name} is {value!r}; expected true or false")
-        return default
-    return value
-
-
 def _same_in_both(document: Mapping[str, Any], name: str, problems: list[str]) -> int:
-    encoder, decoder = (_size(document, f"{side}_{name}", problems) for side in ("encoder", "decoder"))
+    encoder, decoder = (size(document, f"{side}_{name}", problems) for side in ("encoder", "decoder"))
     if encoder != decoder:
         problems.append(f"encoder_{name} is {encoder} and decoder_{name} {decoder}; supported is the same in both")
     return encoder

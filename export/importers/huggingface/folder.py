@@ -1,4 +1,4 @@
-"""The common parts of transformers' checkpoint folders for Marian and M2M100."""
+"""The common parts of transformers' checkpoint folders."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from export.architecture import ModelConfig
 from export.architecture.stored import StoredModel
 from export.importers.assembly import assemble
-from export.importers.huggingface.bart_layout import Family, TokenIds, has_logits_bias, our_weights, read_architecture
+from export.importers.huggingface.config_fields import TokenIds
 from export.importers.huggingface.generation import (
     GenerationSettings,
     read_generation,
@@ -42,8 +43,30 @@ class HuggingFaceModel:
     checkpoint_sha256: str
 
 
+class Layout(Protocol):
+    """How an architecture's `config.json` and weights are read; `name` is the architecture's, for people."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def read_architecture(
+        self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Tensor], problems: list[str]
+    ) -> ModelConfig | None:
+        """Return our configuration for `config.json` with these weights; add everything unsupported to `problems`."""
+        ...
+
+    def our_weights(
+        self, document: Mapping[str, Any], given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
+    ) -> tuple[ModelConfig, dict[str, Tensor]]:
+        """Return the weights under our names, and the configuration with the tables that they have.
+
+        Weights that have no name in our model, or contradict each other, are added to `problems`.
+        """
+        ...
+
+
 class TokenizerFiles(Protocol):
-    """The common interface of the three kinds of tokenizer files."""
+    """The common interface of all kinds of tokenizer files."""
 
     @property
     def pad_id(self) -> int: ...  # noqa: D102
@@ -56,7 +79,7 @@ class TokenizerFiles(Protocol):
 
 def read_model(
     directory: Path,
-    family: Family,
+    layout: Layout,
     tokenizer: TokenizerFiles | None,
     vocabulary_sizes: tuple[int, int] | None,
     problems: list[str],
@@ -94,7 +117,7 @@ def read_model(
                 problems.append(f"{name} is {index}, the tokenizer's is {expected}")
     unk_id = 0 if tokenizer is None else tokenizer.unk_id
     ids = TokenIds(pad_id, generation.eos_id, unk_id, generation.decoder_start_id)
-    config = read_architecture(document, family, ids, weights is not None and has_logits_bias(weights), problems)
+    config = layout.read_architecture(document, ids, weights or {}, problems)
     if config is None or weights is None or weight_files is None:
         return None
     if vocabulary_sizes is not None:
@@ -105,7 +128,7 @@ def read_model(
     unknown = [index for index in generation.suppressed_ids if index >= config.target_vocabulary_size]
     if unknown:
         problems.append(f"bad_words_ids has {unknown[0]}, the model has {config.target_vocabulary_size} tokens")
-    config, ours = our_weights(weights, config, problems)
+    config, ours = layout.our_weights(document, weights, config, problems)
     model = assemble(config, ours, problems)
     return None if model is None else HuggingFaceModel(model, generation, weight_files.sha256())
 
@@ -128,7 +151,7 @@ def _read_generation(
 
 def checkpoint(
     directory: Path,
-    family: Family,
+    layout: Layout,
     found: HuggingFaceModel,
     tokenizer: TokenizerFiles,
     tokenizer_files: Mapping[str, TokenizerFile],
@@ -152,7 +175,7 @@ def checkpoint(
         suppressed_ids=generation.suppressed_ids,
         renormalizes=generation.renormalizes,
         generation=without_prefix(generation.defaults, longest_prefix, limits.max_output_tokens),
-        family=family.name,
+        family=layout.name,
         licence=licence_of(directory),
         notes=notes,
         open_reference=partial(open_transformers, directory),

@@ -1,7 +1,7 @@
-"""The stored tables that encoder, decoder and projection read in transformers' Marian, M2M100 and BART.
+"""The stored tables that encoder, decoder and projection read in transformers' models.
 
 A file may hold any sufficient subset of the four names: transformers keeps each table that is present and ties the
-missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of these families).
+missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of the families).
 """
 
 import dataclasses
@@ -15,11 +15,16 @@ from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 
 _SHARED, _SOURCE = "shared.weight", "encoder.embed_tokens.weight"
 _TARGET, _HEAD = "decoder.embed_tokens.weight", "lm_head.weight"
-TABLE_NAMES = (_SHARED, _HEAD, _TARGET, _SOURCE)  # in the order in which transformers substitutes them for others
+# In the order in which transformers substitutes them for others: in BART's layout, and in T5's.
+TABLE_NAMES = (_SHARED, _HEAD, _TARGET, _SOURCE)
+T5_TABLE_NAMES = (_SHARED, _SOURCE, _TARGET, _HEAD)
 
 
 def place_tables(
-    stored: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
+    stored: Mapping[str, Tensor],
+    config: ModelConfig,
+    problems: list[str],
+    order: tuple[str, ...] = TABLE_NAMES,
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
     """Return `stored` under our names, and `config` with equal tables tied, source and target only if config.json does.
 
@@ -27,7 +32,7 @@ def place_tables(
     """
     read = {}
     for ours, theirs in ((ENCODER_TABLE, _SOURCE), (DECODER_TABLE, _TARGET), (PROJECTION, _HEAD)):
-        names = _in_order(theirs, config)
+        names = _in_order(theirs, config, order)
         found = next((name for name in names if name in stored), None)
         if found is None:
             others = ", ".join(names[1:])
@@ -46,12 +51,12 @@ def place_tables(
     return dataclasses.replace(config, share_embeddings=is_shared, tie_projection=is_tied), read
 
 
-def _in_order(name: str, config: ModelConfig) -> tuple[str, ...]:
+def _in_order(name: str, config: ModelConfig, order: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names from which a reader of `name` takes its table: the first one that is present."""
     if not config.tie_projection:
         tied: tuple[str, ...] = ()  # transformers then ties nothing, not even source and target
     elif config.share_embeddings:
-        tied = TABLE_NAMES
+        tied = order
     else:
         tied = () if name == _SOURCE else (_HEAD, _TARGET)
     return tuple(dict.fromkeys((name, *tied)))

@@ -80,10 +80,11 @@ def _notes(files: M2M100Files | NllbFiles, found: HuggingFaceModel, is_small100:
     """Return what is said of tokens that may be languages, but are not marked as such, and of models that look like
     SMaLL-100, which only its tokenizer tells from M2M100.
     """
-    config = found.model.config
-    if (config.num_encoder_layers, config.num_decoder_layers) == _SMALL100_LAYERS and not is_small100:
-        return ("if this is SMaLL-100, give --from small100: its languages stand elsewhere",)
-    if not isinstance(files, NllbFiles) or not files.others:
+    if isinstance(files, M2M100Files):
+        config = found.model.config
+        is_alike = (config.num_encoder_layers, config.num_decoder_layers) == _SMALL100_LAYERS and not is_small100
+        return ("if this is SMaLL-100, give --from small100: its languages stand elsewhere",) if is_alike else ()
+    if not files.others:
         return ()
     return (
         f"added tokens are taken as words, not as languages, unless they are special: {listed(files.others)}; if they "

@@ -32,8 +32,9 @@ def read_bart(directory: Path, config: Mapping[str, Any]) -> BartFiles:
     tokenizer = _build(directory, config)
     ids = tokenizer.get_vocab()
     named = {name: ids[content_of(config.get(name) or default)] for name, default in NAMED_DEFAULTS.items()}
+    mask_id = named["mask_token"]  # published models have no row for it, and no text has it
     return BartFiles(
-        size=max(ids.values()) + 1,
+        size=max(index for index in ids.values() if index != mask_id) + 1,
         template=TokenizerSpec(
             kind="tokenizers",
             file=TOKENIZER_NAME,

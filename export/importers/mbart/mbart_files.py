@@ -6,7 +6,6 @@ published models were trained. Where a file has one, mBART's texts are read as S
 """
 
 import base64
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,6 +21,7 @@ from export.importers.huggingface.json_tokenizer import (
     character_map,
     content_of,
     refusals,
+    unspelled,
 )
 from export.importers.json_file import read_json
 from export.importers.mbart.tokenizer_files import BartFiles, short_codes
@@ -33,7 +33,6 @@ MODEL_NAME = "sentencepiece.bpe.model"
 _FIRST = ("bos_token", "pad_token", "eos_token", "unk_token")  # have the ids 0 to 3
 _UNK_ID = 3
 _NUM_SPECIAL = 3  # pieces of a SentencePiece model: "<unk>", "<s>", "</s>"
-_MARK = " "  # pieces of texts never have a space
 _LANGUAGE = re.compile("[a-z]{2,3}_[A-Z]{2}")
 
 # The tokens of these languages, in this order, have the ids after the pieces'. From transformers 5.23,
@@ -74,6 +73,7 @@ def _read(directory: Path, config: Mapping[str, Any], is_50: bool) -> BartFiles:
             eos_id=named["eos_token"],
             unk_id=named["unk_token"],
             decoder_start_id=named["eos_token"],
+            cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True,
         ),
         written={TOKENIZER_NAME: partial(_write, directory, config, is_50)},
         place="before" if is_50 else "after",
@@ -83,18 +83,7 @@ def _read(directory: Path, config: Mapping[str, Any], is_50: bool) -> BartFiles:
 
 
 def _write(directory: Path, config: Mapping[str, Any], is_50: bool, destination: Path) -> None:
-    """Write a file in which special tokens have names that no text can spell.
-
-    Unigram prefers a piece of score 0, as they have, to all others: a caller's "</s>" would end the source.
-    """
-    document = json.loads(_build(directory, config, is_50).to_str())
-    special = {token["content"] for token in document["added_tokens"] if token["special"]}
-    for token in document["added_tokens"]:
-        if token["special"]:
-            token |= {"content": token["content"] + _MARK, "normalized": False}
-    pieces = document["model"]["vocab"]
-    document["model"]["vocab"] = [[f"{piece}{_MARK}" if piece in special else piece, score] for piece, score in pieces]
-    destination.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    unspelled(_build(directory, config, is_50)).save(str(destination))
 
 
 def _build(directory: Path, config: Mapping[str, Any], is_50: bool) -> Tokenizer:

@@ -4,11 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import safetensors
-import torch
-from safetensors.torch import load_file
-
 from export.architecture import ModelConfig
+from export.architecture.stored import Array
 from export.importers.assembly import assemble
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
@@ -21,6 +18,7 @@ from export.importers.native.folder import (
 )
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.parts import read_part
+from export.importers.safetensors_file import read_safetensors
 from export.importers.sentencepiece_file import SentencePieceFacts, read_facts
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
@@ -82,13 +80,10 @@ def _read(path: Path, parse: Callable[[Path], T], problems: list[str]) -> T | No
     return read_part(path.name, lambda: parse(path), problems)
 
 
-def _load_weights(path: Path) -> dict[str, torch.Tensor]:
-    try:
-        weights = load_file(path)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise ValueError(f"it is damaged: {error}") from error
+def _load_weights(path: Path) -> dict[str, Array]:
+    weights = read_safetensors(path)
     for name, value in weights.items():
-        if not value.is_floating_point():
+        if value.dtype.kind in "biu":
             raise ValueError(f"{name} holds {value.dtype}, expected floating-point numbers")
     return weights
 

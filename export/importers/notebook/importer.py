@@ -25,7 +25,7 @@ def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
     Raises:
         CheckpointError: anything is missing, damaged or contradictory; all problems are listed.
     """
-    problems = list(_language_problems(options))
+    problems = [*_language_problems(options), *options.without_prefix()]
     file = read_part(path.name, lambda: find_state_dict(path), problems)
     weights = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)
     config = _read("--config", options.config, lambda given: read_config(given, problems), problems)

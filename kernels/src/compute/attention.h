@@ -84,14 +84,15 @@ DRAGOMAN_INLINE int64_t tokens_of_block(int64_t first_token, int64_t num_tokens)
   return num_tokens - first_token < kBlockTokens ? num_tokens - first_token : kBlockTokens;
 }
 
-// Store the scores of a head's tokens, and minus infinity for those beyond, whose memory may hold NaN; returns the
-// largest score of each lane.
-DRAGOMAN_INLINE Floats score_tokens(const CacheShape &shape, const float *query, float scale, const Cache &cache,
-                                    int64_t head, int64_t num_tokens, float *scores) {
+// Store the scores of a head's tokens, to which `bias` is added if it is not null, and minus infinity for those beyond,
+// whose memory may hold NaN; returns the largest score of each lane.
+DRAGOMAN_INLINE Floats score_tokens(const CacheShape &shape, const float *query, float scale, const float *bias,
+                                    const Cache &cache, int64_t head, int64_t num_tokens, float *scores) {
   const Floats lowest = spread(-__builtin_inff());
   Floats largest = lowest;
   const auto keep = [&](Floats products, int64_t first) {
     Floats own = products * spread(scale);
+    if (bias != nullptr) own = own + load(bias + first);
     const int64_t count = tokens_of_block(first, num_tokens);
     if (count < kBlockTokens) own = select(first_lanes(count), own, lowest);
     store(own, scores + first);
@@ -174,16 +175,18 @@ DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int
 }
 
 // Each part is done for all heads before the next one, so that heads don't wait for each other.
-void attend(const CacheShape &shape, const float *query, float scale, const Bfloat16 *layer, int64_t num_tokens,
-            const int32_t *history, int64_t row_stride, float *heads, float *scratch) {
+void attend(const CacheShape &shape, const float *query, float scale, const ScoreBias &bias, const Bfloat16 *layer,
+            int64_t num_tokens, const int32_t *history, int64_t row_stride, float *heads, float *scratch) {
   const int64_t head_stride = 2 * kBlockTokens * static_cast<int64_t>(shape.padded_head_size);
   const Cache cache = {layer, history, row_stride, head_stride, head_stride * shape.num_heads};
   const int64_t size = shape.head_size, stride = round_up(num_tokens, kBlockTokens);
   float *const totals = scratch, *const weights = scratch + shape.weights_begin(0, num_tokens);
   float *const largest = totals + round_up(shape.num_heads, kLanes);
-  for (int64_t head = 0; head < shape.num_heads; ++head)
-    store(score_tokens(shape, query + head * size, scale, cache, head, num_tokens, weights + head * stride),
+  for (int64_t head = 0; head < shape.num_heads; ++head) {
+    const float *const own = bias.values == nullptr ? nullptr : bias.values + head * bias.stride;
+    store(score_tokens(shape, query + head * size, scale, own, cache, head, num_tokens, weights + head * stride),
           largest + head * kLanes);
+  }
   for (int64_t head = 0; head < shape.num_heads; ++head)
     totals[head] = exponentiate(load(largest + head * kLanes), num_tokens, weights + head * stride);
   for (int64_t head = 0; head < shape.num_heads; ++head) {

@@ -64,14 +64,20 @@ DRAGOMAN_INLINE int64_t order_size(int64_t num_blocks, int64_t num_groups) {
   return num_blocks * (kBlockColumns / 16) * (1 + num_groups / 2);
 }
 
-enum class Activation : int32_t { kIdentity = 0, kRelu = 1, kGelu = 2, kSilu = 3 };
+enum class Activation : int32_t { kIdentity = 0, kRelu = 1, kGelu = 2, kSilu = 3, kGeluTanh = 4 };
+
+// What becomes of the results of a dense layer: they replace what is there, are added to it, or multiply it.
+enum class Into : int32_t { kSet = 0, kAdd = 1, kMultiply = 2 };
+
+// export/architecture/layers.py: nn.LayerNorm, ScalarLayerNorm, and one without a mean.
+enum class NormKind : int32_t { kVector = 0, kScalar = 1, kRms = 2 };
 
 struct Norm {
   const float *gain; // (round_up(width, 16),), zeros beyond the width
   const float *bias;
   int32_t width;
   float epsilon;
-  bool is_scalar; // export/architecture/layers.py: ScalarLayerNorm; else nn.LayerNorm
+  NormKind kind;
 };
 
 // The upper half of a float32: the same range, and 8 bits of its precision.
@@ -93,6 +99,13 @@ struct CacheShape {
   }
 };
 
+// What is added to the scaled scores of a query: to that of token t in head h, values[h * stride + t], readable up to a
+// block's end. Nothing without values.
+struct ScoreBias {
+  const float *values;
+  int64_t stride;
+};
+
 struct Compute {
   const char *name; // "avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable"
 
@@ -109,8 +122,8 @@ struct Compute {
   // the others.
   void (*prepare)(Dense &dense, int32_t *offsets, uint16_t *order);
 
-  // y = x W^T + b, or y += x W^T + b if `adds`: levels (num_rows, K) to floats (num_rows, N padded to 64).
-  void (*dense)(const Dense &dense, const Levels &x, int64_t num_rows, bool adds, float *y, int64_t y_stride);
+  // x W^T + b into y: levels (num_rows, K) to floats (num_rows, N padded to 64).
+  void (*dense)(const Dense &dense, const Levels &x, int64_t num_rows, Into into, float *y, int64_t y_stride);
 
   // y = activation(x W^T + b).
   void (*dense_activated)(const Dense &dense, const Levels &x, int64_t num_rows, Activation activation, float *y,
@@ -129,11 +142,12 @@ struct Compute {
                  Bfloat16 *layer);
 
   // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
-  // softmax(scale q k) v, in `heads` (H * head_size,), which may be `query`. With `history` (num_tokens,), token t is
+  // softmax(scale q k + bias) v, in `heads` (H * head_size,), which may be `query`. With `history` (num_tokens,), token t is
   // in the row that starts `history[t] * row_stride` numbers after `layer`; without, in the one at `layer`. `scratch`
   // (`shape.scratch_size(num_tokens)`) is a workspace.
-  void (*attend)(const CacheShape &shape, const float *query, float scale, const Bfloat16 *layer,
-                 int64_t num_tokens, const int32_t *history, int64_t row_stride, float *heads, float *scratch);
+  void (*attend)(const CacheShape &shape, const float *query, float scale, const ScoreBias &bias,
+                 const Bfloat16 *layer, int64_t num_tokens, const int32_t *history, int64_t row_stride, float *heads,
+                 float *scratch);
 
   // Read one token by a simpler simple recurrent unit (`export/architecture/recurrence.py`), whose candidate and gate,
   // before its sigmoid, are side by side in `projected` (2 width,): its output replaces the candidate. `before` is the

@@ -51,6 +51,10 @@ DRAGOMAN_INLINE Floats inverse_sigmoid(Floats x) {
 }
 DRAGOMAN_INLINE Floats sigmoid(Floats x) { return spread(1.0f) / inverse_sigmoid(x); }
 DRAGOMAN_INLINE Floats silu(Floats x) { return x / inverse_sigmoid(x); }
+// x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and (1 + tanh u) / 2 = sigmoid(2 u).
+DRAGOMAN_INLINE Floats gelu_tanh(Floats x) {
+  return x / inverse_sigmoid(x * multiply_add(x * x, spread(0.071354816f), spread(1.5957691f)));
+}
 
 // How the floats of a row become 8 bits: level = round_to_even(x / scale) + zero_point.
 struct Quantizer {

@@ -96,23 +96,32 @@ DRAGOMAN_INLINE void store_results(const Dense &dense, const Levels &x, int64_t 
   });
 }
 
-void dense(const Dense &dense, const Levels &x, int64_t num_rows, bool adds, float *y, int64_t y_stride) {
-  if (adds)
+void dense(const Dense &dense, const Levels &x, int64_t num_rows, Into into, float *y, int64_t y_stride) {
+  switch (into) {
+  case Into::kSet:
+    return store_results(dense, x, num_rows, y, y_stride, [](const float *, Floats value) { return value; });
+  case Into::kAdd:
     return store_results(dense, x, num_rows, y, y_stride,
                          [](const float *to, Floats value) { return load(to) + value; });
-  store_results(dense, x, num_rows, y, y_stride, [](const float *, Floats value) { return value; });
+  case Into::kMultiply:
+    return store_results(dense, x, num_rows, y, y_stride,
+                         [](const float *to, Floats value) { return load(to) * value; });
+  }
 }
 
 void dense_activated(const Dense &layer, const Levels &x, int64_t num_rows, Activation activation, float *y,
                      int64_t y_stride) {
   switch (activation) {
-  case Activation::kIdentity: return dense(layer, x, num_rows, false, y, y_stride);
+  case Activation::kIdentity: return dense(layer, x, num_rows, Into::kSet, y, y_stride);
   case Activation::kRelu:
     return store_results(layer, x, num_rows, y, y_stride, [](const float *, Floats value) { return relu(value); });
   case Activation::kGelu:
     return store_results(layer, x, num_rows, y, y_stride, [](const float *, Floats value) { return gelu(value); });
   case Activation::kSilu:
     return store_results(layer, x, num_rows, y, y_stride, [](const float *, Floats value) { return silu(value); });
+  case Activation::kGeluTanh:
+    return store_results(layer, x, num_rows, y, y_stride,
+                         [](const float *, Floats value) { return gelu_tanh(value); });
   }
 }
 

@@ -53,7 +53,7 @@ template <class Term> DRAGOMAN_INLINE float sum_of(const float *x, int64_t width
 // What to multiply centered values with, from the sum of their squares.
 DRAGOMAN_INLINE float inverse_deviation(const Norm &norm, float sum_of_squares) {
   const float width = static_cast<float>(norm.width);
-  if (norm.is_scalar) return 1.0f / (square_root(sum_of_squares / (width - 1.0f)) + norm.epsilon);
+  if (norm.kind == NormKind::kScalar) return 1.0f / (square_root(sum_of_squares / (width - 1.0f)) + norm.epsilon);
   return 1.0f / square_root(sum_of_squares / width + norm.epsilon);
 }
 
@@ -62,7 +62,9 @@ void norm_rows(const Norm &norm, const float *x, int64_t x_stride, int64_t num_r
   const int64_t width = norm.width;
   for (int64_t row = 0; row < num_rows; ++row) {
     const float *const from = x + row * x_stride;
-    const float mean = sum_of(from, width, [](Floats value) { return value; }) / static_cast<float>(width);
+    float mean = 0.0f;
+    if (norm.kind != NormKind::kRms)
+      mean = sum_of(from, width, [](Floats value) { return value; }) / static_cast<float>(width);
     const Floats means = spread(mean);
     const float squares = sum_of(from, width, [&](Floats value) { return (value - means) * (value - means); });
     const Floats factor = spread(inverse_deviation(norm, squares));

@@ -19,18 +19,21 @@ Decode::Decode(NodeInfo &node)
       compute_(model_.compute()), has_shortlists_(node.flag("shortlists")), is_recurrent_(node.flag("recurrent")),
       embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
+  if (own.embedding_norm)
+    embedding_norm_ = model_.read_norm();
+  biases_ = model_.read_relative_biases(embedding_, false);
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
     layer.self_norm = model_.read_norm();
     layer.projection = is_recurrent_
                            ? model_.read_dense("candidates and gates", own.width, int64_t{2} * own.width)
-                           : model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
+                           : model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.heads_width);
     if (own.output_projection && !is_recurrent_)
-      layer.self_output = model_.read_dense("self-attention's output", own.width, own.width);
+      layer.self_output = model_.read_dense("self-attention's output", own.heads_width, own.width);
     layer.cross_norm = model_.read_norm();
-    layer.cross_query = model_.read_dense("queries of the source", own.width, own.width);
+    layer.cross_query = model_.read_dense("queries of the source", own.width, own.heads_width);
     if (own.output_projection)
-      layer.cross_output = model_.read_dense("cross-attention's output", own.width, own.width);
+      layer.cross_output = model_.read_dense("cross-attention's output", own.heads_width, own.width);
     layer.feed_forward_norm = model_.read_norm();
     layers_.push_back(layer);
     feed_forwards_.emplace_back(model_);
@@ -200,9 +203,9 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
   const Architecture &own = architecture_;
   int64_t count = live.count, stride = round_up(own.width, kBlockColumns);
   float *x = work.x.at_least(count * stride);
-  work.projected.at_least(count * 3 * stride);
+  int64_t levels_stride = round_up(std::max(own.width, own.heads_width), kBlockColumns);
   // The input of the next dense layer.
-  Levels levels{work.levels.at_least(count * stride), stride, work.scales.at_least(count)};
+  Levels levels{work.levels.at_least(count * levels_stride), levels_stride, work.scales.at_least(count)};
   for (int64_t place = 0; place < count; place++) {
     const Row &row = state.rows[live.indices[place]];
     compute_.embed(embedding_.tokens, row.token_id, embedding_.scales[row.token_id],
@@ -216,6 +219,8 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
     if (!own.pre_norm)
       parallel.norm(norm, x, stride, count, x, stride, levels);
   };
+  if (own.embedding_norm)
+    parallel.norm(embedding_norm_, x, stride, count, x, stride, {});
   if (!own.pre_norm)
     parallel.quantize(x, stride, count, own.width, kZero, levels);
   for (int32_t index = 0; index < own.num_layers; index++) {
@@ -257,12 +262,12 @@ void Decode::step_together(const State &state, const Caches &caches, const Rows 
 void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
                     const Rows &live, const Parallel &parallel, const Levels &levels, Workspace &work) const {
   const Architecture &own = architecture_;
-  int64_t count = live.count, width = own.width, stride = round_up(width, kBlockColumns);
+  int64_t count = live.count, width = own.heads_width, stride = round_up(own.width, kBlockColumns);
   const Dense &projection = is_cross ? layer.cross_query : layer.projection;
   const Dense &output = is_cross ? layer.cross_output : layer.self_output;
   int64_t heads_stride = round_up(projection.num_outputs, kBlockColumns);
-  float *projected = work.projected.data();
-  parallel.dense(projection, levels, count, false, projected, heads_stride);
+  float *projected = work.projected.at_least(count * heads_stride);
+  parallel.dense(projection, levels, count, Into::kSet, projected, heads_stride);
   int64_t longest = std::max(state.capacity, caches.cross_tokens);
   int64_t scratch_size = shape_.scratch_size(longest);
   float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
@@ -271,7 +276,7 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     float *query = projected + place * heads_stride;
     if (is_cross) {
       const Bfloat16 *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
-      compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, query, scratch);
+      compute_.attend(shape_, query, own.scale, {}, source, row.source_length, nullptr, 0, query, scratch);
       if (index == recorded_layer_ && caches.records && row.flags & kWantsAttention)
         record(row, scratch, caches);
       return;
@@ -279,9 +284,9 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     Bfloat16 *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
     compute_.append(shape_, query + width, query + 2 * width, row.length, own_layer);
     bool is_beam = row.width > 1;
-    compute_.attend(shape_, query, own.scale, is_beam ? first : own_layer, row.length + 1,
-                    is_beam ? state.history + live.indices[place] * state.capacity : nullptr, caches.self_row, query,
-                    scratch);
+    compute_.attend(shape_, query, own.scale, biases_[index].of(row.length), is_beam ? first : own_layer,
+                    row.length + 1, is_beam ? state.history + live.indices[place] * state.capacity : nullptr,
+                    caches.self_row, query, scratch);
   };
   share_rows(parallel.team(), count, 64 * width, [&](int64_t begin, int64_t end, int64_t share) {
     for (int64_t place = begin; place < end; place++) {
@@ -292,7 +297,7 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
   });
   float *x = work.x.data();
   if (own.output_projection)
-    parallel.dense(output, levels, count, true, x, stride);
+    parallel.dense(output, levels, count, Into::kAdd, x, stride);
   else
     add_heads(projected, heads_stride, count, width, x, stride);
 }
@@ -303,8 +308,8 @@ void Decode::recur(const Layer &layer, int index, const State &state, const Cach
                    const Parallel &parallel, const Levels &levels, Workspace &work) const {
   int64_t count = live.count, width = architecture_.width, stride = round_up(2 * width, kBlockColumns);
   int64_t padded = round_up(width, kLanes);
-  float *projected = work.projected.data();
-  parallel.dense(layer.projection, levels, count, false, projected, stride);
+  float *projected = work.projected.at_least(count * stride);
+  parallel.dense(layer.projection, levels, count, Into::kSet, projected, stride);
   auto state_of = [&](int64_t slot, int64_t position) {
     return caches.states + ((slot * architecture_.num_layers + index) * 2 + position % 2) * padded;
   };

@@ -80,6 +80,8 @@ private:
   const Compute &compute_;
   bool has_shortlists_, is_recurrent_;
   Embedding embedding_;
+  Norm embedding_norm_{};
+  std::vector<RelativeBias> biases_; // of each layer's self-attention
   std::vector<Layer> layers_;
   std::vector<FeedForward> feed_forwards_; // of each layer
   Norm final_norm_{};

@@ -51,12 +51,15 @@ Encode::Encode(NodeInfo &node)
     : model_(pass_shortlists(node)), architecture_(model_.architecture()),
       compute_(model_.compute()), embedding_(model_.read_embedding()), shape_(model_.heads()) {
   const Architecture &own = architecture_;
+  if (own.embedding_norm)
+    embedding_norm_ = model_.read_norm();
+  biases_ = model_.read_relative_biases(embedding_, true);
   for (int32_t index = 0; index < own.num_layers; index++) {
     Layer layer{};
     layer.attention_norm = model_.read_norm();
-    layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.width);
+    layer.projection = model_.read_dense("queries, keys and values", own.width, int64_t{3} * own.heads_width);
     if (own.output_projection)
-      layer.output = model_.read_dense("attention's output", own.width, own.width);
+      layer.output = model_.read_dense("attention's output", own.heads_width, own.width);
     layer.feed_forward_norm = model_.read_norm();
     layers_.push_back(layer);
     feed_forwards_.emplace_back(model_);
@@ -65,7 +68,7 @@ Encode::Encode(NodeInfo &node)
     final_norm_ = model_.read_norm();
   int64_t num_decoder_layers = node.integer("num_decoder_layers", 1, 1000);
   for (int64_t index = 0; index < num_decoder_layers; index++)
-    cross_.push_back(model_.read_dense("keys and values of the source", own.width, int64_t{2} * own.width));
+    cross_.push_back(model_.read_dense("keys and values of the source", own.width, int64_t{2} * own.heads_width));
   if (node.flag("shortlists"))
     shortlists_.emplace(model_, node.integer("vocabulary_size", 1, kMaxTargets),
                         node.flag("one_vocabulary"));
@@ -169,21 +172,23 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
   const Architecture &own = architecture_;
   int64_t count = sources.num_tokens, stride = round_up(own.width, kBlockColumns);
   float *x = work.x.at_least(count * stride);
-  work.projected.at_least(count * 3 * stride);
-  Levels levels{work.levels.at_least(count * stride), stride, work.scales.at_least(count)};
+  int64_t levels_stride = round_up(std::max(own.width, own.heads_width), kBlockColumns);
+  Levels levels{work.levels.at_least(count * levels_stride), levels_stride, work.scales.at_least(count)};
   for (int64_t source = 0; source < sources.num_sources; source++)
     for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
       int64_t id = sources.token_ids[place];
       compute_.embed(embedding_.tokens, id, embedding_.scales[id], embedding_.positions + (place - begin) * own.width,
                      own.width, x + place * stride);
     }
+  if (own.embedding_norm)
+    parallel.norm(embedding_norm_, x, stride, count, x, stride, {});
   for (int32_t index = 0; index < own.num_layers; index++) {
     const Layer &layer = layers_[index];
     if (own.pre_norm)
       parallel.norm(layer.attention_norm, x, stride, count, nullptr, 0, levels);
     else
       parallel.quantize(x, stride, count, own.width, kZero, levels);
-    attend(layer, sources, parallel, levels, work);
+    attend(layer, biases_[index], sources, parallel, levels, work);
     if (own.pre_norm)
       parallel.norm(layer.feed_forward_norm, x, stride, count, nullptr, 0, levels);
     else
@@ -196,12 +201,11 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
     parallel.norm(final_norm_, x, stride, count, x, stride, {});
 }
 
-void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &parallel, const Levels &levels,
-                    Workspace &work) const {
-  int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
-  int64_t heads_stride = round_up(3 * width, kBlockColumns);
-  float *projected = work.projected.data();
-  parallel.dense(layer.projection, levels, sources.num_tokens, false, projected, heads_stride);
+void Encode::attend(const Layer &layer, const RelativeBias &bias, const Sources &sources, const Parallel &parallel,
+                    const Levels &levels, Workspace &work) const {
+  int64_t width = architecture_.heads_width, heads_stride = round_up(3 * width, kBlockColumns);
+  float *projected = work.projected.at_least(sources.num_tokens * heads_stride);
+  parallel.dense(layer.projection, levels, sources.num_tokens, Into::kSet, projected, heads_stride);
   int64_t num_blocks = 0, longest = 0;
   work.first_blocks.clear();
   work.source_of.clear();
@@ -226,22 +230,24 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
   share_rows(parallel.team(), sources.num_tokens, 64 * width, [&](int64_t first, int64_t end, int64_t share) {
     for (int64_t place = first; place < end; place++) {
       float *query = projected + place * heads_stride;
-      compute_.attend(shape_, query, architecture_.scale, own_of(place), sources.length(work.source_of[place]), nullptr,
-                      0, query, scratches + share * scratch_size);
+      int64_t source = work.source_of[place];
+      compute_.attend(shape_, query, architecture_.scale, bias.of(place - sources.begin(source)), own_of(place),
+                      sources.length(source), nullptr, 0, query, scratches + share * scratch_size);
       if (architecture_.output_projection)
         compute_.quantize(query, 0, 1, width, kZero, levels.from(place));
     }
   });
   float *x = work.x.data();
+  int64_t stride = round_up(architecture_.width, kBlockColumns);
   if (architecture_.output_projection)
-    parallel.dense(layer.output, levels, sources.num_tokens, true, x, stride);
+    parallel.dense(layer.output, levels, sources.num_tokens, Into::kAdd, x, stride);
   else
     add_heads(projected, heads_stride, sources.num_tokens, width, x, stride);
 }
 
 void Encode::write_cross(const Sources &sources, const Parallel &parallel, Workspace &work) const {
-  int64_t stride = round_up(architecture_.width, kBlockColumns);
-  int64_t width = architecture_.width;
+  int64_t width = architecture_.width, heads_width = architecture_.heads_width;
+  int64_t stride = round_up(width, kBlockColumns);
   // All layers read the same rows.
   Levels levels{work.levels.data(), stride, work.scales.data()};
   parallel.quantize(work.x.data(), stride, sources.num_tokens, width, kZero, levels);
@@ -249,13 +255,13 @@ void Encode::write_cross(const Sources &sources, const Parallel &parallel, Works
     const Dense &cross = cross_[layer];
     int64_t cross_stride = round_up(cross.num_outputs, kBlockColumns);
     float *projected = work.projected.at_least(sources.num_tokens * cross_stride);
-    parallel.dense(cross, levels, sources.num_tokens, false, projected, cross_stride);
+    parallel.dense(cross, levels, sources.num_tokens, Into::kSet, projected, cross_stride);
     for (int64_t source = 0; source < sources.num_sources; source++) {
       Bfloat16 *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
                       static_cast<int64_t>(layer) * sources.cross_layer;
       for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
         const float *row = projected + place * cross_stride;
-        compute_.append(shape_, row, row + width, place - begin, target);
+        compute_.append(shape_, row, row + heads_width, place - begin, target);
       }
     }
   }

@@ -38,8 +38,8 @@ private:
   };
   struct Sources;
 
-  void attend(const Layer &layer, const Sources &sources, const Parallel &parallel, const Levels &levels,
-              Workspace &work) const;
+  void attend(const Layer &layer, const RelativeBias &bias, const Sources &sources, const Parallel &parallel,
+              const Levels &levels, Workspace &work) const;
   static Sources group_of(const Sources &sources, int64_t group, int64_t num_groups);
   void encode_together(const Sources &sources, const Parallel &parallel);
   void encode(const Sources &sources, const Parallel &parallel, Workspace &work) const;
@@ -49,6 +49,8 @@ private:
   Architecture architecture_;
   const Compute &compute_;
   Embedding embedding_;
+  Norm embedding_norm_{};
+  std::vector<RelativeBias> biases_; // of each layer
   std::vector<Layer> layers_;
   std::vector<FeedForward> feed_forwards_; // of each layer
   Norm final_norm_{};

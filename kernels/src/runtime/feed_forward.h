@@ -1,4 +1,5 @@
-// A layer's feed-forward: x += W2 activation(W1 input + b1) + b2.
+// A layer's feed-forward: x += W2 h + b2 with h = activation(W1 input + b1) or, if it is gated, with
+// h = activation(W0 input + b0) * (W1 input + b1).
 #pragma once
 
 #include "runtime/memory.h"
@@ -21,7 +22,8 @@ public:
 
 private:
   Activation activation_;
-  Dense inner_, outer_;
+  bool gated_;
+  Dense gate_{}, inner_, outer_;
 };
 
 } // namespace dragoman

@@ -22,9 +22,12 @@ Activation activation_of(const std::string &name) {
     return Activation::kGelu;
   if (name == "silu")
     return Activation::kSilu;
+  if (name == "gelu_tanh")
+    return Activation::kGeluTanh;
   if (name == "identity")
     return Activation::kIdentity;
-  throw std::invalid_argument("attribute activation is '" + name + "', allowed are relu, gelu, silu, identity");
+  throw std::invalid_argument("attribute activation is '" + name +
+                              "', allowed are relu, gelu, gelu_tanh, silu, identity");
 }
 
 // Return a constant, which may lie anywhere in a mapped file, at an odd address. Throws, naming `what`, if it has NaN or
@@ -48,17 +51,27 @@ Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()) {
   architecture_.num_heads = static_cast<int32_t>(node.integer("num_heads", 1, 1000));
   architecture_.head_size = static_cast<int32_t>(node.integer("head_size", 1, 10'000));
   architecture_.pre_norm = node.integer("pre_norm", 0, 1) != 0;
-  architecture_.scalar_norm = node.integer("scalar_norm", 0, 1) != 0;
+  bool is_scalar = node.integer("scalar_norm", 0, 1) != 0, is_rms = node.flag("rms_norm");
+  if (is_scalar && is_rms)
+    throw std::invalid_argument("attributes scalar_norm and rms_norm are both 1, allowed is one of them");
+  architecture_.norm_kind = is_scalar ? NormKind::kScalar : is_rms ? NormKind::kRms : NormKind::kVector;
+  architecture_.embedding_norm = node.flag("embedding_norm");
   architecture_.final_norm = node.integer("final_norm", 0, 1) != 0;
   architecture_.output_projection = node.integer("output_projection", 0, 1) != 0;
+  architecture_.gated = node.flag("gated");
   architecture_.epsilon = static_cast<float>(node.number("epsilon", 0.0, 1e9));
   architecture_.scale = static_cast<float>(node.number("scale", 0.0, 1e9));
   architecture_.activation = activation_of(node.text("activation"));
-  int64_t width = int64_t{architecture_.num_heads} * architecture_.head_size;
-  if (width > kMaxWidth)
-    throw std::invalid_argument("the model's width is " + std::to_string(width) + ", allowed is up to " +
+  int64_t heads_width = int64_t{architecture_.num_heads} * architecture_.head_size;
+  if (heads_width > kMaxWidth)
+    throw std::invalid_argument("the width of all heads is " + std::to_string(heads_width) + ", allowed is up to " +
                                 std::to_string(kMaxWidth));
-  architecture_.width = static_cast<int32_t>(width);
+  int64_t width = node.integer_or_zero("width", kMaxWidth);
+  architecture_.heads_width = static_cast<int32_t>(heads_width);
+  architecture_.width = static_cast<int32_t>(width == 0 ? heads_width : width);
+  if (architecture_.width != heads_width && !architecture_.output_projection)
+    throw std::invalid_argument("attribute width is " + std::to_string(width) + " and that of all heads " +
+                                std::to_string(heads_width) + ", allowed with an output projection only");
 }
 
 float *Model::floats(int64_t size) {
@@ -118,21 +131,39 @@ Embedding Model::read_embedding() {
 }
 
 Norm Model::read_norm() {
-  int64_t width = architecture_.width, stored = architecture_.scalar_norm ? 1 : width;
+  int64_t width = architecture_.width, stored = architecture_.norm_kind == NormKind::kScalar ? 1 : width;
   Norm norm{};
   norm.width = architecture_.width;
   norm.epsilon = architecture_.epsilon;
-  norm.is_scalar = architecture_.scalar_norm;
+  norm.kind = architecture_.norm_kind;
   const float **targets[] = {&norm.gain, &norm.bias};
   const char *names[] = {"a norm's gain", "a norm's bias"};
   for (int part = 0; part < 2; part++) {
-    std::vector<float> values = floats_of(names[part], node_.constant(names[part], ort::kFloat, {stored}));
     float *copy = floats(round_up(width, kLanes));
+    *targets[part] = copy;
+    if (part == 1 && norm.kind == NormKind::kRms) // it has no bias
+      continue;
+    std::vector<float> values = read_floats(names[part], {stored});
     for (int64_t index = 0; index < width; index++)
       copy[index] = values[stored == 1 ? 0 : index];
-    *targets[part] = copy;
   }
   return norm;
+}
+
+std::vector<RelativeBias> Model::read_relative_biases(const Embedding &embedding, bool both_ways) {
+  int64_t num_tables = node_.integer_or_zero("relative_biases", architecture_.num_layers);
+  if (num_tables > 1 && num_tables < architecture_.num_layers)
+    throw std::invalid_argument("attribute relative_biases is " + std::to_string(num_tables) +
+                                ", allowed are 0, 1 and the number of layers");
+  int64_t num_places = embedding.num_positions + (both_ways ? embedding.num_positions - 1 : 0);
+  std::vector<RelativeBias> biases;
+  for (int64_t table = 0; table < num_tables; table++) {
+    std::vector<float> values = read_floats("relative biases", {architecture_.num_heads, num_places});
+    const float *copy = kept(values, static_cast<int64_t>(values.size()) + kBlockTokens);
+    biases.emplace_back(copy, num_places, embedding.num_positions);
+  }
+  biases.resize(architecture_.num_layers, num_tables == 1 ? biases[0] : RelativeBias());
+  return biases;
 }
 
 Dense Model::read_dense(const char *what, int64_t num_inputs, int64_t num_outputs, int32_t zero_point) {

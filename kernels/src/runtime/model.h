@@ -20,11 +20,14 @@ struct Architecture {
   int32_t num_layers;
   int32_t num_heads;
   int32_t head_size;
-  int32_t width;     // d
+  int32_t width;       // d
+  int32_t heads_width; // of all heads side by side: mostly d
   bool pre_norm;
-  bool scalar_norm;
+  NormKind norm_kind;
+  bool embedding_norm;
   bool final_norm;
   bool output_projection;
+  bool gated;
   float epsilon;
   float scale;
   Activation activation;
@@ -36,6 +39,22 @@ struct Embedding {
   const float *positions;
   int64_t num_tokens;
   int64_t num_positions;
+};
+
+// What attention adds to the score of a token by how far it is from the one that attends; nothing if it is empty.
+class RelativeBias {
+public:
+  RelativeBias() = default;
+  RelativeBias(const float *values, int64_t num_places, int64_t num_positions)
+      : values_(values), num_places_(num_places), num_positions_(num_positions) {}
+  // For the token at `position`.
+  ScoreBias of(int64_t position) const {
+    return {values_ == nullptr ? nullptr : values_ + num_positions_ - 1 - position, num_places_};
+  }
+
+private:
+  const float *values_ = nullptr; // (H, places): of a token's position less the attending one's, plus positions - 1
+  int64_t num_places_ = 0, num_positions_ = 0;
 };
 
 // Ids where they were read to, or where their file is mapped: at any address, and whoever writes to that file changes
@@ -65,6 +84,8 @@ public:
   // Read constants in order. `widths`: how many outputs; -1: any.
   Embedding read_embedding();
   Norm read_norm();
+  // Of each layer, where tokens attend to those before them or, with `both_ways`, to all.
+  std::vector<RelativeBias> read_relative_biases(const Embedding &embedding, bool both_ways);
   // `zero_point`: of its input.
   Dense read_dense(const char *what, int64_t num_inputs, int64_t num_outputs, int32_t zero_point = kZero);
   // Tensor of ids, any number of them.
@@ -74,7 +95,9 @@ public:
   // The heads of attention, side by side.
   CacheShape heads() const;
   // The zero point of the feed-forward's hidden values.
-  int32_t hidden_zero() const { return architecture_.activation == Activation::kRelu ? 0 : kZero; }
+  int32_t hidden_zero() const {
+    return architecture_.activation == Activation::kRelu && !architecture_.gated ? 0 : kZero;
+  }
 
   // The columns of a layer whose weights have been read.
   Columns columns_of(const Dense &dense);

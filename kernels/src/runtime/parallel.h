@@ -91,9 +91,9 @@ public:
     });
   }
 
-  void dense(const Dense &dense, const Levels &x, int64_t num_rows, bool adds, float *y, int64_t y_stride) const {
+  void dense(const Dense &dense, const Levels &x, int64_t num_rows, Into into, float *y, int64_t y_stride) const {
     share_product(team_, dense, num_rows, [&](const Dense &part, int64_t column, int64_t first, int64_t end) {
-      compute_.dense(part, x.from(first), end - first, adds, y + first * y_stride + column, y_stride);
+      compute_.dense(part, x.from(first), end - first, into, y + first * y_stride + column, y_stride);
     });
   }
 

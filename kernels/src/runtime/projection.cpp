@@ -80,10 +80,12 @@ void Projection::score(const Parallel &parallel, const Levels &x, const Need *ne
     }
   }
   int64_t first = 0;
-  for (size_t kind = 0; kind < std::size(kOfKinds); first = ends[kind++])
+  for (size_t kind = 0; kind < std::size(kOfKinds); first = ends[kind++]) {
+    const Compute compute = kOfKinds[kind]; // not in the call: g++ 12's sanitizer looks it up with an index of its own
     if (ends[kind] > first)
-      (this->*kOfKinds[kind])(
+      (this->*compute)(
           parallel, {gathered.from(first), places.data() + first, ends[kind] - first, needs, scores, shortlists}, work);
+  }
 }
 
 void Projection::find_best(const Parallel &parallel, const Rows &rows, Workspace &work) const {
@@ -107,7 +109,7 @@ void Projection::find_candidates(const Parallel &parallel, const Rows &rows, Wor
   auto wanted = [&](int64_t row) { return std::clamp(rows.need(row).num_candidates, 1, kMaxCandidates); };
   auto search_span = [&](int64_t span, float *logits, Candidates *best) {
     Dense columns = blocks_of(dense_, span * kSpanBlocks, std::min<int64_t>((span + 1) * kSpanBlocks, dense_.num_blocks));
-    compute_.dense(columns, rows.x, rows.count, false, logits, kSpan);
+    compute_.dense(columns, rows.x, rows.count, Into::kSet, logits, kSpan);
     int64_t first = span * kSpan, count = columns.num_outputs;
     for (int64_t row = 0; row < rows.count; row++, logits += kSpan) {
       bool has_total = rows.need(row).log_total;
@@ -145,7 +147,7 @@ void Projection::find_candidates(const Parallel &parallel, const Rows &rows, Wor
 void Projection::keep_logits(const Parallel &parallel, const Rows &rows, Workspace &work) const {
   int64_t stride = int64_t{dense_.num_blocks} * kBlockColumns;
   float *logits = work.logits.at_least(rows.count * stride);
-  parallel.dense(dense_, rows.x, rows.count, false, logits, stride);
+  parallel.dense(dense_, rows.x, rows.count, Into::kSet, logits, stride);
   parallel.team().share(rows.count, [&](int64_t row) {
     Scores &scores = rows.score(row);
     scores.logits = logits + row * stride;

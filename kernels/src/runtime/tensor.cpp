@@ -165,14 +165,14 @@ int64_t NodeInfo::integer(const char *name, int64_t low, int64_t high) const {
   return value;
 }
 
-bool NodeInfo::flag(const char *name) const {
+int64_t NodeInfo::integer_or_zero(const char *name, int64_t high) const {
   int64_t value = 0;
   try {
     read_attribute(api_, ort::kGetAttributeInt64, info_, name, &value);
   } catch (const std::invalid_argument &) {
-    return false;
+    return 0;
   }
-  return integer(name, 0, 1) != 0;
+  return integer(name, 0, high);
 }
 
 double NodeInfo::number(const char *name, double low, double high) const {

@@ -63,8 +63,9 @@ public:
 
   // Throws unless the attribute exists and lies within the bounds.
   int64_t integer(const char *name, int64_t low, int64_t high) const;
-  // Whether an attribute is 1; one that is missing, as in older nodes, is 0.
-  bool flag(const char *name) const;
+  // An attribute that nodes need not have, from 0 to `high`; one that is missing is 0.
+  int64_t integer_or_zero(const char *name, int64_t high) const;
+  bool flag(const char *name) const { return integer_or_zero(name, 1) != 0; }
   double number(const char *name, double low, double high) const;
   std::string text(const char *name) const;
 

@@ -27,6 +27,7 @@ from transformers import (
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
+from tests.export.importers.t5 import checkpoints as t5_checkpoints
 from tests.tokenizer_folders import (
     pieces_of,
     write_bart,
@@ -193,7 +194,9 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
     "mbart": lambda folder: mbart(folder, encoder_layers=1),
     "plbart": lambda folder: plbart(folder, encoder_layers=1),
     "bart": lambda folder: bart(folder, encoder_layers=1),
+    **t5_checkpoints.FAMILIES,
 }
+FURTHER = t5_checkpoints.FURTHER  # of which the normal run converts none
 OPTIONS = {"bart": ImportOptions(source_language="en", target_language="de")}
 
 

@@ -13,8 +13,10 @@ from export.verify import TIE_GAP, VerificationError
 from tests.export.conftest import Converted
 from tests.export.huggingface import checkpoints
 
+FURTHER = [pytest.param(name, marks=pytest.mark.full) for name in checkpoints.FURTHER]
 
-@pytest.fixture(scope="module", params=checkpoints.FAMILIES)
+
+@pytest.fixture(scope="module", params=[*checkpoints.FAMILIES, *FURTHER])
 def converted(request: pytest.FixtureRequest, conversions: Callable[[str], Converted]) -> Converted:
     return conversions(request.param)
 

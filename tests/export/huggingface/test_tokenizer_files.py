@@ -10,12 +10,14 @@ import pytest
 from export.importers.m2m100.m2m100_files import read_m2m100
 from export.importers.m2m100.nllb_files import MODEL_NAME, TOKENIZER_NAME, read_nllb
 from export.importers.marian.tokenizer_files import read_marian
+from export.importers.t5.tokenizer_files import read_t5
 from tests.tokenizer_folders import (
     ENGLISH,
     train_sentencepiece,
     write_bpe,
     write_m2m100,
     write_marian,
+    write_t5,
     write_vocabulary,
 )
 
@@ -74,7 +76,13 @@ def test_languages_that_somebody_added(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("write", "read"),
-    [(write_marian, read_marian), (write_m2m100, read_m2m100), (write_nllb, read_nllb), (write_nllb_model, read_nllb)],
+    [
+        (write_marian, read_marian),
+        (write_m2m100, read_m2m100),
+        (write_nllb, read_nllb),
+        (write_nllb_model, read_nllb),
+        (write_t5, read_t5),
+    ],
 )
 def test_files_that_are_missing_or_cut_short_are_refused(
     write: Callable[[Path], Path], read: Callable[[Path], object], tmp_path: Path

@@ -37,6 +37,10 @@ def set_int(name: str, value: int) -> Spoil:
     return lambda graph: setattr(attribute(graph, name), "i", value)
 
 
+def add_int(name: str, value: int) -> Spoil:
+    return lambda graph: graph.node[0].attribute.append(onnx.helper.make_attribute(name, value))
+
+
 def rename_input(graph: Any, index: int, name: str) -> None:
     graph.node[0].input[index] = name
 
@@ -59,6 +63,12 @@ def tensor(graph: Any, name: str) -> Any:
         (lambda graph: setattr(attribute(graph, "activation"), "s", b"tanh"), "activation is b'tanh'"),
         (set_int("final_norm", 0), "constants, expected"),
         (set_int("scalar_norm", 1), r"norm.weight is FLOAT \[192\], expected FLOAT \[1\]"),
+        (add_int("tanh", 1), "attributes are"),
+        (add_int("gated", 2), "gated is 2, expected 0 or 1"),
+        (add_int("rms_norm", 1), "constants, expected"),
+        (add_int("relative_biases", 3), "relative_biases is 3, expected 0, 1 or 2"),
+        (add_int("relative_biases", 1), "constants, expected"),
+        (add_int("width", 100), r"expected FLOAT \[None, 100\]"),
         (lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", onnx.TensorProto.INT64), "control is not"),
         (lambda graph: rename_input(graph, 9, "decoder.final_norm.bias"), r"decoder.final_norm.bias is FLOAT"),
         (lambda graph: tensor(graph, "suppressed_ids").dims.append(1), "suppressed_ids is INT64"),

@@ -33,6 +33,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "attention_output": "biased",
         "tie_projection": False,
     },
+    "gated": {"gated": True, "d_head": 6, "embedding_norm": True},
 }
 SUPPRESSED = {"plain": variants.SUPPRESSED, "by hand": (1, 3, 40), "shipped": (1, 3)}
 RENORMALIZES = {"by hand"}
@@ -92,6 +93,20 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
     }
     if config.state_size:
         decoder["recurrent"] = 1
+    shared |= {
+        name: 1
+        for name, is_so in (
+            ("rms_norm", config.layer_norm == "rms"),
+            ("embedding_norm", config.embedding_norm),
+            ("gated", config.gated),
+        )
+        if is_so
+    }
+    if config.attention_width != config.d_model:
+        shared["width"] = config.d_model
+    if config.relative_bias is not None:
+        for attributes in (encoder, decoder):
+            attributes["relative_biases"] = attributes["num_layers"] if config.relative_bias.per_layer else 1
     assert FusedEncoder(bundle / ENCODER).node.attributes == shared | encoder
     assert FusedDecoder(bundle / DECODER).node.attributes == shared | decoder
 
@@ -118,3 +133,20 @@ def test_log_probs_are_those_of_the_rounded_model(model: Transformer, variant: s
             errors.append(float(np.abs(shift - shift.mean()).max() / wanted[allowed].std()))
     assert np.median(errors) < 1e-4
     assert np.quantile(errors, 0.9) < 0.2
+
+
+def test_relative_biases_are_written_out_by_place(model: Transformer, bundle: Path) -> None:
+    """For each query and key, distances at the borders of buckets among them; a decoder's keys are not ahead."""
+    config = model.config
+    length = config.max_source_positions
+    sides = (
+        (model.encoder.relative_biases, FusedEncoder(bundle / ENCODER)),
+        (model.decoder.relative_biases, FusedDecoder(bundle / DECODER)),
+    )
+    for modules, node in sides:
+        assert len(node.biases) == (0 if config.relative_bias is None else node.node["num_layers"])
+        for layer, table in enumerate(node.biases):
+            bias = modules[layer % len(modules)](length)[0].detach().numpy()
+            for query in range(length):
+                given = table[:, length - 1 - query :][:, :length]
+                np.testing.assert_array_equal(given, bias[:, query, : given.shape[1]])

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.true_shapes import TRUE_SHAPES, TrueShape, write_checkpoint
+from benchmarks.true_shape import TrueShape
+from benchmarks.true_shapes import TRUE_SHAPES, write_checkpoint
 
 MARIAN = dataclasses.replace(
     TRUE_SHAPES["tc-big"], name="small", d_model=64, num_layers=2, d_ff=128, num_heads=4, vocabulary_size=9000
@@ -21,9 +22,20 @@ NLLB = dataclasses.replace(
     vocabulary_size=9000,
     shard_bytes=500_000,
 )
+MADLAD = dataclasses.replace(
+    TRUE_SHAPES["madlad-3b"],
+    name="small",
+    d_model=64,
+    num_layers=2,
+    d_ff=128,
+    num_heads=4,
+    d_head=24,
+    vocabulary_size=9000,
+    shard_bytes=500_000,
+)
 
 
-@pytest.mark.parametrize("shape", [MARIAN, NLLB], ids=["marian", "nllb"])
+@pytest.mark.parametrize("shape", [MARIAN, NLLB, MADLAD], ids=["marian", "nllb", "madlad"])
 def test_transformers_translates_and_our_importer_reads(shape: TrueShape, tmp_path: Path) -> None:
     """Outputs end and differ between sources; a table cut off at a shard's size has an index."""
 
@@ -37,7 +49,7 @@ def test_transformers_translates_and_our_importer_reads(shape: TrueShape, tmp_pa
     assert imported.model.num_weights > shape.vocabulary_size * shape.d_model
     assert all(bool(np.isfinite(value).all()) for value in imported.model.weights.values())
     pair = next(imported.pairs())
-    sources = [imported.tokenizer.source_ids(range(start, start + 6), pair) for start in range(100, 180, 10)]
+    sources = [imported.tokenizer.source_ids(range(start, start + 6), pair) for start in range(600, 680, 10)]
     with open_transformers(tmp_path / "small") as reference:
         outputs = reference.generate([Row(ids, pair.target_prefix_ids) for ids in sources], 1, 64)
     assert sum(len(ids) < 64 for ids in outputs) >= 3  # they end

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
+from export.convert import convert
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
@@ -129,6 +132,23 @@ def test_bart_has_no_languages_and_a_summarisers_settings(folder: Path) -> None:
     assert "vocab.json: it is not a tokenizer like BART's" in problems_of(folder, ImportOptions("en", "de"))
 
 
+@pytest.mark.parametrize("folder", [checkpoints.bart], indirect=True)
+def test_published_bart_has_no_row_for_the_mask_and_fairseqs_version(folder: Path) -> None:
+    """As facebook/bart-large-cnn: 50,265 tokens, 50,264 rows."""
+    size = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    weights["model.shared.weight"] = weights["model.shared.weight"][:-1].clone()
+    weights["final_logits_bias"] = weights["final_logits_bias"][:, :-1].clone()
+    versions = {f"model.{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
+    save_file(weights | versions, path)
+    change(folder, "config.json", vocab_size=size - 1)
+    checkpoint = import_checkpoint(folder, options=ImportOptions("en", "en"))
+    assert checkpoint.model.config.source_vocabulary_size == size - 1
+    change(folder, "config.json", vocab_size=size - 2)
+    assert f"the source tokenizer has {size - 1} tokens, the model {size - 2}" in problems_of(folder)
+
+
 @pytest.mark.parametrize("folder", [checkpoints.mbart_50, checkpoints.bart], indirect=True)
 def test_flags_that_transformers_ignores_must_say_what_it_does(folder: Path) -> None:
     is_pre_norm = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"] == "mbart"
@@ -178,3 +198,13 @@ def test_experts_are_refused_by_name(tmp_path: Path) -> None:
     folder = checkpoints.m2m100(tmp_path / "model", **FEW_LAYERS)
     change(folder, "config.json", num_experts=128)
     assert "num_experts is '128'; M2M100 models have no such thing" in problems_of(folder)
+
+
+@pytest.mark.parametrize("family", ["mbart", "bart"])
+def test_int8_is_the_rounded_model(family: str, tmp_path: Path) -> None:
+    """Pre-norm with a final norm, and post-norm; both have learned positions and a norm after the embedding."""
+    folder = checkpoints.FAMILIES[family](tmp_path / family / "model")
+    options = checkpoints.OPTIONS.get(family, NOTHING_SAID)
+    measured = convert(folder, tmp_path / "bundle", precision="int8", options=options).verification["int8"]
+    assert measured["with_rounded"] > 0.98
+    assert 0.5 < measured["agreement"] < 1.0

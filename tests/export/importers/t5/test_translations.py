@@ -1,0 +1,39 @@
+"""T5 translates long sources to long outputs as transformers' `generate` does, across all buckets of distances."""
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from export.fidelity import ask_reference, check_fidelity
+from export.verification_sentences import Sentence
+from tests.export.conftest import Converted
+from tests.export.huggingface import checkpoints
+
+LENGTHS = (15, 16, 17, 91, 92, 127, 128, 129, 300)
+NUM_TOKENS = 150
+
+
+@pytest.mark.parametrize("family", ["t5", "umt5"])
+def test_long_texts(family: str, conversions: Callable[[str], Converted], tmp_path: Path) -> None:
+    source, bundle, manifest = conversions(family)
+    folder = Path(shutil.copytree(source, tmp_path / family / "checkpoint"))
+    path = folder / "generation_config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings |= {"max_length": NUM_TOKENS + 1, "min_new_tokens": NUM_TOKENS - 10, "no_repeat_ngram_size": 2}
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    checkpoint = checkpoints.read(folder)
+    manifest = dataclasses.replace(manifest, limits=checkpoint.limits, generation=checkpoint.generation)
+    rng, pair = np.random.default_rng(8), next(checkpoint.pairs())
+    sources = [(*map(int, rng.integers(3, 340, length - 1)), checkpoint.tokenizer.eos_id) for length in LENGTHS]
+    expected = ask_reference(checkpoint, [Sentence(pair, ids, NUM_TOKENS) for ids in sources])
+    assert expected is not None
+    assert len(set(expected.greedy)) == len(LENGTHS)
+    assert min(map(len, expected.greedy)) >= NUM_TOKENS - 10
+    assert min(len(set(output)) for output in expected.greedy) > 10, "what repeats itself would prove nothing"
+    report = check_fidelity(bundle, manifest, expected, lambda: checkpoint)
+    assert report.num_greedy_ties + report.num_beam_ties <= 1
