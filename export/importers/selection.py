@@ -85,6 +85,7 @@ def _by_config(directory: Path) -> Kind:
         if (directory / _SENTENCE_TRANSFORMERS).is_file():
             what = "it makes embeddings of sentences (sentence-transformers), no translations"
             raise CheckpointError(directory, [f"{what}; give a translation model"])
-        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {', '.join(sorted(by_type))}"
+        known = ", ".join(sorted(by_type, key=str.casefold))
+        unknown = f"model_type is {str(model_type)[:60]!r}; supported are {known}"
         raise CheckpointError(directory, [refusal(document) or unknown])
     return by_type[model_type]

@@ -39,7 +39,11 @@ class IndicFiles:
     writes_english: bool
 
     def spec(self, decoder_start_id: int) -> TokenizerSpec:
-        """Return the manifest's entry; its `files` are to be copied."""
+        """Return the manifest's entry; its `files` are to be copied.
+
+        `clean_up_tokenization_spaces` is not followed: it would take the spaces around apostrophes before these are put
+        at their words, and the models were trained and measured without it.
+        """
         return TokenizerSpec(
             kind="indictrans2",
             file=MODEL_NAME,

@@ -54,6 +54,13 @@ def indictrans2(directory: Path, direction: str = "en-indic", **changes: Any) ->
     tokenizer = {
         "tokenizer_class": "IndicTransTokenizer",
         "auto_map": {"AutoTokenizer": ["tokenization_indictrans.IndicTransTokenizer", None]},
+        "added_tokens_decoder": {
+            str(index): {"content": text, "special": True, "lstrip": False, "rstrip": False, "single_word": False}
+            for index, text in enumerate(("<s>", "<pad>", "</s>", "<unk>"))
+        },
+        "clean_up_tokenization_spaces": True,
+        "do_lower_case": False,
+        "model_max_length": 256,
         **_NAMED,
     }
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
