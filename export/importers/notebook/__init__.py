@@ -1,1 +1,1 @@
-"""State dicts of hand-written Transformers that follow the five notebooks listed in docs/models.md."""
+"""State dicts of hand-written Transformers that follow the five notebooks listed in docs/notebooks.md."""
