@@ -1,12 +1,11 @@
-"""Checkpoints of IndicTrans2 in three shapes, one for each direction, and their bundles, each converted once."""
+"""Checkpoints of IndicTrans2 in three shapes, one for each direction, and bundles of them."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from export.convert import convert
-from service.bundle.manifest import Manifest
 from tests.export.importers.indictrans2.checkpoints import indictrans2
 
 POST_NORM = {"encoder_normalize_before": False, "decoder_normalize_before": False, "encoder_layers": 1}
@@ -22,28 +21,18 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-class Converted(NamedTuple):
-    """A checkpoint, the repository with its bundle, and that one's manifest."""
-
-    folder: Path
-    models: Path
-    manifest: Manifest
-
-    @property
-    def bundle(self) -> Path:
-        """Return the bundle."""
-        return self.models / self.folder.name / "1"
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the checkpoints by their directions."""
+    root = tmp_path_factory.mktemp("indictrans2")
+    return {direction: indictrans2(root / direction, direction, **changes) for direction, changes in SHAPES.items()}
 
 
 @pytest.fixture(scope="session")
-def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Converted]:
-    """Return all of them, by their directions."""
-    root = tmp_path_factory.mktemp("indictrans2")
-    result = {}
-    for direction, changes in SHAPES.items():
-        folder = indictrans2(root / direction, direction, **changes)
-        bundle = root / "models" / direction / "1"
-        bundle.parent.mkdir(parents=True)
-        convert(folder, bundle)
-        result[direction] = Converted(folder, root / "models", Manifest.load(bundle))
-    return result
+def models(tmp_path_factory: pytest.TempPathFactory, folders: dict[str, Path]) -> Path:
+    """Return a repository of all of them in int8, which is converted in a moment."""
+    models = tmp_path_factory.mktemp("models")
+    for direction, folder in folders.items():
+        (models / direction).mkdir()
+        convert(folder, models / direction / "1", precision="int8")
+    return models

@@ -9,22 +9,30 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from transformers import M2M100ForConditionalGeneration
 
+from export.convert import convert
 from export.fidelity import ask_reference, check_fidelity
 from export.importers.huggingface.reference import TransformersReference
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
+from service.bundle.manifest import Manifest
 from tests.export.importers.indictrans2.checkpoints import MAX_LENGTH, indictrans2, read_model
-from tests.export.importers.indictrans2.conftest import SHAPES, Converted
+from tests.export.importers.indictrans2.conftest import SHAPES
 from tests.tokenizer_folders import INDIC_TAGS
+
+
+def reading_of(folder: Path) -> M2M100ForConditionalGeneration:
+    """Return the independent reading of a checkpoint's model."""
+    return read_model(json.loads((folder / "config.json").read_text("utf-8")))
 
 
 def with_reference(folder: Path) -> ImportedCheckpoint:
     """Return the checkpoint with the independent reading of its model as its reference."""
-    document = json.loads((folder / "config.json").read_text("utf-8"))
-    reference = TransformersReference(read_model(document), folder)
+    reference = TransformersReference(reading_of(folder), folder)
     return dataclasses.replace(import_checkpoint(folder), open_reference=lambda: contextlib.nullcontext(reference))
 
 
@@ -36,22 +44,45 @@ def random_sentences(checkpoint: ImportedCheckpoint, count: int) -> Iterator[Sen
         yield Sentence(pair, spec.source_ids(drawn, pair), checkpoint.limits.max_output_tokens)
 
 
-@pytest.mark.parametrize("direction", SHAPES)
-@pytest.mark.parametrize("count", [pytest.param(40), pytest.param(500, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("direction", "count"),
+    [("en-indic", 40), *(pytest.param(direction, 500, marks=pytest.mark.full) for direction in SHAPES)],
+)
 def test_sentences_come_out_as_from_the_independent_reading(
-    converted: dict[str, Converted], direction: str, count: int
+    folders: dict[str, Path], tmp_path: Path, direction: str, count: int
 ) -> None:
     """Issue 37: greedy output is identical in all, beam 4 in all but ties."""
-    folder, _, manifest = converted[direction]
+    folder, bundle = folders[direction], tmp_path / "bundle"
     checkpoint = with_reference(folder)
     expected = ask_reference(checkpoint, list(random_sentences(checkpoint, count)))
     assert expected is not None
     assert len(set(expected.greedy)) > count // 3
     assert len({len(output) for output in expected.greedy}) > 2, "some end by themselves, some at the limit"
-    report = check_fidelity(converted[direction].bundle, manifest, expected, lambda: checkpoint)
+    report = check_fidelity(bundle, convert(folder, bundle), expected, lambda: checkpoint)
     print(report.line())
     assert report.num_greedy_ties == 0
     assert report.num_beam_ties <= count // 250
+
+
+@pytest.mark.parametrize("direction", SHAPES)
+def test_our_model_is_the_independent_reading(folders: dict[str, Path], direction: str) -> None:
+    """Pre-norm and post-norm, with and without a norm of the embedding and a projection of its own."""
+    checkpoint = with_reference(folders[direction])
+    model, theirs = checkpoint.model.transformer(), reading_of(folders[direction])
+    rng = np.random.default_rng(9)
+    for sentence in random_sentences(checkpoint, 10):
+        source = torch.tensor([sentence.source_ids])
+        target = torch.tensor([[2, *rng.integers(2, checkpoint.model.config.target_vocabulary_size, 20).tolist()]])
+        with torch.no_grad():
+            expected = theirs(input_ids=source, decoder_input_ids=target).logits
+            torch.testing.assert_close(model(source, target), expected, atol=2e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("direction", SHAPES)
+def test_int8_is_the_rounded_model(models: Path, direction: str) -> None:
+    measured = Manifest.load(models / direction / "1").verification["int8"]
+    assert measured["with_rounded"] > 0.98
+    assert 0.5 < measured["agreement"] < 1.0
 
 
 def test_a_model_from_english_has_all_other_languages_as_targets(tmp_path: Path) -> None:

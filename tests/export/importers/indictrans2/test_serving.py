@@ -1,11 +1,12 @@
 """Bundles of IndicTrans2 serve each language in its own script, with all that the service does for texts."""
 
 import unicodedata
+from pathlib import Path
 
 import pytest
 
+from service.bundle.manifest import Manifest
 from service.text.tokenizers import load_tokenizer, of_pair
-from tests.export.importers.indictrans2.conftest import Converted
 from tests.http_caller import call, events
 from tests.servers import InProcessServer, Serve
 
@@ -20,8 +21,8 @@ PAIRS = [("en", "hi"), ("en", "ta"), ("en", "bn"), ("hi", "en"), ("ur", "en"), (
 
 
 @pytest.fixture(scope="module")
-def server(share: Serve, converted: dict[str, Converted]) -> InProcessServer:
-    return share(models=converted["en-indic"].models, num_threads=1, http_port=0)
+def server(share: Serve, models: Path) -> InProcessServer:
+    return share(models=models, num_threads=1, http_port=0)
 
 
 def asked(text: str, source: str, target: str, **options: object) -> dict[str, object]:
@@ -75,8 +76,9 @@ def test_a_translation_may_begin_as_asked(server: InProcessServer) -> None:
     assert translation.text.startswith("வணக்கம்")
 
 
-def test_each_pair_has_one_tokenizer_of_its_own(converted: dict[str, Converted]) -> None:
-    bundle, manifest = converted["en-indic"].bundle, converted["en-indic"].manifest
+def test_each_pair_has_one_tokenizer_of_its_own(models: Path) -> None:
+    bundle = models / "en-indic" / "1"
+    manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
     first, second = (of_pair(tokenizer, pair) for pair in manifest.languages[:2])
     assert first is not second
