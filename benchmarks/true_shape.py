@@ -12,7 +12,6 @@ Floats = npt.NDArray[np.float32]
 Tensors = Iterator[tuple[str, tuple[int, ...]]]  # names and shapes
 
 SEED = 20261126
-ATTENTION_GAIN = 2.0  # of queries and keys: sharp attention, not a choice of one position
 NOISE = 0.05  # of biases and norms
 LOGIT_SCALE = 5.0  # standard deviation of the logits
 LARGEST = 4.6  # standard deviations: the largest of a vocabulary's logits

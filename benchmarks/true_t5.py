@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.true_shape import (
-    ATTENTION_GAIN,
     END,
     LARGEST,
     LOGIT_SCALE,
@@ -20,7 +19,8 @@ from benchmarks.true_shape import (
 IDS = {"decoder_start_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
 TABLE, PROJECTION = "decoder.embed_tokens.weight", "lm_head.weight"
 BUCKETS = 32
-VALUE_GAIN, FEED_FORWARD_GAIN = 1.0, 4.0
+ATTENTION_GAIN, VALUE_GAIN, FEED_FORWARD_GAIN = 1.4, 1.0, 2.0
+SMALL = 2  # layers: of more, each adds less, or errors of rounding would grow, layer by layer, to everything
 
 
 def config(shape: TrueShape) -> dict[str, Any]:
@@ -86,6 +86,8 @@ def numbers(shape: TrueShape, rng: np.random.Generator, name: str, size: tuple[i
         yield from (rows for _, rows in row_pieces(rng, size, 1.0))
     else:
         gain = FEED_FORWARD_GAIN if part.startswith("w") else VALUE_GAIN
+        if part in ("o", "wo"):
+            gain *= (SMALL / shape.num_layers) ** 0.5
         for _, rows in row_pieces(rng, size, gain * (2 / sum(size)) ** 0.5):
             yield rows - rows.mean(axis=1, keepdims=True) if part == "wo" else rows
 
