@@ -7,8 +7,8 @@ import click
 
 _INSTALL = "pip install ./client '.[{extras}]' in a checkout of Dragoman"
 _EXTRAS = {
-    **dict.fromkeys(("matplotlib", "ml_dtypes", "onnx", "onnx_ir", "onnxscript", "sacrebleu"), "cpu,export"),
-    **dict.fromkeys(("safetensors", "torch", "transformers", "yaml", "zstandard"), "cpu,export"),
+    **dict.fromkeys(("ml_dtypes", "onnx", "safetensors", "yaml", "zstandard"), "cpu,convert"),
+    **dict.fromkeys(("matplotlib", "onnx_ir", "onnxscript", "sacrebleu", "torch", "transformers"), "cpu,export"),
     **dict.fromkeys(("numpy", "onnxruntime", "sentencepiece", "tokenizers", "tqdm"), "cpu"),
     "huggingface_hub": "hub",
 }

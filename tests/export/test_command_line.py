@@ -3,14 +3,20 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
+from safetensors.torch import load_file
 
 from export.cli import main
 from service.bundle.manifest import Manifest
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
+from tests.export.importers.ctranslate2.variants import write_folder
+from tests.export.importers.marian_files.folders import student
+from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.patience import patient
 
 SLOW = ("torch", "numpy", "onnx", "onnxruntime", "sentencepiece", "safetensors", "transformers", "huggingface_hub")
@@ -39,9 +45,8 @@ def test_help_imports_nothing_that_is_slow(command: str) -> None:
     ("package", "extras", "arguments"),
     [
         ("torch", "cpu,export", ("convert", "FOLDER", "--output", "OUT")),
-        ("torch", "cpu,export", ("doctor", "FOLDER")),
-        ("onnx", "cpu,export", ("convert", "FOLDER", "--output", "OUT")),
-        ("safetensors", "cpu,export", ("convert", "FOLDER", "--output", "OUT")),
+        ("onnx", "cpu,convert", ("convert", "FOLDER", "--output", "OUT")),
+        ("safetensors", "cpu,convert", ("convert", "FOLDER", "--output", "OUT")),
         ("sentencepiece", "cpu", ("convert", "FOLDER", "--output", "OUT")),
         ("onnxruntime", "cpu", ("convert", "FOLDER", "--output", "OUT")),
         (
@@ -65,6 +70,41 @@ def test_a_missing_package_is_a_line_that_installs_it(
         f"pip install ./client '.[{extras}]' in a checkout of Dragoman.\n"
     )
     assert not (tmp_path / "out").exists()
+
+
+def _marian_pickle(directory: Path) -> Path:
+    folder = marian(directory, **FEW_LAYERS)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+FOLDERS: dict[str, Callable[[Path], Path]] = {
+    "native": write_tiny_checkpoint,
+    "transformers": lambda path: marian(path, **FEW_LAYERS),
+    "student": student,
+    "ctranslate2": lambda path: write_folder(path, "pre"),
+}
+WITHOUT_TORCH = (
+    "import sys; sys.modules.update(dict.fromkeys(['torch', 'onnxscript', 'transformers', 'matplotlib'])); "
+    "from export.cli import main; main(sys.argv[1:])"
+)
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_int8_needs_no_torch(kind: str, tmp_path: Path) -> None:
+    folder = FOLDERS[kind](tmp_path / "checkpoint")
+    languages = ("--source-language", "en", "--target-language", "de") if kind == "ctranslate2" else ()
+    ended = run(WITHOUT_TORCH, "convert", str(folder), "--precision", "int8", "-o", str(tmp_path / "out"), *languages)
+    assert ended.returncode == 0, ended.stderr
+    assert Manifest.load(tmp_path / "out").verification["int8"]["num_positions"] > 0
+
+
+def test_a_pickle_needs_torch(tmp_path: Path) -> None:
+    folder = _marian_pickle(tmp_path / "checkpoint")
+    ended = run(WITHOUT_TORCH, "convert", str(folder), "--precision", "int8", "-o", str(tmp_path / "out"))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("export: torch is not installed, which this command needs; pip install")
 
 
 def test_without_transformers_a_checkpoint_is_converted_and_not_compared_with_it(
