@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy import typing as npt
 
+from export.importers.byte_reader import ByteReader
 from export.importers.marian_files.yaml_file import parse_settings
 
 CONFIG = "special:model.yml"
@@ -90,14 +91,14 @@ def _read_container(data: bytes) -> MarianModel:
 
 def _items(data: bytes) -> list[_Item]:
     """Return all items of a container, whose numbers are little-endian and of 64 bits, but shapes, of 32."""
-    reader = _Reader(data)
+    reader = ByteReader(data)
     version, count = reader.numbers("QQ")
     if version != _VERSION:
         raise ValueError(f"it is no container of Marian's: it begins with version {version}, expected {_VERSION}")
     if count > _MOST_ITEMS:
         raise ValueError(f"it claims to hold {count} items; allowed are {_MOST_ITEMS}")
     heads = [reader.numbers("QQQQ") for _ in range(count)]
-    names = [reader.name(length) for length, *_ in heads]
+    names = [_name(reader, length) for length, *_ in heads]
     shapes = []
     for name, (_, _, rank, _) in zip(names, heads, strict=True):
         if rank > _MOST_DIMS:
@@ -116,27 +117,11 @@ def _items(data: bytes) -> list[_Item]:
     return items
 
 
-class _Reader:
-    """Takes parts of a file, one after the other; a `ValueError` if it has fewer bytes than it claims."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._position = memoryview(data), 0
-
-    def take(self, count: int) -> memoryview:
-        end = self._position + count
-        if end > len(self._data):
-            raise ValueError(f"it is cut short: {end} bytes are needed, it has {len(self._data)}")
-        part, self._position = self._data[self._position : end], end
-        return part
-
-    def numbers(self, layout: str) -> tuple[int, ...]:
-        return struct.unpack(f"<{layout}", self.take(struct.calcsize(f"<{layout}")))
-
-    def name(self, length: int) -> str:
-        text = bytes(self.take(length))
-        if not text.endswith(b"\0") or not text[:-1].isascii() or not text[:-1].decode().isprintable():
-            raise ValueError(f"it names an item {text[:40]!r}, which is no name that ends with NUL")
-        return text[:-1].decode()
+def _name(reader: ByteReader, length: int) -> str:
+    text = bytes(reader.take(length))
+    if not text.endswith(b"\0") or not text[:-1].isascii() or not text[:-1].decode().isprintable():
+        raise ValueError(f"it names an item {text[:40]!r}, which is no name that ends with NUL")
+    return text[:-1].decode()
 
 
 def _numbers(item: _Item, dtype: type[np.generic]) -> npt.NDArray[Any]:
