@@ -98,7 +98,7 @@ def _items(data: bytes) -> list[_Item]:
     if count > _MOST_ITEMS:
         raise ValueError(f"it claims to hold {count} items; allowed are {_MOST_ITEMS}")
     heads = [reader.numbers("QQQQ") for _ in range(count)]
-    names = [_name(reader, length) for length, *_ in heads]
+    names = [reader.name(length) for length, *_ in heads]
     shapes = []
     for name, (_, _, rank, _) in zip(names, heads, strict=True):
         if rank > _MOST_DIMS:
@@ -115,13 +115,6 @@ def _items(data: bytes) -> list[_Item]:
             raise ValueError(f"{name[:100]!r} has the shape {shape}")
         items.append(_Item(name, kind, shape, reader.take(num_bytes)))
     return items
-
-
-def _name(reader: ByteReader, length: int) -> str:
-    text = bytes(reader.take(length))
-    if not text.endswith(b"\0") or not text[:-1].isascii() or not text[:-1].decode().isprintable():
-        raise ValueError(f"it names an item {text[:40]!r}, which is no name that ends with NUL")
-    return text[:-1].decode()
 
 
 def _numbers(item: _Item, dtype: type[np.generic]) -> npt.NDArray[Any]:
