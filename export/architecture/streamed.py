@@ -16,11 +16,11 @@ from export.architecture.config import Activation, ModelConfig
 from export.architecture.names import ENCODER_TABLE, projection_table, target_table
 from export.architecture.positions import distance_buckets, distance_column, sinusoidal_table
 from export.architecture.stored import Array, as_float32
+from export.quantization.weights import LARGEST, quantize_rows
 from export.stages import progress
 
 Floats = npt.NDArray[np.floating[Any]]  # of 32 bits
 _ROWS_AT_ONCE = 16_384  # of the projection
-LARGEST = 127  # level of 8 bits with a sign; -128 is unused: the range is symmetric
 
 
 class StreamedTransformer:
@@ -74,16 +74,19 @@ class StreamedTransformer:
         """Yield the logits of (n, d), some of the vocabulary at a time: (n, up to 16,384) each."""
         table = self._weights[projection_table(self._config)]
         bias = as_float32(self._weights["projection.bias"]) if self._config.projection_bias else None
-        hidden = rounded_rows(hidden, LARGEST) if self._rounds else hidden
         for begin in range(0, len(table), _ROWS_AT_ONCE):
             rows = slice(begin, begin + _ROWS_AT_ONCE)
-            logits = hidden @ self._own(table[rows]).T
+            logits = self._product(hidden, table[rows])
             yield logits if bias is None else logits + bias[rows]
 
     def _embedded(self, side: str, table: str, ids: npt.NDArray[np.int64]) -> Floats:
         config = self._config
         used, places = np.unique(ids, return_inverse=True)
-        x = self._own(self._weights[table][used])[places.reshape(ids.shape)]
+        rows = as_float32(self._weights[table][used])
+        if self._rounds:
+            levels, scales = quantize_rows(rows)
+            rows = levels * scales[:, None]
+        x = rows[places.reshape(ids.shape)]
         if config.scale_embeddings:
             x *= np.float32(math.sqrt(config.d_model))
         if config.positions.layout == "learned":
@@ -158,11 +161,23 @@ class StreamedTransformer:
         return np.maximum(added, 0.0)
 
     def _dense(self, name: str, x: Floats, levels: int = LARGEST) -> Floats:
-        rows = rounded_rows(x.reshape(-1, x.shape[-1]), levels) if self._rounds else x.reshape(-1, x.shape[-1])
-        outputs = rows @ self._own(self._weights[f"{name}.weight"]).T
+        outputs = self._product(x.reshape(-1, x.shape[-1]), self._weights[f"{name}.weight"], levels)
         if f"{name}.bias" in self._weights:
             outputs += as_float32(self._weights[f"{name}.bias"])
         return outputs.reshape(*x.shape[:-1], -1)
+
+    def _product(self, rows: Floats, weight: Array, levels: int = LARGEST) -> Floats:
+        """Return rows (n, K) times a weight (N, K): (n, N); in 8 bits, products of levels times both sides' scales.
+
+        Sums of levels are exact as long as they are below 2^24, so that the results are the kernels' own bits: next to
+        the middle of two levels, the last bit would decide how later layers round.
+        """
+        if not self._rounds:
+            return rows @ as_float32(weight).T
+        own, scales = quantize_rows(as_float32(weight))
+        given, row_scales = _quantized(rows, levels)
+        products: Floats = (given @ own.astype(np.float32).T) * row_scales * scales
+        return products
 
     def _final_norm(self, side: str, x: Floats) -> Floats:
         return self._norm(f"{side}.final_norm", x) if self._config.final_norm else x
@@ -179,16 +194,12 @@ class StreamedTransformer:
         normed: Floats = centered / divisor * as_float32(self._weights[gain])
         return normed + as_float32(self._weights[f"{name}.bias"])
 
-    def _own(self, weight: Array) -> Floats:
-        """Return the rows of a weight as this model has them."""
-        return rounded_rows(as_float32(weight), LARGEST) if self._rounds else as_float32(weight)
 
-
-def rounded_rows(rows: Floats, levels: int) -> Floats:
-    """Round (n, d) to multiples of each row's largest magnitude over `levels`."""
-    steps = np.maximum(np.abs(rows).max(axis=-1, keepdims=True), np.float32(1e-30)) / np.float32(levels)
-    rounded: Floats = np.rint(rows / steps) * steps
-    return rounded
+def _quantized(rows: Floats, levels: int) -> tuple[Floats, Floats]:
+    """Return inputs (n, K) as the kernels have them (`Quantizer`): levels, and a scale for each row (n, 1)."""
+    largest = np.abs(rows).max(axis=-1, keepdims=True)
+    inverse = np.float32(levels) / np.maximum(largest, np.float32(1e-30))
+    return np.rint(rows * inverse), largest / np.float32(levels)
 
 
 def _root_mean_square(x: Floats, epsilon: np.float32) -> Floats:

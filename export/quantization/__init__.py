@@ -1,1 +1,1 @@
-"""Static int8: weights in 8 bits per output channel, activations in 8 bits with scales calibrated beforehand."""
+"""int8: weights in 8 bits per output, the graphs of the kernels' operators, and how near they are to the model."""

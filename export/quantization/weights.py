@@ -3,8 +3,7 @@
 import numpy as np
 from numpy import typing as npt
 
-from export.architecture.streamed import LARGEST
-
+LARGEST = 127  # level of 8 bits with a sign; -128 is unused: the range is symmetric
 BLOCK_COLUMNS, GROUP_INPUTS = 64, 4  # `kernels/src/compute/compute.h`
 _NOTHING = 1e-30  # smaller values have no scale that float32 can represent precisely enough
 

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from export.architecture.streamed import LARGEST
-from export.quantization.weights import pack, quantize_rows, unpack
+from export.quantization.weights import LARGEST, pack, quantize_rows, unpack
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)
