@@ -41,7 +41,10 @@ def read_safetensors(path: Path) -> dict[str, Array]:
         with safetensors.safe_open(path, "numpy") as file:  # checks header, types, and that the ranges fill the file
             names = set(file.keys())
     except (OSError, safetensors.SafetensorError) as error:
-        raise ValueError(f"{path.name} is damaged or not a file of weights ({error})") from error
+        reason = str(error).rstrip(".")
+        raise ValueError(
+            f"{path.name} is damaged, truncated or not a file of weights ({reason}); download it again"
+        ) from error
     with path.open("rb") as binary:
         size = int.from_bytes(binary.read(_HEADER_SIZE_BYTES), "little")
         header = json.loads(binary.read(size))

@@ -32,7 +32,7 @@ def test_a_file_cut_short_is_refused(kept: int, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file({"weight": torch.ones(50)}, path)
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=r"model.safetensors is damaged or not a file of weights \("):
+    with pytest.raises(ValueError, match=r"model.safetensors is damaged, truncated or not a file of weights \("):
         read_safetensors(path)
 
 

@@ -84,7 +84,7 @@ def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Pa
         "rotary is unknown",
         "source_eos_id is missing",
         "attention is 'sparse', expected one of separate, fused, packed, per_head",
-        "activation is 'swish', allowed are relu, gelu, silu, identity",
+        "activation is 'swish', allowed are relu, gelu, gelu_tanh, silu, identity",
         "max_output_tokens is 900, the model has 48 positions",
         "encoder.encoder_list.1.self_attention.w_o.bias is missing",
         "rotary.inv_freq is unexpected",
