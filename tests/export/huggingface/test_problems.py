@@ -171,7 +171,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "another architecture": (
         said("config.json", model_type="perceiver"),
-        r"model_type is 'perceiver'; supported are bart, m2m_100, marian, mbart, mt5, plbart, t5, umt5",
+        r"model_type is 'perceiver'; supported are bart, IndicTrans, m2m_100, marian, mbart, mt5, plbart, t5, umt5",
     ),
     "another vocabulary": (said("config.json", vocab_size=10), r"pad_id 197 is outside the vocabulary of 10"),
     "no settings": (
