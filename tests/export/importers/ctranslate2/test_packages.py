@@ -141,7 +141,7 @@ def test_all_packages_become_a_repository(tmp_path: Path, monkeypatch: pytest.Mo
     (packages / "index.json").write_text("[]")
     written = []
 
-    def write(source: Path, destination: Path, *_: Any) -> None:
+    def write(source: Path, destination: Path, *_: Any, **_flags: Any) -> None:
         written.append((import_checkpoint(source).name, destination.relative_to(tmp_path / "out").as_posix()))
 
     monkeypatch.setattr("export.convert.convert", write)
