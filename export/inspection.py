@@ -85,7 +85,7 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
         )
     elif verification:
         yield (
-            f"verified      {verification['num_positions']} positions against torch, largest error "
+            f"verified      {verification['num_positions']} positions against the model, largest error "
             f"{verification['max_relative_error']:.1e} of the logits' range, {verification['num_ties']} ties; "
             f"{document['num_golden']} golden sentences"
         )

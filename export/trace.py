@@ -96,7 +96,7 @@ def _trace(
     clock.done("trace", ALIGNMENT)
     run = AlignmentRun(directory / ALIGNMENT, pair)
     error = verify_alignment(checkpoint, run, choice.heads, translated, by_layer, precision)
-    clock.done("verify", f"torch's attention against ONNX Runtime's: largest error {error:.2e}")
+    clock.done("verify", f"the model's attention against the graph's: largest error {error:.2e}")
     alignment = {**choice.document(), "max_error": error}
     return dataclasses.replace(
         manifest_of(shape, graphs),

@@ -64,7 +64,7 @@ class VerificationReport:
         """Return a short text for the terminal."""
         return [
             f"compared {self.num_golden} golden and {self.num_random} random sentences, {self.num_positions} positions",
-            f"numpy against ONNX Runtime: largest error {self.max_error:.2e}, "
+            f"the model against the graphs: largest error {self.max_error:.2e}, "
             f"{self.max_relative_error:.2e} of the logits' range (allowed {self.max_relative_error_allowed:.0e})",
             f"cached in mixed batches against full re-decoding: same greedy tokens, {self.num_ties} ties excepted",
         ]
