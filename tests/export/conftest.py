@@ -14,7 +14,7 @@ from export.importers.options import NOTHING_SAID
 from service.bundle.manifest import Manifest
 from tests.export.huggingface.checkpoints import FAMILIES, FURTHER, OPTIONS
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
-from tests.export.variants import Variant, trace_variant
+from tests.export.variants import Variant, variant_in, write_graphs
 
 Converted = tuple[Path, Path, Manifest]  # a checkpoint, its bundle, and that one's manifest
 
@@ -26,10 +26,16 @@ def one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def conversions(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Converted]:
-    """Convert a family's checkpoint, or the native one, once for all of pytest's processes."""
+def common(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Return a folder of all of pytest's processes."""
     base = tmp_path_factory.getbasetemp()
-    root = (base if worker_id == "master" else base.parent) / "conversions"
+    return base if worker_id == "master" else base.parent
+
+
+@pytest.fixture(scope="session")
+def conversions(common: Path) -> Callable[[str], Converted]:
+    """Convert a family's checkpoint, or the native one, once for all of pytest's processes."""
+    root = common / "conversions"
     root.mkdir(exist_ok=True)
 
     @functools.cache
@@ -59,6 +65,20 @@ def exported(conversions: Callable[[str], Converted]) -> tuple[Path, Manifest]:
 
 
 @pytest.fixture(scope="session")
-def variants(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Variant]:
-    """Trace the graphs of a variant once."""
-    return functools.cache(lambda name: trace_variant(name, tmp_path_factory.mktemp("variant")))
+def variants(common: Path) -> Callable[[str], Variant]:
+    """Trace the graphs of a variant once for all of pytest's processes; tests that change them work on a copy."""
+    root = common / "variants"
+    root.mkdir(exist_ok=True)
+
+    @functools.cache
+    def traced(name: str) -> Variant:
+        variant = variant_in(root / name.replace(" ", "-"), name)
+        with FileLock(root / f"{variant.folder.name}.lock"):
+            if not (done := variant.folder / "done").exists():
+                shutil.rmtree(variant.folder, ignore_errors=True)
+                variant.folder.mkdir()
+                write_graphs(variant)
+                done.touch()
+        return variant
+
+    return traced

@@ -142,18 +142,22 @@ class Variant(NamedTuple):
         return allowed_tokens(lists.always, lists.offsets, lists.ids, source_ids, 90, has_one_vocabulary=False)
 
 
-def trace_variant(name: str, folder: Path) -> Variant:
-    """Write a variant's graphs."""
+def variant_in(folder: Path, name: str) -> Variant:
+    """Return a variant, always the same one, whose graphs are in a folder, or will be."""
     model = tiny_model(tiny_config(**VARIANTS[name]))
     with torch.no_grad():
         model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides the next token
         model.projection.weight.mul_(3.0)
         model.projection.bias.normal_()
+    return Variant(model, ALIGNMENTS[name], SHORTLISTS.get(name), folder)
+
+
+def write_graphs(variant: Variant) -> None:
+    """Write a variant's graphs."""
+    model, folder = variant.model, variant.folder
     with WeightsFile(folder) as file:
         trace_encoder(model, folder / "encoder.onnx", file)
         trace_decoder_step(model, SUPPRESSED, folder / "decoder_step.onnx", file)
-        trace_alignment(model, ALIGNMENTS[name], folder / "alignment.onnx", file)
-        variant = Variant(model, ALIGNMENTS[name], SHORTLISTS.get(name), folder)
+        trace_alignment(model, variant.alignment, folder / "alignment.onnx", file)
         if variant.shortlist is not None:
             list_graphs(folder, variant.manifest, variant.shortlist, file)
-    return variant

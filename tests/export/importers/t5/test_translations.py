@@ -19,7 +19,7 @@ LENGTHS = (15, 16, 17, 91, 92, 127, 128, 129, 300)
 NUM_TOKENS = 150
 
 
-@pytest.mark.parametrize("family", ["t5", "umt5"])
+@pytest.mark.parametrize("family", ["t5", pytest.param("umt5", marks=pytest.mark.full)])
 def test_long_texts(family: str, conversions: Callable[[str], Converted], tmp_path: Path) -> None:
     source, bundle, manifest = conversions(family)
     folder = Path(shutil.copytree(source, tmp_path / family / "checkpoint"))
