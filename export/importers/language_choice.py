@@ -46,17 +46,17 @@ def chosen_directions(
 
 
 def prefixed_pairs(
-    source: str, target_prefixes: Mapping[str, int], asked: str, problems: list[str]
+    source: str, target_prefixes: Mapping[str, int], asked: str, problems: list[str], begin: tuple[int, ...] = ()
 ) -> tuple[LanguagePair, ...]:
     """Return a pair for each target of Marian's models with several, or only for the one that `asked` means.
 
-    `target_prefixes` maps their codes to the id of `>>xx<<`, with which the source then begins.
+    `target_prefixes` maps their codes to the id of `>>xx<<`, with which the source then begins, after `begin`.
     """
     chosen: Collection[str] = target_prefixes
     if asked:
         only = chosen_language(asked, target_prefixes, "--target-language", problems)
         chosen = () if only is None else (only,)
-    return tuple(LanguagePair(source, code, source_prefix_ids=(target_prefixes[code],)) for code in chosen)
+    return tuple(LanguagePair(source, code, source_prefix_ids=(*begin, target_prefixes[code])) for code in chosen)
 
 
 def _near(asked: str, codes: Collection[str]) -> list[str]:

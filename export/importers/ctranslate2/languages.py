@@ -7,7 +7,7 @@ from typing import Any
 
 from export.importers.ctranslate2.settings import Settings
 from export.importers.ctranslate2.vocabulary import Vocabulary
-from export.importers.language_choice import asked_languages, chosen_directions, chosen_language
+from export.importers.language_choice import asked_languages, chosen_directions, prefixed_pairs
 from export.importers.options import ImportOptions
 from service.bundle.manifest_parts import Language, LanguagePair
 from service.text.languages import is_well_formed
@@ -90,11 +90,7 @@ def _to_each(
     if not is_well_formed(source):
         problems.append("nothing in it names the source language; give --source-language")
         return ()
-    chosen: Mapping[str, int] = codes
-    if options.target_language:
-        only = chosen_language(options.target_language, codes, "--target-language", problems)
-        chosen = {code: index for code, index in codes.items() if code == only}
-    return tuple(LanguagePair(source, code, (*begin, index)) for code, index in chosen.items())
+    return prefixed_pairs(source, codes, options.target_language, problems, begin)
 
 
 def _of_package(
