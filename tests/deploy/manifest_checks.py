@@ -22,7 +22,7 @@ STOP_MARGIN_SECONDS = 10
 # The time until every node and proxy knows that a pod is stopping. Kubernetes guarantees no bound; a few seconds are
 # usual.
 ENDPOINTS_SECONDS = 5
-_RESTRICTED_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
+_RESTRICTED_VOLUMES = {"configMap", "emptyDir", "image", "persistentVolumeClaim", "projected", "secret"}
 
 
 def selectors(site: Manifests) -> Complaints:

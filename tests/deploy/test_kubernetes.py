@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import importlib.util
 import json
 import os
 import re
@@ -35,11 +34,12 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, Serve, distinct_texts, dragoman, environment, eventually
 from tests.tools import tool
 
-VERSIONS = ("1.30", "1.32", "1.34")
+VERSIONS = ("1.33", "1.34", "1.35", "1.36", "1.37")
 SCHEMAS = Path(__file__).parent / "schemas"
 CUSTOM = {path.stem for path in SCHEMAS.iterdir()}
-# All components can be combined, except that only one of the two scalers can be used at a time.
-TOGETHER = tuple(component for component in COMPONENTS if component not in ("hpa", "keda"))
+# All components can be combined, but for scalers, of which there is one, and places that models come from.
+ALONE = ("hpa", "keda", "models-image-volume", "models-store")
+TOGETHER = tuple(component for component in COMPONENTS if component not in ALONE)
 SITES = {
     "cpu": ("cpu",),
     "gpu": ("gpu",),
@@ -226,9 +226,9 @@ FAULTS: tuple[tuple[Callable[[Manifests], object], str], ...] = (
         r"80 s \(preStop 0, drain .* the pod is killed after 30",
     ),
     (server(lambda s: s.update(lifecycle={"preStop": {"sleep": {"seconds": 20}}})), r"take 100 s \(preStop 20, "),
-    (config("drain_delay_seconds = 10.0\n", ""), "takes calls for 0 s; balancers need 5 s"),
-    (config("grace_seconds = 60.0", "grace_seconds = 20.0"), "leaves them 20 s"),
-    (config("max_connection_age_seconds = 300.0", ""), "would not find new pods"),
+    (config("drain_delay_seconds = 10\n", ""), "takes calls for 0 s; balancers need 5 s"),
+    (config("\ngrace_seconds = 60", "\ngrace_seconds = 20"), "leaves them 20 s"),
+    (config("max_connection_age_seconds = 300", ""), "would not find new pods"),
     (probed("readinessProbe", port="web"), r"wants port 'web'; the server has \['grpc', 'http', 'metrics'\]"),
     (change("Service", "dragoman", lambda d: d["spec"]["ports"][0].update(targetPort="http2")), "wants port 'http2'"),
     (config("models = ", "port = 50052\nmodels = "), "port grpc is 50051, but the server listens"),
@@ -377,8 +377,9 @@ def test_both_scalers_ask_the_same(rendered: Rendered) -> None:
 
 def test_series_have_the_name_of_their_deployment(rendered: Rendered) -> None:
     (monitor,) = Manifests(rendered("monitoring")).of("PodMonitor")
-    (relabeling,) = monitor["spec"]["podMetricsEndpoints"][0]["relabelings"]
-    assert relabeling["targetLabel"] == "deployment"
+    relabeling, pool = monitor["spec"]["podMetricsEndpoints"][0]["relabelings"]
+    assert (relabeling["targetLabel"], pool["targetLabel"]) == ("deployment", "pool")
+    assert pool["sourceLabels"] == ["__meta_kubernetes_pod_label_dragoman_pool"]
     for replica_set, deployment in {"dragoman-7c5ddbdf54": "dragoman", "dragoman-b-6b8c9d7f4": "dragoman-b"}.items():
         assert re.fullmatch(relabeling["regex"], replica_set).group(1) == deployment  # type: ignore[union-attr]
 
@@ -387,7 +388,7 @@ def test_keda_in_another_namespace_asks_for_its_own(tmp_path: Path) -> None:
     """As the documentation says: the site repeats the component's first replacement."""
     component = yaml.safe_load((KUBERNETES / "components" / "keda" / "kustomization.yaml").read_text())
     first = component["replacements"][0]
-    assert yaml.safe_load(documented_examples("yaml")[1])["replacements"] == [first]
+    assert yaml.safe_load(documented_examples("yaml")[-1])["replacements"] == [first]
     root = os.path.relpath(KUBERNETES, tmp_path.resolve())
     site = {
         "namespace": "translation",
@@ -400,17 +401,6 @@ def test_keda_in_another_namespace_asks_for_its_own(tmp_path: Path) -> None:
 
 
 # --- other files
-
-
-def test_the_rules_in_kubernetes_are_those_of_prometheus() -> None:
-    script = KUBERNETES / "prometheus_rule.py"
-    spec = importlib.util.spec_from_file_location("prometheus_rule", script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.TARGET.read_text() == module.prometheus_rule(), f"run {script.relative_to(REPOSITORY)}"
-    assert yaml.safe_load(module.TARGET.read_text())["spec"]["groups"]
 
 
 def test_the_client_configuration_retries_what_a_stop_may_lose() -> None:
@@ -430,30 +420,31 @@ def documented_examples(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_first_documented_commands(tmp_path: Path) -> None:
-    """With programs in place of docker and kubectl's `apply`: what is applied runs the image that was pushed."""
-    (commands,) = documented_examples("bash")
-    (tmp_path / "deploy").symlink_to(REPOSITORY / "deploy")
-    (tmp_path / "docker").write_text('#!/bin/sh\necho "$@" >> docker.log\n')
-    (tmp_path / "kubectl").write_text(
-        f'#!/bin/sh\n[ "$1 $2" = "apply --kustomize" ] && {tool("kubectl", "kubectl")} kustomize "$3"\n'
-    )
-    for program in ("docker", "kubectl"):
-        (tmp_path / program).chmod(0o755)
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+def commands_run(commands: str, folder: Path, **programs: str) -> str:
+    """Run commands of the documentation with these scripts in place of programs, and return what they print."""
+    (folder / "deploy").symlink_to(REPOSITORY / "deploy")
+    for name, script in {"docker": 'echo "$@" >> docker.log', **programs}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
     answer = subprocess.run(
         ["bash", "-ec", commands],
         capture_output=True,
         text=True,
         timeout=patient(60),
-        cwd=tmp_path,
+        cwd=folder,
         env=os.environ | path,
     )
     assert answer.returncode == 0, answer.stderr
-    site = Manifests(list(yaml.safe_load_all(answer.stdout)))
+    return answer.stdout
+
+
+def test_the_documented_commands_of_kustomize(tmp_path: Path) -> None:
+    _, commands = documented_examples("bash")
+    script = f'[ "$1 $2" = "apply --kustomize" ] && {tool("kubectl", "kubectl")} kustomize "$3"'
+    site = Manifests(list(yaml.safe_load_all(commands_run(commands, tmp_path, kubectl=script))))
     assert complaints(site) == []
-    image = site.server["image"]
-    assert (tmp_path / "docker.log").read_text().splitlines() == [f"build --tag {image} .", f"push {image}"]
+    assert site.server["image"] == "registry.example/team/dragoman:cpu"
 
 
 def test_no_image_has_a_registry_before_a_site_names_one(site: Manifests) -> None:
@@ -474,7 +465,7 @@ def test_the_documented_client(serve: Serve) -> None:
 
 
 def test_the_documented_site(rendered: Rendered, tmp_path: Path) -> None:
-    example, _ = documented_examples("yaml")
+    example = documented_examples("yaml")[-2]
     (tmp_path / "dragoman").symlink_to(REPOSITORY)
     (tmp_path / "config.toml").write_text((KUBERNETES / "base" / "config.toml").read_text() + "cache_mib = 64\n")
     documents = kustomize(tmp_path, yaml.safe_load(example))

@@ -1,0 +1,332 @@
+"""deploy/helm/dragoman: the objects of kustomize, values that are checked, pools and releases beside each other."""
+
+import contextlib
+import importlib.util
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.deployed import RULES, rules
+from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, refusal
+from tests.deploy.manifest_checks import complaints
+from tests.deploy.manifests import COMPONENTS, KUBERNETES, Manifests, render
+from tests.deploy.test_kubernetes import SITES, TOGETHER, VERSIONS, validate
+from tests.servers import REPOSITORY, eventually, free_port, http_get
+from tests.tools import built_file, tool
+
+RUNBOOKS = "https://docs.example.org/runbooks.md"
+GATEWAY = {
+    "enabled": True,
+    "parents": [{"name": "public", "namespace": "gateways"}],
+    "hostnames": ["translate.example.org"],
+}
+INGRESS = {"enabled": True, "host": "translate.example.org", "tlsSecret": "dragoman-ingress-tls"}
+# Each overlay and component as values of the chart.
+VALUES: Mapping[str, dict[str, Any]] = {
+    "cpu": {},
+    "gpu": {"device": "cuda", "memory": "4Gi"},
+    "monitoring": {"monitoring": {"monitor": {"by": "pod"}, "rules": {"enabled": True, "runbooks": RUNBOOKS}}},
+    "api-keys": {"apiKeys": {"enabled": True}},
+    "gateway": {"gateway": GATEWAY, "http": {"enabled": True}},
+    "hpa": {"autoscaling": {"by": "hpa"}},
+    "http": {"http": {"enabled": True}},
+    "ingress": {"ingress": {"grpc": INGRESS, "http": INGRESS}, "http": {"enabled": True}},
+    "keda": {"autoscaling": {"by": "keda"}},
+    "models": {"models": {"from": "claim"}},
+    "models-image-volume": {"models": {"from": "imageVolume", "reference": "registry.invalid/models:1"}},
+    "models-store": {"models": {"from": "store", "url": "s3://bucket/models", "secret": "dragoman-models"}},
+    "tls": {"tls": {"enabled": True}},
+    "tracing": {"tracing": {"enabled": True}},
+}
+NEEDS_HTTP = ("ingress", "gateway")  # whose routes lead to HTTP, too
+_HASH = re.compile(r"-config-[a-z0-9]{10}(?=\")")
+
+
+def values_of(*names: str) -> dict[str, Any]:
+    return merged(*(VALUES[name] for name in names))
+
+
+def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return objects by kind and name, without what each tool does in its own way: the namespace, which Helm's users
+    name when they install; how a change of settings rolls pods; addresses of runbooks; orders without a meaning."""
+    found = {}
+    text = json.dumps([document for document in documents if document["kind"] != "Namespace"])
+    for document in json.loads(_HASH.sub("-config", text).replace(RUNBOOKS, "docs/runbooks.md")):
+        document["metadata"].pop("namespace", None)
+        if document["kind"] == "ConfigMap":
+            document["metadata"].pop("labels", None)
+            document["data"] = {name: tomllib.loads(each) for name, each in document["data"].items()}
+        if document["kind"] == "Service":
+            document["spec"]["ports"].sort(key=_key)
+        if document["kind"] == "Deployment":
+            template = document["spec"]["template"]
+            template["metadata"]["annotations"].pop("checksum/config", None)
+            containers = [*template["spec"]["containers"], *template["spec"].get("initContainers", [])]
+            lists = [each.get(kind, []) for each in containers for kind in ("env", "ports", "volumeMounts")]
+            for listed in (template["spec"]["volumes"], *lists):
+                listed.sort(key=_key)
+        found[document["kind"], document["metadata"]["name"]] = document
+    return found
+
+
+def _key(entry: Mapping[str, Any]) -> str:
+    return str(entry["name"])
+
+
+def test_every_component_has_values() -> None:
+    assert VALUES.keys() == {"cpu", "gpu", "monitoring", *COMPONENTS}
+
+
+@pytest.mark.parametrize("name", [*SITES, *(f"cpu with {name} and http" for name in NEEDS_HTTP)])
+def test_the_objects_are_those_of_kustomize(name: str, tmp_path: Path) -> None:
+    overlay, *components = SITES.get(name) or ("cpu", name.split()[2], "http")
+    if set(components) & set(NEEDS_HTTP) and "http" not in components:
+        components.append("http")
+    rendered = by_name(render(tmp_path / "site", overlay, *components))
+    assert by_name(chart_documents(values_of(overlay, *components))) == rendered
+
+
+def test_a_planted_difference_is_seen(tmp_path: Path) -> None:
+    rendered = by_name(render(tmp_path / "site", "cpu"))
+    assert by_name(chart_documents({"memory": "2Gi"})) != rendered
+    assert by_name(chart_documents({"settings": {"cache_mib": 64}})) != rendered
+
+
+def loaded(script: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(script.stem, script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_kustomize_shares_is_as_written() -> None:
+    writer = loaded(KUBERNETES / "write.py")
+    program = built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
+    for name, content in writer.written(str(program)).items():
+        assert (KUBERNETES / name).read_text() == content, "run python deploy/kubernetes/write.py"
+
+
+def test_rules_are_those_of_prometheus_with_addresses_of_runbooks() -> None:
+    (rule,) = [d for d in chart_documents(VALUES["monitoring"]) if d["kind"] == "PrometheusRule"]
+    given = [each for group in rule["spec"]["groups"] for each in group["rules"] if "alert" in each]
+    expected = json.dumps(rules("alert", RULES)).replace("docs/runbooks.md", RUNBOOKS)
+    assert sorted(given, key=lambda each: each["alert"]) == sorted(json.loads(expected), key=lambda each: each["alert"])
+    assert all(each["annotations"]["runbook_url"].startswith(f"{RUNBOOKS}#") for each in given)
+
+
+def test_dashboards_come_with_the_label_of_grafanas_sidecar() -> None:
+    documents = chart_documents({"monitoring": {"dashboards": {"enabled": True}}})
+    (dashboard,) = [d for d in documents if d["kind"] == "ConfigMap" and "dashboard" in d["metadata"]["name"]]
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    (text,) = dashboard["data"].values()
+    source = REPOSITORY / "deploy" / "grafana" / "dashboards" / "dragoman.json"
+    assert json.loads(text) == json.loads(source.read_text())
+
+
+# --- Kubernetes and Helm themselves
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kubernetes_takes_every_object(version: str) -> None:
+    site = values_of(*TOGETHER, "hpa") | {"pools": {"default": {}, "gpu": {"device": "cuda"}}}
+    documents = chart_documents(site, "--kube-version", version)
+    assert {"Deployment", "HorizontalPodAutoscaler", "Ingress", "GRPCRoute"} <= {each["kind"] for each in documents}
+    for document in documents:
+        validate(document, version)
+
+
+def test_it_has_no_lint() -> None:
+    answer = helm("lint", "--strict", str(CHART), "-f", "-", stdin=json.dumps(IMAGE))
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_rendered_twice_nothing_differs_and_nothing_is_empty() -> None:
+    values = values_of(*TOGETHER, "keda")
+    assert chart_documents(values) == chart_documents(values, "--is-upgrade")
+    assert [path for document in chart_documents(values) for path in empty(document)] == []
+    assert list(empty({"spec": {"egress": []}})) == ["spec.egress"]
+
+
+def empty(value: Any, path: str = "") -> Iterator[str]:
+    """Yield the places of null and of empty lists and maps, which an API server leaves out, so that each apply is a
+    change."""
+    if value in (None, [], {}):
+        yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from empty(inner, f"{path}.{key}".removeprefix("."))
+
+
+@contextlib.contextmanager
+def registry(folder: Path) -> Iterator[str]:
+    """Run a registry on loopback, and yield its address."""
+    address = f"127.0.0.1:{free_port()}"
+    (folder / "config.yml").write_text(
+        yaml.safe_dump(
+            {
+                "version": 0.1,
+                "log": {"level": "error", "accesslog": {"disabled": True}},
+                "storage": {"filesystem": {"rootdirectory": str(folder / "registry")}},
+                "http": {"addr": address},
+            }
+        )
+    )
+    command = [tool("docker-registry", "docker-registry"), "serve", str(folder / "config.yml")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            eventually(lambda: _answers(address))
+            yield address
+        finally:
+            process.kill()
+
+
+def _answers(address: str) -> bool:
+    with contextlib.suppress(OSError):
+        return http_get(f"http://{address}/v2/")[0] == 200
+    return False
+
+
+def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:
+    assert helm("package", str(CHART), "--destination", str(tmp_path)).returncode == 0
+    (package,) = tmp_path.glob("*.tgz")
+    with registry(tmp_path) as address:
+        pushed = helm("push", str(package), f"oci://{address}/charts", "--plain-http")
+        assert pushed.returncode == 0, pushed.stderr
+        chart = f"oci://{address}/charts/dragoman"
+        pulled = chart_documents(VALUES["monitoring"], "--plain-http", chart=chart)
+    assert pulled == chart_documents(VALUES["monitoring"])
+
+
+# --- values
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"image": {"repository": ""}}, "set image.repository: the registry and name of your image"),
+        ({"replica": 2}, "'replica' not allowed"),
+        ({"replicas": "2"}, "want integer"),
+        ({"device": "gpu"}, "must be one of 'cpu', 'cuda'"),
+        ({"cpu": 1.5}, "want integer"),
+        ({"memory": "1GiB"}, "does not match pattern"),
+        ({"pools": {"big": {"replica": 2}}}, "'replica' not allowed"),
+        ({"pools": {"Big": {}}}, "does not match pattern"),
+        ({"pools": {"big": {"monitoring": {}}}}, "'monitoring' not allowed"),
+        ({"models": {"from": "s3"}}, "must be one of"),
+        ({"models": {"from": "store"}}, "set models.url"),
+        ({"models": {"from": "imageVolume"}}, "set models.reference"),
+        ({"autoscaling": {"by": "hpa", "minReplicas": 0}}, "minimum"),
+        ({"autoscaling": {"by": "hpa", "targetLoad": 65}}, "maximum"),
+        ({"maxSurge": 0}, "maxSurge and maxUnavailable are both 0"),
+        ({"ingress": {"http": {"enabled": True, "host": "a.example"}}}, "ingress.http needs http.enabled"),
+        ({"ingress": {"grpc": {"enabled": True}}}, "set ingress.grpc.host"),
+        ({"gateway": {"enabled": True}}, "gateway.enabled needs gateway.parents"),
+        ({"monitoring": {"rules": {"enabled": True}}}, "set monitoring.rules.runbooks"),
+        ({"monitoring": {"monitor": {"by": "prometheus"}}}, "must be one of"),
+    ],
+)
+def test_wrong_values_are_refused(values: dict[str, Any], told: str) -> None:
+    assert told in refusal(values)
+
+
+def test_image_volumes_are_refused_where_there_are_none() -> None:
+    values = VALUES["models-image-volume"]
+    assert "which Kubernetes v1.33 does not have by default" in refusal(values, "--kube-version", "1.33")
+    assert refusal(values, "--kube-version", "1.36") == ""
+
+
+def test_every_value_is_in_the_schema_and_in_the_readme() -> None:
+    module = loaded(CHART.parent / "write_readme.py")
+    assert (CHART / "README.md").read_text() == module.written(), "run python deploy/helm/write_readme.py"
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert schema["properties"].keys() == values.keys() | {"global"}
+    of_release = {"imagePullSecrets", "monitoring", "pools", "serviceAccount"}
+    assert schema["$defs"]["pool"]["properties"].keys() == values.keys() - of_release
+
+
+# --- pools and releases
+
+
+def site(values: Mapping[str, Any], pool: str) -> Manifests:
+    """Return the objects of one pool, with the namespace that an operator creates."""
+    namespace = yaml.safe_load((KUBERNETES / "base" / "namespace.yaml").read_text())
+    documents = [d for d in chart_documents(values) if d["metadata"]["labels"].get("dragoman-pool") in (pool, None)]
+    for document in documents:
+        document["metadata"].setdefault("namespace", "dragoman")
+    return Manifests([namespace, *documents])
+
+
+def test_pools_fit_themselves() -> None:
+    pools = {"default": {}, "gpu": {**VALUES["gpu"], "settings": {"max_slots": 8}}}
+    values = {**values_of(*TOGETHER, "keda"), "pools": pools}
+    default, gpu = site(values, "default"), site(values, "gpu")
+    assert (default.deployment["metadata"]["name"], gpu.deployment["metadata"]["name"]) == ("dragoman", "dragoman-gpu")
+    assert (default.settings.device, gpu.settings.device) == ("cpu", "cuda")
+    assert (default.settings.max_slots, gpu.settings.max_slots) == (0, 8)
+    for each in (default, gpu):
+        assert [line for line in complaints(each) if "hash of its content" not in line] == []
+
+
+def test_pools_and_releases_do_not_select_each_others_pods() -> None:
+    values = {**values_of(*TOGETHER, "hpa"), "pools": {"default": {}, "b": {}}}
+    documents = chart_documents(values) + chart_documents(values, release="dragoman-canary")
+    names = [(document["kind"], document["metadata"]["name"]) for document in documents]
+    assert len(set(names)) == len(names)
+    deployments = [document for document in documents if document["kind"] == "Deployment"]
+    pods = [document["spec"]["template"]["metadata"]["labels"] for document in deployments]
+    assert len(pods) == 4
+    for document in documents:
+        spec = document.get("spec", {})
+        selector = spec.get("selector", spec.get("podSelector", {}))
+        labels = selector.get("matchLabels", selector)
+        expected = 2 if document["kind"] == "PodMonitor" else 1
+        assert not labels or sum(labels.items() <= each.items() for each in pods) == expected, document
+
+
+def test_a_change_of_settings_rolls_the_pods() -> None:
+    before, after = (site({"settings": {"cache_mib": size}}, "default").deployment for size in (1, 2))
+    sums = [each["spec"]["template"]["metadata"]["annotations"]["checksum/config"] for each in (before, after)]
+    assert sums[0] != sums[1]
+
+
+@pytest.mark.parametrize(("drain", "grace", "allowed"), [(10, 60, 90), (0, 120.5, 141)])
+def test_the_grace_period_follows_the_settings(drain: float, grace: float, allowed: int) -> None:
+    values = {"settings": {"drain_delay_seconds": drain, "grace_seconds": grace}}
+    assert site(values, "default").pod["terminationGracePeriodSeconds"] == allowed
+
+
+# --- the guide
+
+
+def test_the_first_documented_commands(tmp_path: Path) -> None:
+    """With programs in place of docker and of an installation: what is installed runs the image that was pushed."""
+    commands, _ = documented_examples("bash")
+    program = built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
+    script = f'[ "$1 $2" = "upgrade --install" ] && shift 2 && {program} template "$@"'
+    documents = [each for each in yaml.safe_load_all(commands_run(commands, tmp_path, helm=script)) if each]
+    (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert (tmp_path / "docker.log").read_text().splitlines() == [f"build --tag {image} .", f"push {image}"]
+
+
+def test_the_documented_values(tmp_path: Path) -> None:
+    examples = [yaml.safe_load(text) for text in documented_examples("yaml")]
+    values = [example for example in examples if "image" in example]
+    readme = re.findall(r"```yaml\n(.*?)```", (CHART / "README.md").read_text(), re.DOTALL)
+    for each in (*values, *map(yaml.safe_load, readme)):
+        for document in chart_documents(each):
+            if document["kind"] != "ConfigMap" or "config.toml" not in document["data"]:
+                validate(document, VERSIONS[-1])
+    assert len(values) == 3
+    assert site(values[0], "default").settings.cache_mib == 64
+    assert site(values[1], "large").settings.device == "cuda"
