@@ -18,7 +18,7 @@ from tests.deploy.deployed import RULES, rules
 from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, refusal
 from tests.deploy.manifest_checks import complaints
 from tests.deploy.manifests import COMPONENTS, KUBERNETES, Manifests, render
-from tests.deploy.test_kubernetes import SITES, TOGETHER, VERSIONS, validate
+from tests.deploy.test_kubernetes import SITES, TOGETHER, VERSIONS, commands_run, documented_examples, validate
 from tests.servers import REPOSITORY, eventually, free_port, http_get
 from tests.tools import built_file, tool
 
