@@ -100,13 +100,20 @@ def _csv_rows(stream: BinaryIO, delimiter: str) -> Iterator[tuple[dict[str, Any]
     names = [name.removeprefix("\ufeff") for name in next(reader, [])]
     if len(set(names)) < len(names):
         raise TableError("two columns of the first record have the same name; rename one.")
-    for cells in reader:
+    while (cells := _next_record(reader)) is not None:
         if not cells:  # an empty line
             continue
         problem = ""
         if len(cells) != len(names):
             problem = f"the record that ends in line {reader.line_num} has {len(cells)} cells, not {len(names)}"
         yield dict(zip(names, cells, strict=False)), problem
+
+
+def _next_record(reader: Any) -> list[str] | None:
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        raise TableError(f"line {reader.line_num} is not as tables are written: {error}.") from None
 
 
 def _write_text(path: Path, answered: Answered) -> None:
@@ -129,7 +136,7 @@ def _write_csv(path: Path, answered: Answered, delimiter: str) -> None:
 
 
 def _dict_writer(file: TextIO, names: Sequence[str], delimiter: str) -> "csv.DictWriter[str]":
-    writer = csv.DictWriter(file, names, delimiter=delimiter, lineterminator="\n")
+    writer = csv.DictWriter(file, names, delimiter=delimiter, lineterminator="\r\n")
     writer.writeheader()
     return writer
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,7 @@ class Parts:
         if not path.exists():
             if any(not each.name.startswith((".", "_")) for each in self.folder.iterdir()):
                 raise OtherRun(f"{self.folder} has files of something else; name a new folder.")
-            own = self.folder / f".{_RECORD}.{os.getpid()}"
-            own.write_text(json.dumps(run, indent=1, ensure_ascii=False))
-            own.rename(path)
+            self._replace(path, lambda partial: _write_json(partial, run))
         found = json.loads(path.read_text())
         differing = [key for key in sorted({*run, *found}) if run.get(key) != found.get(key)]
         if differing:
@@ -60,6 +59,11 @@ class Parts:
         """Have `write` write a part; it appears under its name when it is on the disk."""
         self._replace(self._path(file, chunk), write)
 
+    def tidy(self) -> None:
+        """Delete what killed runs have left, when no other process writes any more."""
+        for path in self.folder.glob(".*"):
+            path.unlink()
+
     def join(self, path: Path) -> None:
         """Write all parts to one file and delete them."""
         parts: Sequence[Path] = sorted(self.folder.glob(f"[0-9]*{self._format.ending}"))
@@ -70,11 +74,15 @@ class Parts:
         return self.folder / f"{file:06d}-{chunk:08d}{self._format.ending}"
 
     def _replace(self, path: Path, write: Callable[[Path], None]) -> None:
-        partial = path.with_name(f".{path.name}")  # of an earlier run that was killed, or new
+        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # two processes may write the same part
         write(partial)
         _sync(partial)
         partial.rename(path)
         _sync(path.parent)
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False))
 
 
 def _sync(path: Path) -> None:

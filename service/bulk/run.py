@@ -1,14 +1,14 @@
 """One run: reads tables in chunks, translates several at a time, and writes a part for each."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from service.bulk.formats import count_rows, format_of
 from service.bulk.parts import Parts
-from service.bulk.pipeline import Pipeline, RowResult
+from service.bulk.pipeline import RowResult
 from service.bulk.shards import Shard
 from service.bulk.table import Answered, Rows, TableFormat, check_columns, new_columns
 from service.domain.translation import TranslationRequest
@@ -74,23 +74,42 @@ class Totals:
     num_failed: int = 0
 
 
-async def run(pipeline: Pipeline, work: Work, progressed: Callable[[Totals], None]) -> Totals:
+class JobRefused(Exception):
+    """The languages or options can't be those of any row; a message of one line."""
+
+
+class Translates(Protocol):
+    """The part of `Pipeline` that is needed here."""
+
+    def versions(self) -> dict[str, str]: ...  # noqa: D102
+
+    async def translate(  # noqa: D102
+        self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
+    ) -> list[RowResult]: ...
+
+
+async def run(pipeline: Translates, work: Work, progressed: Callable[[Totals], None]) -> Totals:
     """Translate the chunks of this shard that have no part yet.
 
     Raises:
+        JobRefused: no row could be translated so.
         OtherRun: the parts are another run's.
         TableError: an input can't be read, or has not the columns.
         ServiceError: as for `Pipeline.translate`; parts written before stay.
         OSError: reading or writing failed.
     """
     job, parts = work.job, work.parts
+    if not job.target_column and (
+        error := (await pipeline.translate(["a"], job.source, job.target, job.request))[0].error
+    ):
+        raise JobRefused(error)
     parts.begin(work.record(pipeline.versions()))
     totals = Totals()
     running: set[asyncio.Task[None]] = set()
 
     async def translate(file: int, chunk: int, rows: Rows) -> None:
         check_columns(rows, job.columns_read(), new_columns(job.translation_column))
-        answered = Answered(rows, await _results(pipeline, rows, job), job.translation_column)
+        answered = Answered(rows, await row_results(pipeline, rows, job), job.translation_column)
         await asyncio.to_thread(parts.write, file, chunk, lambda path: work.form.write(path, answered))
         totals.num_rows += len(rows)
         totals.num_failed += sum(1 for each in answered.results if each.error)
@@ -135,7 +154,7 @@ def _chunks(work: Work) -> Iterator[tuple[int, int, Rows]]:
                     yield file, chunk, rows
 
 
-async def _results(pipeline: Pipeline, rows: Rows, job: Job) -> list[RowResult]:
+async def row_results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult]:
     """Return what became of each row; rows of the same languages are translated together."""
     texts = rows.column(job.text_column)
     sources = rows.column(job.source_column) if job.source_column else [job.source] * len(rows)

@@ -92,7 +92,7 @@ def bulk(
     # Imported here: other commands need no engine, and should start quickly.
     from service.bulk.formats import FORMATS, format_of
     from service.bulk.parts import OtherRun, Parts
-    from service.bulk.run import ROWS_PER_PART, Job, Work
+    from service.bulk.run import ROWS_PER_PART, Job, JobRefused, Work
     from service.bulk.shards import Shard, parse_shard
     from service.bulk.table import TableError
 
@@ -115,9 +115,13 @@ def bulk(
             parts.discard()
         work = Work(inputs, parts, form, job, shard, rows_per_part or ROWS_PER_PART)
         totals = _run(work, models, num_threads=num_threads, device=device, glossaries=glossaries)
+    except JobRefused as error:
+        raise CommandError(str(error), ExitCode.USAGE) from None
     except (OtherRun, TableError) as error:
         raise CommandError(str(error), ExitCode.DATA) from None
     is_whole = is_file and shard.count == 1
+    if shard.count == 1:
+        parts.tidy()
     if is_whole:
         parts.join(output)
     kept = f", {totals.num_kept} of them from earlier runs" if totals.num_kept else ""
