@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, suppress
 import click
 
 import service
+from service.cli.bulk import bulk
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config
 from service.cli.detect import detect
@@ -34,6 +35,7 @@ def dragoman() -> None:
 dragoman.add_command(serve)
 dragoman.add_command(config)
 dragoman.add_command(translate)
+dragoman.add_command(bulk)
 dragoman.add_command(detect)
 dragoman.add_command(models)
 dragoman.add_command(key)

@@ -1,0 +1,199 @@
+"""Bulk translation: what a row costs in one process, in shards and on Ray, and whether killed runs lose or repeat rows.
+
+Each way translates the same rows, once undisturbed and once with its whole process tree killed at random times.
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.report import write_records
+from dragoman_client import Client
+from tests.servers import ServerProcess
+
+NUM_FILES = 20
+NUM_COMPARED = 500
+_POLL_SECONDS = 0.25
+_LONGEST_SECONDS = 3600.0
+
+
+@click.command()
+@click.option("--texts", required=True, type=click.Path(path_type=Path, exists=True), help="English lines.")
+@click.option("--rows", "num_rows", default=200_000, show_default=True)
+@click.option("--models", default=Path("models"), type=click.Path(path_type=Path), show_default=True)
+@click.option("--way", "ways", multiple=True, type=click.Choice(("one", "shards", "ray")), help="Only these.")
+@click.option("--ray-python", default=sys.executable, help="Python of an environment with Ray.")
+@click.option("--kills", default=3, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--folder", default=Path("build/bulk"), type=click.Path(path_type=Path), show_default=True)
+def main(
+    texts: Path, num_rows: int, models: Path, ways: Sequence[str], ray_python: str, kills: int, seed: int, folder: Path
+) -> None:
+    """Measure, check, print and write build/bench/bulk.json."""
+    folder = folder.absolute()
+    lines = _lines(texts, num_rows)
+    tables = folder / "in"
+    _write_tables(tables, lines)
+    records = []
+    for way in ways or ("one", "shards", "ray"):
+        bench = _Way(way, tables, folder / way, models.absolute(), ray_python)
+        seconds, cpu_seconds = bench.run()
+        bench.check(lines)
+        draw = random.Random(seed)
+        times = [draw.uniform(0.1, 0.6) * seconds for _ in range(kills)]
+        bench.clear()
+        for after in times:
+            bench.run(kill_after_seconds=after)
+        resumed_seconds, _ = bench.run()
+        bench.check(lines)
+        differing = bench.compare(models, draw.sample(range(num_rows), min(NUM_COMPARED, num_rows)), lines)
+        record: dict[str, Any] = {
+            "way": way,
+            "rows": num_rows,
+            "rows_per_second": num_rows / seconds,
+            "cpu_ms_per_row": 1000 * cpu_seconds / num_rows,
+            "killed_after_seconds": times,
+            "resumed_seconds": resumed_seconds,
+            "differing_from_served": differing,
+        }
+        records.append(record)
+        click.echo(
+            f"{way}: {num_rows / seconds:.0f} rows/s, {1000 * cpu_seconds / num_rows:.3f} ms of CPU a row; killed "
+            f"after {', '.join(f'{each:.0f}' for each in times)} s, then finished in {resumed_seconds:.0f} s; "
+            f"every row once, {differing} of {NUM_COMPARED} differ from the served answers"
+        )
+        write_records("bulk", records)
+
+
+class _Way:
+    """One way to translate the tables into a folder."""
+
+    def __init__(self, way: str, tables: Path, folder: Path, models: Path, ray_python: str) -> None:
+        self._folder = folder
+        self._output = folder / "out"
+        bulk = [sys.executable, "-m", "service", "bulk", str(tables), str(self._output)]
+        bulk += ["--models", str(models), "--from", "en", "--to", "de", "--num-threads"]
+        job = [ray_python, "-m", "benchmarks.ray_job", str(tables), str(self._output)]
+        self._commands = {
+            "one": [[*bulk, "2"]],
+            "shards": [[*bulk, "1", "--shard", f"{index}/2"] for index in range(2)],
+            "ray": [[*job, "--models", str(models), "--folder", str(folder)]],
+        }[way]
+        self.clear()
+
+    def clear(self) -> None:
+        """Delete all output."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+
+    def run(self, kill_after_seconds: float = _LONGEST_SECONDS) -> tuple[float, float]:
+        """Run until the end, or kill the whole tree; return the wall and CPU seconds.
+
+        Raises:
+            ClickException: a command failed, or left processes behind.
+        """
+        began = time.monotonic()
+        marker = f"benchmarks.bulk {os.getpid()} {began}"
+        variables = {**os.environ, "BENCHMARKS_BULK": marker}
+        with (self._folder / "log.txt").open("ab") as log:
+            processes = [subprocess.Popen(each, env=variables, stderr=log, stdout=log) for each in self._commands]
+        spent: dict[int, float] = {}
+        while any(process.poll() is None for process in processes):
+            for each in _marked(marker):
+                with _gone():
+                    times = each.cpu_times()
+                    spent[each.pid] = times.user + times.system
+            if time.monotonic() - began > kill_after_seconds:
+                while left := _marked(marker):  # they may start others meanwhile
+                    for each in left:
+                        with _gone():
+                            each.send_signal(signal.SIGKILL)
+                    for process in processes:
+                        process.poll()
+                break
+            time.sleep(_POLL_SECONDS)
+        codes = [process.wait() for process in processes]
+        if kill_after_seconds == _LONGEST_SECONDS and (any(codes) or _marked(marker)):
+            raise click.ClickException(f"{self._commands[0]} ended with {codes}; see {self._folder / 'log.txt'}.")
+        return time.monotonic() - began, sum(spent.values())
+
+    def check(self, lines: Sequence[str]) -> None:
+        """Check that every row is there once, with its text, and has a translation.
+
+        Raises:
+            ClickException: one is missing, repeated, or wrong.
+        """
+        table = self._table()
+        ids = table.column("id").to_pylist()
+        if sorted(ids) != sorted(map(_id, range(len(lines)))):
+            raise click.ClickException(f"{len(set(ids))} different rows of {len(lines)}, {len(ids)} in all.")
+        given = dict(zip(ids, table.column("text").to_pylist(), strict=True))
+        if any(given[_id(number)] != line for number, line in enumerate(lines)):
+            raise click.ClickException("rows have the texts of others.")
+        if any(table.column("error").to_pylist()):
+            raise click.ClickException("rows have errors.")
+
+    def compare(self, models: Path, numbers: Sequence[int], lines: Sequence[str]) -> int:
+        """Return how many of these rows a server translates in another way."""
+        table = self._table()
+        translations = dict(zip(table.column("id").to_pylist(), table.column("translation").to_pylist(), strict=True))
+        with ServerProcess(models) as server, Client(server.address) as client:
+            served = [client.translate([lines[number]], "en", "de")[0].text for number in numbers]
+        return sum(translations[_id(number)] != text for number, text in zip(numbers, served, strict=True))
+
+    def _table(self) -> pa.Table:
+        return pa.concat_tables(pq.read_table(path) for path in sorted(self._output.glob("*.parquet")))
+
+
+def _lines(texts: Path, num_rows: int) -> list[str]:
+    lines = texts.read_text(encoding="utf-8").splitlines()
+    if len(lines) < num_rows:
+        raise click.ClickException(f"{texts} has {len(lines)} lines, and --rows is {num_rows}.")
+    return lines[:num_rows]
+
+
+def _id(number: int) -> str:
+    return f"row-{number}"
+
+
+def _write_tables(folder: Path, lines: Sequence[str]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for file in range(NUM_FILES):
+        numbers = range(file, len(lines), NUM_FILES)
+        rows = {"id": [_id(number) for number in numbers], "text": [lines[number] for number in numbers]}
+        pq.write_table(pa.table(rows), folder / f"{file:03d}.parquet")
+
+
+def _marked(marker: str) -> list[psutil.Process]:
+    """Return the living processes that inherited a variable: a tree, whatever its sessions and parents."""
+    found = []
+    for process in psutil.process_iter():
+        with _gone():
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("BENCHMARKS_BULK") == marker:
+                found.append(process)
+    return found
+
+
+@contextmanager
+def _gone() -> Iterator[None]:
+    """Ignore that a process has ended."""
+    with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+        yield
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""A job of Ray Data with checkpoints, for `benchmarks.bulk`; Ray is no dependency of this project's tests."""
+
+import click
+import ray
+from ray.data.checkpoint import CheckpointConfig
+
+from service.bulk.ray_data import ray_translate
+
+
+@click.command()
+@click.argument("tables")
+@click.argument("output")
+@click.option("--models", required=True)
+@click.option("--actors", default=2, show_default=True)
+@click.option("--cpus", default=2, show_default=True, help="Of the node, as Ray counts them.")
+@click.option("--folder", required=True, help="For Ray's own files and the checkpoint.")
+def main(tables: str, output: str, models: str, actors: int, cpus: int, folder: str) -> None:
+    """Translate the Parquet files in TABLES from English to German; rows that a checkpoint has are left out."""
+    ray.init(num_cpus=cpus, include_dashboard=False, log_to_driver=False, _temp_dir=f"{folder}/ray")
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.checkpoint_config = CheckpointConfig(
+        id_column="id", checkpoint_path=f"{folder}/checkpoint", delete_checkpoint_on_success=False
+    )
+    rows = ray.data.read_parquet(tables)
+    ray_translate(rows, models, source="en", target="de", num_actors=actors, threads_per_actor=1).write_parquet(output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Translation of files and tables by models in this process, without a server."""

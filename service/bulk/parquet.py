@@ -1,0 +1,98 @@
+"""Tables in Parquet: types of other columns stay as they are. The only importer of pyarrow."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from service.bulk.table import Answered, TableError
+
+# Explicit, so that a part in which every row failed has the same columns as the others.
+_TYPES = {"flags": pa.list_(pa.string())}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """Rows of an Arrow table."""
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+    def names(self) -> Sequence[str]:
+        """See `Rows.names`."""
+        names: list[str] = self.table.column_names
+        return names
+
+    def column(self, name: str) -> Sequence[Any]:
+        """See `Rows.column`."""
+        values: list[Any] = self.table.column(name).to_pylist()
+        return values
+
+    def problem(self, index: int) -> str:
+        """See `Rows.problem`."""
+        return ""
+
+    def records(self) -> Sequence[dict[str, Any]]:
+        """See `Rows.records`."""
+        records: list[dict[str, Any]] = self.table.to_pylist()
+        return records
+
+
+def read(path: Path, num_rows: int) -> Iterator[ArrowRows]:
+    """Yield the rows of a file in chunks of `num_rows`, wherever its row groups end."""
+    with _opened(path) as file:
+        waiting = file.schema_arrow.empty_table()
+        for batch in file.iter_batches(batch_size=num_rows):
+            waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
+            while waiting.num_rows >= num_rows:
+                yield ArrowRows(waiting.slice(0, num_rows))
+                waiting = waiting.slice(num_rows)
+        if waiting.num_rows:
+            yield ArrowRows(waiting)
+
+
+def count(path: Path) -> int:
+    """Return how many rows a file has."""
+    with _opened(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TableError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from None
+
+
+def write(path: Path, answered: Answered) -> None:
+    """Write rows with their results."""
+    rows = answered.rows
+    pq.write_table(with_results(rows.table if isinstance(rows, ArrowRows) else None, answered), path)
+
+
+def with_results(table: pa.Table | None, answered: Answered) -> pa.Table:
+    """Return the rows with their results as an Arrow table; `table` has the rows, if they are in one."""
+    table = pa.Table.from_pylist(list(answered.rows.records())) if table is None else table
+    for name, values in answered.columns().items():
+        table = table.append_column(name, pa.array(values, _TYPES.get(name, pa.string())))
+    return table
+
+
+def join(path: Path, parts: Sequence[Path]) -> None:
+    """Write one file of several, a row group for each of theirs."""
+    writer: pq.ParquetWriter | None = None
+    try:
+        for part in parts:
+            with pq.ParquetFile(part) as file:
+                writer = writer or pq.ParquetWriter(path, file.schema_arrow)
+                for number in range(file.num_row_groups):
+                    writer.write_table(file.read_row_group(number))
+    finally:
+        if writer is not None:
+            writer.close()

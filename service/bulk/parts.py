@@ -1,0 +1,93 @@
+"""The output of a run: a folder of parts, each there as a whole or not at all, which is what a resumed run goes by."""
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from service.bulk.table import TableFormat
+
+_RECORD = "_run.json"  # readers of folders of Parquet or CSV skip what begins so
+
+
+class OtherRun(Exception):
+    """The output has parts of a run with other inputs, options or models; a message of one line."""
+
+
+class Parts:
+    """The parts in a folder, named by the numbers of input file and chunk, so that their order is that of the rows."""
+
+    def __init__(self, folder: Path, form: TableFormat) -> None:
+        self.folder = folder
+        self._format = form
+
+    def begin(self, run: Mapping[str, Any]) -> None:
+        """Create the folder for a run, or continue what an earlier one has left there; several shards may at once.
+
+        `run` is what all parts depend on, as JSON.
+
+        Raises:
+            OtherRun: the folder belongs to another run, or is no output of this command.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / _RECORD
+        if not path.exists():
+            if any(not each.name.startswith((".", "_")) for each in self.folder.iterdir()):
+                raise OtherRun(f"{self.folder} has files of something else; name a new folder.")
+            self._replace(path, lambda partial: _write_json(partial, run))
+        found = json.loads(path.read_text())
+        differing = [key for key in sorted({*run, *found}) if run.get(key) != found.get(key)]
+        if differing:
+            raise OtherRun(
+                f"{self.folder} was begun with other {' and '.join(differing)} ({path.name} has them); repeat that "
+                "command to continue it, name another output, or start anew with --force."
+            )
+
+    def discard(self) -> None:
+        """Delete the parts of earlier runs, and only those; nothing is deleted of a folder of something else."""
+        if (self.folder / _RECORD).exists():
+            shutil.rmtree(self.folder)
+
+    def has(self, file: int, chunk: int) -> bool:
+        """Return whether a part has been written."""
+        return self._path(file, chunk).exists()
+
+    def write(self, file: int, chunk: int, write: Callable[[Path], None]) -> None:
+        """Have `write` write a part; it appears under its name when it is on the disk."""
+        self._replace(self._path(file, chunk), write)
+
+    def tidy(self) -> None:
+        """Delete what killed runs have left, when no other process writes any more."""
+        for path in self.folder.glob(".*"):
+            path.unlink()
+
+    def join(self, path: Path) -> None:
+        """Write all parts to one file and delete them."""
+        parts: Sequence[Path] = sorted(self.folder.glob(f"[0-9]*{self._format.ending}"))
+        self._replace(path, lambda partial: self._format.join(partial, parts))
+        shutil.rmtree(self.folder)
+
+    def _path(self, file: int, chunk: int) -> Path:
+        return self.folder / f"{file:06d}-{chunk:08d}{self._format.ending}"
+
+    def _replace(self, path: Path, write: Callable[[Path], None]) -> None:
+        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # two processes may write the same part
+        write(partial)
+        _sync(partial)
+        partial.rename(path)
+        _sync(path.parent)
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

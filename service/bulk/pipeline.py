@@ -1,0 +1,150 @@
+"""The server's translator without its ports: every row gets an answer or an error of its own.
+
+A call of the translator has many rows, and several calls are in flight, so that the engine always has sequences that
+wait: 60,000 lines took 23 s so, and twice as long where each batch was awaited before the next one was begun.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from service.config.server_config import ServerConfig
+from service.domain.errors import InvalidRequest, NotFound, ServiceError
+from service.domain.translation import Translation, TranslationRequest
+from service.process.event_loop import all_of
+from service.server.server import Server
+
+ROWS_PER_CALL = 1000
+CALLS_IN_FLIGHT = 3
+# Nothing is rejected for its size or for waiting: what is in flight is bounded here.
+_UNLIMITED: Mapping[str, Any] = {
+    "max_waiting": 1_000_000,
+    "max_queue_seconds": 86_400.0,
+    "max_characters": 2**30,
+    "max_answer_characters": 2**30,
+}
+_ROWS_FAULTS = (InvalidRequest, NotFound)  # other errors are the process's own, and end the run
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """What became of one row: the translation, or an `error`, which says why there is none.
+
+    `finish_reason` is the name of a `FinishReason`, empty with an error; `flags` are those of all segments, each once.
+    `source_language_code` is the one that was given, or else detected.
+    """
+
+    text: str
+    finish_reason: str
+    flags: tuple[str, ...] = ()
+    error: str = ""
+    source_language_code: str = ""
+
+
+class Pipeline:
+    """Models loaded in this process, as an asynchronous context manager. All methods belong to one event loop."""
+
+    def __init__(self, models: Path, *, calls_in_flight: int = CALLS_IN_FLIGHT, **settings: Any) -> None:
+        """Load the models of a bundle or repository with these `settings` of the server, such as `num_threads`.
+
+        Raises:
+            ValidationError: as for `ServerConfig`.
+        """
+        self._config = ServerConfig(models=models, **{**_UNLIMITED, **settings})
+        self._turns = asyncio.Semaphore(calls_in_flight)
+        self._exits = contextlib.AsyncExitStack()
+        self._server: Server | None = None
+
+    async def __aenter__(self) -> Self:
+        """Load the models.
+
+        Raises:
+            Exception: as for `Server.run`, but for ports.
+        """
+        server = Server(self._config)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(server.close)
+            await server.load()
+            self._exits = stack.pop_all()
+        self._server = server
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the engines."""
+        self._server = None
+        await self._exits.aclose()
+
+    @property
+    def server(self) -> Server:
+        """Return the server, none of whose ports is open."""
+        assert self._server is not None, "the pipeline has not been entered"
+        return self._server
+
+    def versions(self) -> dict[str, str]:
+        """Return what each model's translations depend on: its name and version, and the checkpoint and precision."""
+        return {
+            f"{each.name}/{each.version}": f"{each.manifest.precision} of {each.manifest.checkpoint_sha256}"
+            for each in self.server.models
+        }
+
+    async def translate(
+        self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
+    ) -> list[RowResult]:
+        """Translate texts of one language pair, in order; with an empty `source`, each text's language is detected.
+
+        `request` has the options; its own texts and languages do not count.
+
+        Raises:
+            ServiceError: this process can't translate, whatever the row: an engine failed, for example.
+        """
+        request = replace(
+            request or TranslationRequest((), "", ""),
+            texts=(),
+            source_language_code=source or self._only_source(target, request),
+            target_language_code=target,
+        )
+        parts = [tuple(texts[start : start + ROWS_PER_CALL]) for start in range(0, len(texts), ROWS_PER_CALL)]
+        return [result for part in await all_of(self._call(request, part) for part in parts) for result in part]
+
+    def _only_source(self, target: str, request: TranslationRequest | None) -> str:
+        """Return the only language that can be translated into `target`; empty if there are several, or none."""
+        model, version = (request.model, request.model_version) if request else ("", "")
+        try:
+            sources = self.server.translator.catalogue().sources(model, version, target)
+        except _ROWS_FAULTS:  # each row reports it
+            return ""
+        return sources[0] if len(sources) == 1 else ""
+
+    async def _call(self, request: TranslationRequest, texts: tuple[str, ...]) -> list[RowResult]:
+        async with self._turns:
+            return await self._answers(request, texts)
+
+    async def _answers(self, request: TranslationRequest, texts: tuple[str, ...]) -> list[RowResult]:
+        """Translate in one call; if a row is at fault, find it by halves, so that the others keep their answers."""
+        try:
+            result = await self.server.translator.translate(replace(request, texts=texts))
+        except ServiceError as error:
+            if not isinstance(error, _ROWS_FAULTS):
+                raise
+            if len(texts) > 1:
+                middle = len(texts) // 2
+                first = await self._answers(request, texts[:middle])
+                return first + await self._answers(request, texts[middle:])
+            return [RowResult("", "", error=str(error))]
+        return [_row_result(each, request.source_language_code) for each in result.translations]
+
+
+def _row_result(translation: Translation, source: str) -> RowResult:
+    flags = dict.fromkeys(flag.value for segment in translation.segments for flag in segment.flags)
+    return RowResult(
+        translation.text,
+        translation.finish_reason.value,
+        tuple(flags),
+        source_language_code=source or translation.detected_language_code,
+    )

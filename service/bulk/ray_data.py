@@ -1,0 +1,105 @@
+"""Translation as a step of a Ray Data pipeline, with an engine in each of several actors.
+
+The defaults avoid what was met with Ray 2.60: actors that reserve all CPUs leave none for reading, writing and
+checkpoints, and the job hangs without a word; a synchronous function drains the engine after each batch; one block, and
+so one actor, for a table of a few megabytes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import ray.data
+
+from service.bulk.parquet import ArrowRows, with_results
+from service.bulk.pipeline import Pipeline
+from service.bulk.run import Job, row_results
+from service.bulk.table import Answered, check_columns, new_columns
+from service.domain.translation import TranslationRequest
+
+ROWS_PER_BLOCK = 1000
+_BATCHES_IN_FLIGHT = 4  # of an actor, so that its engine always has rows that wait
+
+
+class _Translate:
+    """An actor: loads the models once, then translates batches side by side."""
+
+    def __init__(self, models: str, job: Job, settings: Mapping[str, Any]) -> None:
+        self._pipeline = Pipeline(Path(models), **settings)
+        self._job = job
+        self._loading: asyncio.Future[Pipeline] | None = None
+
+    async def __call__(self, table: pa.Table) -> AsyncIterator[pa.Table]:
+        pipeline = await self._loaded()
+        rows = ArrowRows(table)
+        check_columns(rows, self._job.columns_read(), new_columns(self._job.translation_column))
+        results = await row_results(pipeline, rows, self._job)
+        yield with_results(table, Answered(rows, results, self._job.translation_column))
+
+    async def _loaded(self) -> Pipeline:
+        if self._loading is None:  # the first of several batches
+            self._loading = asyncio.ensure_future(self._pipeline.__aenter__())
+        return await self._loading
+
+
+def ray_translate(
+    dataset: "ray.data.Dataset",
+    models: str | Path,
+    *,
+    target: str = "",
+    source: str = "",
+    column: str = "text",
+    translation_column: str = "translation",
+    source_column: str = "",
+    target_column: str = "",
+    request: TranslationRequest | None = None,
+    num_actors: int | tuple[int, int] = 1,
+    threads_per_actor: int = 0,
+    resources: Mapping[str, float] | None = None,
+    num_gpus: float = 0,
+) -> "ray.data.Dataset":
+    """Return the dataset with columns for each row's translation, finish_reason, flags, source_language and error.
+
+    Args:
+        dataset: Rows with the texts in `column`.
+        models: A bundle or repository, on every node.
+        target: Language to translate into; `source` may be left out. Columns take precedence, where they are named.
+        source: Language of the texts.
+        column: Name of the column to translate.
+        translation_column: Name of the column for translations.
+        source_column: Name of a column with each row's source language, if there is one.
+        target_column: Name of a column with each row's target language, if there is one.
+        request: Other options of the translations.
+        num_actors: How many engines, or the least and the most.
+        threads_per_actor: Of each engine; 0 means all CPUs of its node, for one actor per node.
+        resources: What an actor takes of its node's custom resources, such as {"translator": 1} to have one on each. It
+            takes no CPU of Ray's: those are for the tasks that read and write.
+        num_gpus: What an actor takes of its node's GPUs; the models then run on CUDA.
+    """
+    job = Job(
+        column,
+        translation_column,
+        source,
+        target,
+        source_column,
+        target_column,
+        request or TranslationRequest((), "", ""),
+    )
+    settings = {"num_threads": threads_per_actor, "device": "cuda" if num_gpus else "cpu"}
+    if isinstance(num_actors, int):
+        num_actors = num_actors, num_actors
+    return dataset.repartition(target_num_rows_per_block=ROWS_PER_BLOCK).map_batches(
+        _Translate,
+        fn_constructor_args=(str(models), job, settings),
+        batch_size=ROWS_PER_BLOCK,
+        batch_format="pyarrow",
+        compute=ray.data.ActorPoolStrategy(
+            min_size=num_actors[0], max_size=num_actors[1], max_tasks_in_flight_per_actor=_BATCHES_IN_FLIGHT
+        ),
+        max_concurrency=_BATCHES_IN_FLIGHT,
+        num_cpus=0,
+        num_gpus=num_gpus,
+        resources=dict(resources or {}),
+    )

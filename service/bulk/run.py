@@ -1,0 +1,189 @@
+"""One run: reads tables in chunks, translates several at a time, and writes a part for each."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from service.bulk.formats import count_rows, format_of
+from service.bulk.parts import Parts
+from service.bulk.pipeline import RowResult
+from service.bulk.shards import Shard
+from service.bulk.table import Answered, Rows, TableFormat, check_columns, new_columns
+from service.domain.translation import TranslationRequest
+
+ROWS_PER_PART = 5000
+_PARTS_IN_FLIGHT = 3  # so that the next one's rows wait in the engine while one ends
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to translate: a column of text into the column `translation_column`.
+
+    A column of languages takes precedence over `source` and `target`; with neither, the source is detected.
+    """
+
+    text_column: str
+    translation_column: str
+    source: str
+    target: str
+    source_column: str
+    target_column: str
+    request: TranslationRequest
+
+    def columns_read(self) -> list[str]:
+        """Return the columns that every table must have."""
+        return [name for name in (self.text_column, self.source_column, self.target_column) if name]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The tables to translate, by name, where their parts go, and which of them are this process's."""
+
+    inputs: Mapping[str, Path]
+    parts: Parts
+    form: TableFormat  # of the parts
+    job: Job
+    shard: Shard
+    rows_per_part: int
+
+    def record(self, models: Mapping[str, str]) -> dict[str, Any]:
+        """Return what every part depends on, as JSON; a run with something else can't continue this one."""
+        job = {field.name: getattr(self.job, field.name) for field in fields(self.job)}
+        return {
+            "inputs": {name: path.stat().st_size for name, path in self.inputs.items()},
+            "format": self.form.name,
+            "rows per part": self.rows_per_part,
+            "options": {name: value if isinstance(value, str) else repr(value) for name, value in job.items()},
+            "models": dict(models),
+        }
+
+    def num_rows(self) -> int | None:
+        """Return about how many rows this process's shard has; `None` if only reading everything would tell."""
+        counts = [count_rows(path) for path in self.inputs.values()]
+        return None if None in counts else sum(filter(None, counts)) // self.shard.count
+
+
+@dataclass(slots=True)
+class Totals:
+    """Rows so far: all, those of earlier runs, and those with an error."""
+
+    num_rows: int = 0
+    num_kept: int = 0
+    num_failed: int = 0
+
+
+class JobRefused(Exception):
+    """The languages or options can't be those of any row; a message of one line."""
+
+
+class Translates(Protocol):
+    """The part of `Pipeline` that is needed here."""
+
+    def versions(self) -> dict[str, str]: ...  # noqa: D102
+
+    async def translate(  # noqa: D102
+        self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
+    ) -> list[RowResult]: ...
+
+
+async def run(pipeline: Translates, work: Work, progressed: Callable[[Totals], None]) -> Totals:
+    """Translate the chunks of this shard that have no part yet.
+
+    Raises:
+        JobRefused: no row could be translated so.
+        OtherRun: the parts are another run's.
+        TableError: an input can't be read, or has not the columns.
+        ServiceError: as for `Pipeline.translate`; parts written before stay.
+        OSError: reading or writing failed.
+    """
+    job, parts = work.job, work.parts
+    if not job.target_column and (
+        error := (await pipeline.translate(["a"], job.source, job.target, job.request))[0].error
+    ):
+        raise JobRefused(error)
+    parts.begin(work.record(pipeline.versions()))
+    totals = Totals()
+    running: set[asyncio.Task[None]] = set()
+
+    async def translate(file: int, chunk: int, rows: Rows) -> None:
+        check_columns(rows, job.columns_read(), new_columns(job.translation_column))
+        answered = Answered(rows, await row_results(pipeline, rows, job), job.translation_column)
+        await asyncio.to_thread(parts.write, file, chunk, lambda path: work.form.write(path, answered))
+        totals.num_rows += len(rows)
+        totals.num_failed += sum(1 for each in answered.results if each.error)
+        progressed(totals)
+
+    chunks = _chunks(work)
+    try:
+        while (read := await asyncio.to_thread(next, chunks, None)) is not None:
+            file, chunk, rows = read
+            if parts.has(file, chunk):
+                totals.num_rows += len(rows)
+                totals.num_kept += len(rows)
+                progressed(totals)
+                continue
+            running.add(asyncio.create_task(translate(file, chunk, rows)))
+            if len(running) == _PARTS_IN_FLIGHT:
+                running = await _one_done(running)
+        while running:
+            running = await _one_done(running)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    return totals
+
+
+async def _one_done(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+    """Wait until one task has ended, and return the others; raises its error."""
+    done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+    return rest
+
+
+def _chunks(work: Work) -> Iterator[tuple[int, int, Rows]]:
+    """Yield this shard's chunks with the numbers of file and chunk."""
+    num_files = len(work.inputs)
+    for file, path in enumerate(work.inputs.values()):
+        if work.shard.has_file(file, num_files):
+            for chunk, rows in enumerate(format_of(path).read(path, work.rows_per_part)):
+                if work.shard.has(file, chunk, num_files):
+                    yield file, chunk, rows
+
+
+async def row_results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult]:
+    """Return what became of each row; rows of the same languages are translated together."""
+    texts = rows.column(job.text_column)
+    sources = rows.column(job.source_column) if job.source_column else [job.source] * len(rows)
+    targets = rows.column(job.target_column) if job.target_column else [job.target] * len(rows)
+    results: dict[int, RowResult] = {}
+    pairs: dict[tuple[str, str], list[int]] = {}
+    for index, (text, source, target) in enumerate(zip(texts, sources, targets, strict=True)):
+        problem = rows.problem(index) or _problem(job, text, source or job.source, target or job.target)
+        if problem:
+            results[index] = RowResult("", "", error=problem)
+        else:
+            pairs.setdefault((source or job.source, target or job.target), []).append(index)
+    answers = await asyncio.gather(
+        *(
+            pipeline.translate([texts[index] for index in indices], source, target, job.request)
+            for (source, target), indices in pairs.items()
+        )
+    )
+    for indices, of_pair in zip(pairs.values(), answers, strict=True):
+        results.update(zip(indices, of_pair, strict=True))
+    return [results[index] for index in range(len(rows))]
+
+
+def _problem(job: Job, text: object, source: object, target: object) -> str:
+    """Return why a row can't be translated; empty if it can."""
+    if not isinstance(text, str):
+        return f"column {job.text_column!r} has no text, but {'nothing' if text is None else type(text).__name__}"
+    if not isinstance(source, str):
+        return f"column {job.source_column!r} has no language code, but {type(source).__name__}"
+    if not isinstance(target, str) or not target:
+        return f"column {job.target_column!r} has no language code, and there is no --to"
+    return ""

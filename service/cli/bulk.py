@@ -1,0 +1,196 @@
+"""`dragoman bulk`: translates files of any size with models in this process, in parts that a rerun continues from."""
+
+import contextlib
+import logging
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from dragoman_client import RequestFields
+from service.cli.command_error import CommandError
+from service.cli.exit_codes import ExitCode
+from service.cli.request_options import request_options
+
+if TYPE_CHECKING:
+    from service.bulk.run import Totals, Work
+    from service.domain.translation import TranslationRequest
+
+_PATH = click.Path(path_type=Path)
+_LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
+
+
+@click.command()
+@click.argument("source_path", metavar="IN", type=click.Path(path_type=Path, exists=True))
+@click.argument("output", metavar="OUT", type=_PATH)
+@click.option("--to", "target", default="", metavar="CODE", help="Language to translate into, such as de.")
+@click.option(
+    "--from",
+    "source",
+    default="",
+    metavar="CODE",
+    help="Language of the texts. Default: the only possible one; of several, detected for each text.",
+)
+@click.option("--models", type=_PATH, default=Path("models"), show_default=True, help="A bundle, or a repository.")
+@click.option("--column", default="text", show_default=True, metavar="NAME", help="Column to translate.")
+@click.option(
+    "--target-column", default="translation", show_default=True, metavar="NAME", help="Column for the translations."
+)
+@click.option("--from-column", default="", metavar="NAME", help="Column with each row's --from.")
+@click.option("--to-column", default="", metavar="NAME", help="Column with each row's --to.")
+@click.option(
+    "--output-format",
+    type=click.Choice(("text", "jsonl", "csv", "tsv", "parquet")),
+    help="Of the parts in a folder OUT. Default: that of IN.",
+)
+@click.option(
+    "--shard",
+    "shard_text",
+    metavar="I/N",
+    help="Do only part I of N, from 0; /N takes I from JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID.",
+)
+@click.option("--rows-per-part", type=click.IntRange(1, 1_000_000), help="What a killed run repeats at most.  [5000]")
+@click.option("--force", is_flag=True, help="Start anew, whatever an earlier run has left in OUT.")
+@click.option("--num-threads", type=click.IntRange(0), default=0, help="Threads; 0: as many as there are CPUs.")
+@click.option("--device", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True)
+@click.option("--glossaries", type=_PATH, help="A folder of glossaries, as for dragoman serve.")
+@request_options
+def bulk(
+    *,
+    source_path: Path,
+    output: Path,
+    target: str,
+    source: str,
+    models: Path,
+    column: str,
+    target_column: str,
+    from_column: str,
+    to_column: str,
+    output_format: str | None,
+    shard_text: str | None,
+    rows_per_part: int | None,
+    force: bool,
+    num_threads: int,
+    device: str,
+    glossaries: Path | None,
+    request_fields: RequestFields,
+) -> None:
+    """Translate a column of IN, a file or a folder of files, without a server.
+
+    Each row gets columns for its translation, finish_reason, flags, source_language and error: a row that can't be
+    translated fails alone. OUT is a file of a known ending, or else a folder of parts. The same command again continues
+    where a run was stopped or killed.
+
+    Shards share the folder of parts, which is OUT.parts for a file OUT; without --shard, what is missing is done, and
+    OUT is written.
+    """
+    # Imported here: other commands need no engine, and should start quickly.
+    from service.bulk.formats import FORMATS, format_of
+    from service.bulk.parts import OtherRun, Parts
+    from service.bulk.run import ROWS_PER_PART, Job, JobRefused, Work
+    from service.bulk.shards import Shard, parse_shard
+    from service.bulk.table import TableError
+
+    if not target and not to_column:
+        raise click.UsageError("give --to, or a column with --to-column.")
+    try:
+        shard = parse_shard(shard_text, os.environ) if shard_text else Shard()
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--shard'") from None
+    is_file = bool(output.suffix) and not output.is_dir()
+    if is_file and output.exists() and not force:
+        raise CommandError(f"{output} exists; name another file, or overwrite it with --force.", ExitCode.USAGE)
+    job = Job(column, target_column, source, target, from_column, to_column, _request(request_fields))
+    try:
+        inputs = _inputs(source_path)
+        first = next(iter(inputs.values()))
+        form = format_of(output) if is_file else FORMATS[output_format] if output_format else format_of(first)
+        parts = Parts(output.with_name(f"{output.name}.parts") if is_file else output, form)
+        if force:
+            parts.discard()
+        work = Work(inputs, parts, form, job, shard, rows_per_part or ROWS_PER_PART)
+        totals = _run(work, models, num_threads=num_threads, device=device, glossaries=glossaries)
+    except JobRefused as error:
+        raise CommandError(str(error), ExitCode.USAGE) from None
+    except (OtherRun, TableError) as error:
+        raise CommandError(str(error), ExitCode.DATA) from None
+    is_whole = is_file and shard.count == 1
+    if shard.count == 1:
+        parts.tidy()
+    if is_whole:
+        parts.join(output)
+    kept = f", {totals.num_kept} of them from earlier runs" if totals.num_kept else ""
+    failed = f"; {totals.num_failed} rows of this run have an error" if totals.num_failed else ""
+    click.echo(f"{output if is_whole else parts.folder}: {totals.num_rows} rows{kept}{failed}.", err=True)
+
+
+def _inputs(path: Path) -> dict[str, Path]:
+    """Return the tables to read by their names.
+
+    Raises:
+        TableError: a folder has none, or the ending of a file is unknown.
+    """
+    from service.bulk.formats import format_of, is_table
+    from service.bulk.table import TableError
+
+    if not path.is_dir():
+        format_of(path)
+        return {path.name: path}
+    inputs = {str(each.relative_to(path)): each for each in sorted(filter(is_table, path.rglob("*")))}
+    if not inputs:
+        raise TableError(f"{path} has no file with a known ending.")
+    return inputs
+
+
+def _request(fields: RequestFields) -> "TranslationRequest":
+    """Return the options as a server would read them.
+
+    Raises:
+        UsageError: a value is out of range.
+    """
+    from dragoman_client.messages import request_to_pb
+    from service.domain.errors import InvalidRequest
+    from service.faces.dragoman.messages import request_from_pb
+
+    try:
+        request = request_from_pb(cast(Any, request_to_pb((), "", "", fields)), deadline_seconds=math.inf)
+    except (InvalidRequest, ValueError) as error:
+        raise click.UsageError(str(error)) from None
+    return replace(request, deadline_seconds=None)
+
+
+def _run(work: "Work", models: Path, **settings: Any) -> "Totals":
+    from service.bulk.pipeline import Pipeline
+    from service.bulk.run import run
+    from service.process import event_loop
+
+    async def translate() -> "Totals":
+        async with Pipeline(models, **settings) as pipeline:
+            with _progress(work) as progressed:
+                return await run(pipeline, work, progressed)
+
+    logging.basicConfig(level=logging.WARNING, format="dragoman: %(message)s")
+    return event_loop.run(translate())
+
+
+@contextlib.contextmanager
+def _progress(work: "Work") -> "Iterator[Callable[[Totals], None]]":
+    """Yield what shows the rows so far: a bar on a terminal, else a line from time to time."""
+    from tqdm import tqdm
+
+    is_terminal = sys.stderr.isatty()
+    interval = 0.2 if is_terminal else _LINE_SECONDS
+    line = None if is_terminal else "{n_fmt} of {total_fmt} rows, {rate_fmt}, {elapsed} so far, {remaining} left\n"
+    total = work.num_rows()
+    with tqdm(total=total, unit=" rows", file=sys.stderr, mininterval=interval, delay=interval, bar_format=line) as bar:
+
+        def progressed(totals: "Totals") -> None:
+            bar.initial = totals.num_kept  # which took no time
+            bar.update(totals.num_rows - bar.n)
+
+        yield progressed

@@ -1,0 +1,105 @@
+"""`dragoman bulk` as a user runs it: killed and continued, in shards, and with the answers that a server gives."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pyarrow.parquet as pq
+import pytest
+
+from dragoman_client import Client
+from service.cli.exit_codes import ExitCode
+from tests.patience import patient
+from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
+
+BUNDLE = REPOSITORY / "models" / "en-de" / "1"
+TEXTS = [
+    "Where is the train station?",
+    "The weather is nice today. We are going to the beach.",
+    "",
+    "Please call {name} at 12:30.",
+    "1,234.5",
+]
+
+
+def bulk(*arguments: str | Path, index: Mapping[str, str] = MappingProxyType({})) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "service", "bulk", *arguments, "--models", BUNDLE, "--num-threads", "1"]
+    variables = environment() | dict(index)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=REPOSITORY, env=variables, timeout=patient(60), check=False
+    )
+
+
+def write_rows(path: Path, num_rows: int) -> list[str]:
+    texts = [*TEXTS, *distinct_texts(num_rows - len(TEXTS))]
+    path.write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)))
+    return texts
+
+
+def test_a_killed_run_is_continued_and_gives_the_answers_of_a_server(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    texts = write_rows(source, 1500)
+    command = [sys.executable, "-m", "service", "bulk", str(source), str(output), "--to", "de", "--rows-per-part", "50"]
+    command += ["--models", str(BUNDLE), "--num-threads", "1"]
+    process = subprocess.Popen(command, cwd=REPOSITORY, env=environment(), start_new_session=True)
+    parts = tmp_path / "out.jsonl.parts"
+    eventually(lambda: len(list(parts.glob("0*.jsonl"))) > 2, timeout_seconds=60)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = len(list(parts.glob("0*.jsonl")))
+    assert kept < 30, "it ended before it was killed"
+    answer = bulk(source, output, "--to", "de", "--rows-per-part", "50")
+    assert answer.returncode == 0, answer.stderr
+    assert f"1500 rows, {50 * kept} of them from earlier runs" in answer.stderr
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["id"] for row in rows] == list(range(1500))
+    with ServerProcess(BUNDLE) as server, Client(server.address) as client:
+        served = [each.text for each in client.translate(texts[:500], "en", "de")]
+    assert [row["translation"] for row in rows[:500]] == served
+    assert {row["finish_reason"] for row in rows} >= {"stop"}
+    assert not parts.exists()
+
+
+def test_shards_share_a_folder_and_the_last_run_joins_it(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.parquet"
+    write_rows(source, 40)
+    options = (source, output, "--to", "de", "--rows-per-part", "7")
+    for variable, index in (("JOB_COMPLETION_INDEX", "0"), ("SLURM_ARRAY_TASK_ID", "1")):
+        answer = bulk(*options, "--shard", "/2", index={variable: index})
+        assert answer.returncode == 0, answer.stderr
+    answer = bulk(*options)
+    assert answer.returncode == 0, answer.stderr
+    assert "40 rows, 40 of them from earlier runs" in answer.stderr
+    assert pq.read_table(output).column("id").to_pylist() == list(range(40))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ((), ExitCode.USAGE, "give --to, or a column with --to-column"),
+        (("--to", "tlh"), ExitCode.USAGE, "'tlh'"),
+        (("--to", "de", "--shard", "2/2"), ExitCode.USAGE, "indices go from 0 to 1"),
+        (("--to", "de", "--column", "body"), ExitCode.DATA, "no column 'body'; there are 'id', 'text'"),
+        (("--to", "de", "--beam-size", "99"), ExitCode.USAGE, "options.beam_size is 99"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(arguments: tuple[str, ...], code: int, told: str, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", 5)
+    answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", *arguments)
+    assert (answer.returncode, told in answer.stderr) == (code, True), answer.stderr
+
+
+def test_an_output_is_not_overwritten_without_force(tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", 5)
+    (tmp_path / "out.jsonl").write_text("mine")
+    answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de")
+    assert answer.returncode == ExitCode.USAGE
+    assert "exists; name another file, or overwrite it with --force" in answer.stderr
+    assert (tmp_path / "out.jsonl").read_text() == "mine"
+    assert bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de", "--force").returncode == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 5

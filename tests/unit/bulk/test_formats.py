@@ -1,0 +1,129 @@
+"""Tables in every format: what is read is written, with the new columns, whatever the values."""
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.bulk.formats import FORMATS, count_rows, format_of, is_table
+from service.bulk.pipeline import RowResult
+from service.bulk.table import Answered, TableError, check_columns, new_columns
+
+GOOD = RowResult('Hallo,\n"Welt"\t!', "stop", ("numbers", "term"), source_language_code="en")
+BAD = RowResult("", "", error="no")
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+def answered(path: Path, num_rows: int = 100) -> Answered:
+    (rows,) = format_of(path).read(path, num_rows)
+    return Answered(rows, [GOOD if index % 2 == 0 else BAD for index in range(len(rows))], "translation")
+
+
+@pytest.mark.parametrize("name", ["jsonl", "csv", "tsv", "parquet"])
+@given(st.lists(TEXTS, min_size=1, max_size=5))
+def test_rows_pass_through_every_format(name: str, texts: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "in.jsonl"
+        source.write_text("".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(texts)))
+        form = FORMATS[name]
+        first, second = Path(folder) / f"1{form.ending}", Path(folder) / f"2{form.ending}"
+        form.write(first, answered(source))
+        form.join(second, [first, first])
+        (rows,) = form.read(second, 1000)
+        assert [row["id"] for row in rows.records()] == 2 * [str(n) for n in range(len(texts))]
+        assert list(rows.column("text")) == 2 * texts
+        assert rows.column("translation")[0] == GOOD.text
+        assert [bool(error) for error in rows.column("error")] == 2 * [n % 2 == 1 for n in range(len(texts))]
+
+
+def test_lines_of_text_stay_lines(tmp_path: Path) -> None:
+    path = tmp_path / "in.txt"
+    path.write_bytes("one\r\ntwo\u2028still two\n\nfour".encode())
+    (rows,) = format_of(path).read(path, 100)
+    assert rows.column("text") == ["one", "two\u2028still two", "", "four"]
+    FORMATS["text"].write(tmp_path / "out.txt", answered(path))
+    assert (tmp_path / "out.txt").read_bytes().count(b"\n") == 4
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("ending", [".txt", ".jsonl", ".csv", ".parquet", ".jsonl.gz"])
+def test_chunks_have_the_same_rows_whatever_their_size(ending: str, num_rows: int, tmp_path: Path) -> None:
+    path = tmp_path / f"in{ending}"
+    texts = [f"line {number}" for number in range(10)]
+    if ending == ".parquet":
+        pq.write_table(pa.table({"text": texts}), path, row_group_size=4)
+    else:
+        content = {
+            ".txt": "".join(f"{text}\n" for text in texts),
+            ".csv": "text\n" + "".join(f"{text}\n" for text in texts),
+        }.get(ending, "".join(json.dumps({"text": text}) + "\n" for text in texts))
+        path.write_bytes(gzip.compress(content.encode()) if ending.endswith(".gz") else content.encode())
+    chunks = list(format_of(path).read(path, num_rows))
+    assert [text for rows in chunks for text in rows.column("text")] == texts
+    assert {len(rows) for rows in chunks[:-1]} <= {num_rows}
+    assert count_rows(path) in ((None,) if ending.endswith(".gz") else (10, 11))
+
+
+def test_what_is_no_row_is_that_rows_problem(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"text": "a"}\n{"text": \n[1]\n\xff\n\n{"text": "b"}\n')
+    (rows,) = format_of(path).read(path, 100)
+    problems = [rows.problem(index) for index in range(len(rows))]
+    assert [bool(problem) for problem in problems] == [False, True, True, True, False]
+    assert "line 2 is not JSON" in problems[1]
+    assert problems[2] == "line 3 is JSON, but no object"
+    assert problems[3] == "line 4 is not UTF-8: byte 1 is 0xff"
+
+
+def test_a_record_with_more_or_fewer_cells_is_its_own_problem(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text('id,text\n1,"a\nb"\n2,c,d\n3\n')
+    (rows,) = format_of(path).read(path, 100)
+    assert [rows.problem(index) for index in range(3)] == [
+        "",
+        "the record that ends in line 4 has 3 cells, not 2",
+        "the record that ends in line 5 has 1 cells, not 2",
+    ]
+    assert rows.column("text")[0] == "a\nb"
+
+
+def test_types_of_parquet_stay(tmp_path: Path) -> None:
+    source = pa.table(
+        {
+            "when": pa.array([datetime(2026, 1, 2, tzinfo=UTC)], pa.timestamp("ns", "UTC")),
+            "n": pa.array([2**63], pa.uint64()),
+            "text": ["a"],
+        }
+    )
+    pq.write_table(source, tmp_path / "in.parquet")
+    FORMATS["parquet"].write(tmp_path / "out.parquet", answered(tmp_path / "in.parquet"))
+    written = pq.read_table(tmp_path / "out.parquet")
+    assert written.select(source.column_names).equals(source)
+    assert written.schema.field("flags").type == pa.list_(pa.string())
+
+
+def test_missing_and_present_columns_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"id": 1, "error": "x"}\n')
+    (rows,) = format_of(path).read(path, 10)
+    with pytest.raises(TableError, match="no column 'text'; there are 'id', 'error'"):
+        check_columns(rows, ["text"], [])
+    with pytest.raises(TableError, match="a column 'error' already"):
+        check_columns(rows, ["id"], new_columns("translation"))
+
+
+def test_unknown_endings_and_damaged_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"ends with '\.xlsx'; known are \.ndjson"):
+        format_of(tmp_path / "a.xlsx")
+    (tmp_path / "a.parquet").write_bytes(b"no")
+    with pytest.raises(TableError, match="can't be read as Parquet"):
+        list(FORMATS["parquet"].read(tmp_path / "a.parquet", 10))
+    assert not is_table(tmp_path / "a.xlsx")
+    assert is_table(tmp_path / "a.parquet")

@@ -1,0 +1,167 @@
+"""A run continues whatever an earlier one has left: every row once, in order."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.bulk.formats import FORMATS
+from service.bulk.parts import OtherRun, Parts
+from service.bulk.pipeline import RowResult
+from service.bulk.run import Job, Totals, Work, run
+from service.bulk.shards import Shard
+from service.bulk.table import TableError
+from service.domain.errors import Unavailable
+from service.domain.translation import TranslationRequest
+
+JOB = Job("text", "translation", "en", "de", "", "", TranslationRequest((), "", ""))
+
+
+class Upper:
+    """Translates by upper case; ends as a process does that is killed, after a number of texts."""
+
+    def __init__(self, fails_after: int = 1_000_000, version: str = "1") -> None:
+        self.num_texts = 0
+        self._fails_after = fails_after
+        self._version = version
+
+    def versions(self) -> dict[str, str]:
+        return {"model/1": self._version}
+
+    async def translate(
+        self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
+    ) -> list[RowResult]:
+        if list(texts) == ["a"]:  # a trial of the options
+            return [RowResult("A", "stop")]
+        self.num_texts += len(texts)
+        if self.num_texts > self._fails_after:
+            raise Unavailable("the engine failed")
+        return [RowResult(f"{source}-{target} {text.upper()}", "stop") for text in texts]
+
+
+def write_inputs(folder: Path, counts: Sequence[int]) -> dict[str, Path]:
+    inputs = {}
+    for file, count in enumerate(counts):
+        path = folder / f"{file}.jsonl"
+        path.write_text("".join(json.dumps({"id": f"{file}-{n}", "text": f"text {n}"}) + "\n" for n in range(count)))
+        inputs[path.name] = path
+    return inputs
+
+
+def work_of(folder: Path, inputs: dict[str, Path], shard: Shard | None = None, **fields: Any) -> Work:
+    parts = Parts(folder / "out.jsonl.parts", FORMATS["jsonl"])
+    return replace(Work(inputs, parts, FORMATS["jsonl"], JOB, shard or Shard(), rows_per_part=3), **fields)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@given(
+    st.lists(st.integers(0, 10), min_size=1, max_size=4),
+    st.lists(st.integers(0, 30), max_size=4),
+    st.integers(1, 5),
+    st.sets(st.integers(0, 20), max_size=3),
+)
+def test_every_row_is_there_once_after_any_number_of_ends(
+    counts: list[int], ends: list[int], num_shards: int, spoiled: set[int]
+) -> None:
+    asyncio.run(run_to_the_end(counts, ends, num_shards, spoiled))
+
+
+async def run_to_the_end(counts: list[int], ends: list[int], num_shards: int, spoiled: set[int]) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        inputs = write_inputs(folder, counts)
+        for number, end in enumerate(ends):
+            try:
+                await run(Upper(end), work_of(folder, inputs, Shard(number % num_shards, num_shards)), lambda _: None)
+            except Unavailable:
+                for index, path in enumerate(sorted((folder / "out.jsonl.parts").glob("*.jsonl"))):
+                    if index in spoiled:  # killed while it wrote
+                        path.rename(path.with_name(f".{path.name}.0"))
+        work = work_of(folder, inputs)
+        totals = await run(Upper(), work, lambda _: None)
+        work.parts.tidy()
+        work.parts.join(folder / "out.jsonl")
+        rows = rows_of(folder / "out.jsonl")
+        assert [row["id"] for row in rows] == [f"{file}-{n}" for file, count in enumerate(counts) for n in range(count)]
+        assert all(row["translation"] == f"en-de {row['text'].upper()}" for row in rows)
+        assert totals.num_rows == len(rows)
+        assert not (folder / "out.jsonl.parts").exists()
+
+
+async def test_finished_parts_are_not_translated_again(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path, [60])
+    with pytest.raises(Unavailable):
+        await run(Upper(fails_after=40), work_of(tmp_path, inputs), lambda _: None)
+    again = Upper()
+    seen: list[Totals] = []
+    totals = await run(again, work_of(tmp_path, inputs), seen.append)
+    assert (totals.num_rows, totals.num_kept) == (60, 60 - again.num_texts)
+    assert 0 < totals.num_kept < 60
+    assert seen
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"rows_per_part": 4}, "rows per part"),
+        ({"job": Job("text", "translation", "en", "fr", "", "", JOB.request)}, "options"),
+    ],
+)
+async def test_another_command_does_not_continue_a_run(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path, [4])
+    await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
+    with pytest.raises(OtherRun, match=f"begun with other {told}"):
+        await run(Upper(), work_of(tmp_path, inputs, **change), lambda _: None)
+    with pytest.raises(OtherRun, match="begun with other models"):
+        await run(Upper(version="2"), work_of(tmp_path, inputs), lambda _: None)
+    write_inputs(tmp_path, [5])
+    with pytest.raises(OtherRun, match="begun with other inputs"):
+        await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
+
+
+async def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path, [1])
+    work = work_of(tmp_path, inputs, parts=Parts(tmp_path, FORMATS["jsonl"]))
+    with pytest.raises(OtherRun, match="has files of something else"):
+        await run(Upper(), work, lambda _: None)
+    work.parts.discard()
+    assert inputs["0.jsonl"].exists()
+
+
+async def test_rows_fail_alone_and_have_languages_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(
+        '{"text": "aa", "to": "fr"}\n{"text": null}\n{"text": 5}\nno\n{"text": "b", "to": ""}\n{"text": "c", "to": 1}\n'
+    )
+    job = Job("text", "translation", "en", "de", "", "to", JOB.request)
+    work = work_of(tmp_path, {"in.jsonl": path}, job=job, rows_per_part=10)
+    totals = await run(Upper(), work, lambda _: None)
+    work.parts.join(tmp_path / "out.jsonl")
+    rows = rows_of(tmp_path / "out.jsonl")
+    assert [row["translation"] for row in rows] == ["en-fr AA", None, None, None, "en-de B", None]
+    assert [row["error"] for row in rows] == [
+        None,
+        "column 'text' has no text, but nothing",
+        "column 'text' has no text, but int",
+        "line 4 is not JSON: Expecting value: line 1 column 1 (char 0)",
+        None,
+        "column 'to' has no language code, and there is no --to",
+    ]
+    assert totals.num_failed == 4
+
+
+async def test_a_missing_column_ends_the_run(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path, [1])
+    job = Job("body", "translation", "en", "de", "", "", JOB.request)
+    with pytest.raises(TableError, match="no column 'body'"):
+        await run(Upper(), work_of(tmp_path, inputs, job=job), lambda _: None)
