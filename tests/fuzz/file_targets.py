@@ -13,7 +13,7 @@ from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError
 from service.bundle.graph_file import check_graph
 from service.bundle.manifest import MANIFEST_NAME, Manifest
-from service.bundle.transfer import transfer
+from service.bundle.transfer.bundles import transfer
 from service.calls.keys import read_keys
 from service.config.server_config import ENVIRONMENT_PREFIX, SETTINGS
 from service.config.sources import FILE_VARIABLE, SettingsError, resolve, toml_value

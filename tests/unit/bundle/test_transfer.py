@@ -10,7 +10,7 @@ import pytest
 from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
-from service.bundle.transfer import transfer
+from service.bundle.transfer.bundles import transfer
 from tests.patience import patient
 from tests.servers import REPOSITORY
 
