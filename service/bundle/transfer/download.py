@@ -24,7 +24,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def retried(request: Callable[[], T], pause: Callable[[float], None] = time.sleep) -> T:
+def retried(request: Callable[[], T]) -> T:
     """Return what a request returns, after up to `ATTEMPTS` attempts with pauses of 1, 2, 4 and 8 s between them.
 
     Raises:
@@ -37,7 +37,7 @@ def retried(request: Callable[[], T], pause: Callable[[float], None] = time.slee
             problem = one_line(error)
         if attempt + 1 < ATTEMPTS:
             say(f"{problem}; attempt {attempt + 2} of {ATTEMPTS} follows")
-            pause(2.0**attempt)
+            time.sleep(2.0**attempt)
     raise BundleError(f"{problem}; {ATTEMPTS} attempts failed. Run this again, and it goes on where it ended.")
 
 

@@ -99,7 +99,7 @@ class Registry:
         with response:
             skip = start if response.status == 200 else 0  # a registry need not know ranges
             try:
-                while chunk := response.read(_CHUNK_BYTES):
+                while chunk := response.read1(_CHUNK_BYTES):
                     skipped = min(skip, len(chunk))
                     skip -= skipped
                     if chunk := chunk[skipped:]:

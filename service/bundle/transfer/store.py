@@ -17,10 +17,9 @@ from service.bundle.transfer.download import Unreachable, retried
 
 _RANGE_BYTES = 8 << 20
 _BY_OBSTORE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl")
-_LASTING = (  # another attempt would fail as well
+_LASTING = (  # another attempt would fail as well; obstore has made its own
     *(PermissionError, NotADirectoryError, IsADirectoryError, ImportError, TypeError, ValueError),
-    *(exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, exceptions.InvalidPathError),
-    exceptions.UnknownConfigurationKeyError,
+    exceptions.BaseError,
 )
 
 T = TypeVar("T")
@@ -63,7 +62,10 @@ class Store:
         size = self.size(name) or 0
         for begin in range(start, size, _RANGE_BYTES):
             end = min(begin + _RANGE_BYTES, size)
-            yield self._ask(lambda: self._files.cat_file(f"{self._root}/{name}", start=begin, end=end))  # noqa: B023
+            data = self._ask(lambda: self._files.cat_file(f"{self._root}/{name}", start=begin, end=end))  # noqa: B023
+            if len(data) > end - begin:
+                raise BundleError(f"{self}/{name}: the server does not send ranges; use another one, or oci://.")
+            yield data
 
     def _ask(self, request: Callable[[], T]) -> T:
         def attempt() -> T:
@@ -72,8 +74,13 @@ class Store:
             except FileNotFoundError:
                 raise
             except _LASTING as error:
-                raise BundleError(f"{self._url}: {one_line(error)}.") from error
+                raise BundleError(f"{self._url}: {_message(error)}.") from error
             except Exception as error:  # each store has errors of its own
-                raise Unreachable(f"{self._url}: {one_line(error)}") from error
+                raise Unreachable(f"{self._url}: {_message(error)}") from error
 
         return retried(attempt)
+
+
+def _message(error: Exception) -> str:
+    """Return an error's message without what obstore adds for its own developers."""
+    return one_line(error).partition(" Debug source:")[0].rstrip(".")
