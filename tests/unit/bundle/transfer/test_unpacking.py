@@ -1,8 +1,6 @@
 """Layers from strangers: nothing leaves the folder, and nothing grows without bound."""
 
 import gzip
-import io
-import resource
 import subprocess
 import sys
 import tarfile
