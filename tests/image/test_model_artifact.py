@@ -115,7 +115,7 @@ def test_signed_and_attested_and_verified_offline(pushed: Pushed) -> None:
     verify = ("cosign", "verify", *WITHOUT_A_LOG, pushed.by_digest)
     assert "no signatures found" in pushed.run(*verify, ok=False)
     sign = ("--yes", "--key", "cosign.key", "--tlog-upload=false", "--allow-insecure-registry")
-    pushed.run("cosign", "sign", *sign, pushed.by_digest)
+    pushed.run("cosign", "sign", "--recursive", *sign, pushed.by_digest)
     (signature,) = json.loads(pushed.run(*verify))
     assert signature["critical"]["image"]["docker-manifest-digest"] == pushed.digest
 
