@@ -75,11 +75,11 @@ def test_an_image_for_each_platform_with_a_layer_for_each_bundle(repository: Pat
         annotations = layer["annotations"]
         name = f"{annotations['dragoman.model']}/{annotations['dragoman.version']}"
         bundle = tmp_path / "files" / str(number) / name
-        manifest = Manifest.load(bundle)
-        check_intact(bundle, manifest)
+        stated = Manifest.load(bundle)
+        check_intact(bundle, stated)
         assert annotations["dragoman.manifest.sha256"] == file_sha256(repository / name / "manifest.json")
-        assert annotations["dragoman.checkpoint.sha256"] == manifest.checkpoint_sha256
-        assert annotations["dragoman.precision"] == manifest.precision
+        assert annotations["dragoman.checkpoint.sha256"] == stated.checkpoint_sha256
+        assert annotations["dragoman.precision"] == stated.precision
         assert (bundle / "NOTICE").exists() == (name == "other/1")
 
 

@@ -1,12 +1,12 @@
 """An image of the tiny model in a registry on loopback, and no pauses between attempts."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from export.package import find_bundles, package
-from service.bundle.transfer import download
 from tests.model_registry import ModelRegistry, model_registry
 
 NOTICE = "the attribution\n"
@@ -31,5 +31,5 @@ def registry(layout: Path) -> Iterator[ModelRegistry]:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Skip the pauses between attempts; return how long they would have been."""
     pauses: list[float] = []
-    monkeypatch.setattr(download.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     return pauses
