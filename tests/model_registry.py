@@ -30,6 +30,8 @@ class Faults:
     replaced: dict[str, bytes] = field(default_factory=dict)  # what is sent for a digest or tag
     password: str = ""  # of the user "reader"; anybody may read without
     takes_basic: bool = False  # instead of a token for that password
+    realm: str = ""  # where it says that tokens are; by default here
+    blobs_at: str = ""  # the address of a registry that callers are sent to for blobs
 
 
 @dataclass
@@ -107,13 +109,17 @@ def _answer(request: BaseHTTPRequestHandler, registry: ModelRegistry) -> None:
     first = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
     start = int(first[1]) if first else 0
     if faults.password and authorization != (basic if faults.takes_basic else f"Bearer {_TOKEN}"):
-        bearer = f'Bearer realm="http://{registry.address}/token",service="test",scope="repository:team/models:pull"'
+        realm = faults.realm or f"http://{registry.address}/token"
+        bearer = f'Bearer realm="{realm}",service="test",scope="repository:team/models:pull"'
         _send(request, 401, b"", {"WWW-Authenticate": 'Basic realm="test"' if faults.takes_basic else bearer})
         return
     registry.requests.append(Got(name, start, authorization))
     if faults.failures:
         faults.failures -= 1
         _send(request, faults.status, b"")
+        return
+    if faults.blobs_at and found[1] == "blobs":
+        _send(request, 307, b"", {"Location": f"http://{faults.blobs_at}{request.path}"})
         return
     content = registry.content(name)
     if content is None:

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -145,6 +146,29 @@ def test_credentials(
     assert transfer(f"{registry.url}:v1", tmp_path / "models") == ["tiny/1"]
 
 
+@pytest.mark.parametrize("realm", ["file:///etc/passwd", "ftp://127.0.0.1/token", "token"])
+def test_a_place_for_tokens_that_is_none(realm: str, registry: ModelRegistry, tmp_path: Path) -> None:
+    registry.faults.password, registry.faults.realm = "secret", realm
+    with pytest.raises(BundleError, match="sends callers for a token to a place without TLS"):
+        transfer(f"{registry.url}:v1", tmp_path)
+
+
+def test_passwords_and_tokens_stay_with_the_registry(
+    registry: ModelRegistry, layout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many registries send callers to a store for blobs."""
+    entry = {"username": "reader", "password": "secret"}
+    (tmp_path / "config.json").write_text(json.dumps({"auths": {registry.address: entry}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with model_registry(layout) as store:
+        registry.faults.password, registry.faults.blobs_at = "secret", store.address
+        store.faults.cuts = [1000]
+        assert transfer(f"{registry.url}:v1", tmp_path / "models") == ["tiny/1"]
+        assert {got.authorization for got in store.requests} == {""}
+        assert [got.start for got in store.requests] == [0, 1000]
+    assert {got.authorization for got in registry.requests} == {"Bearer a-token"}
+
+
 @pytest.mark.parametrize(
     "text", ["", "models", "host/Upper:v1", "host/a:v1/b", "host/../etc", "host/a@sha256:12", "user:x@host/a:v1"]
 )
@@ -187,15 +211,26 @@ def test_a_layer_is_as_long_as_its_manifest_says(registry: ModelRegistry, tmp_pa
         transfer(f"{registry.url}:v1", tmp_path)
 
 
-def test_annotations_are_hints_only(registry: ModelRegistry, tmp_path: Path) -> None:
+def test_annotations_are_hints_only(registry: ModelRegistry, tmp_path: Path, tiny_bundle: Path) -> None:
     """An image that another tool has made has none; one that lies about them does not leave the destination."""
     known = digests(registry)
     manifest = json.loads(registry.content(known["amd64"]) or b"")
-    for annotations in ({}, {"dragoman.model": "../..", "dragoman.version": "1", "dragoman.manifest.sha256": "0"}):
+    shutil.copytree(tiny_bundle, tmp_path / "outside" / "1")
+    lie = {"dragoman.model": "../outside", "dragoman.version": "1"}
+    lie["dragoman.manifest.sha256"] = file_sha256(tiny_bundle / "manifest.json")
+    for annotations in ({}, lie):
         manifest["layers"][0]["annotations"] = annotations
         registry.faults.replaced = {"v1": json.dumps(manifest).encode()}
-        assert transfer(f"{registry.url}:v1", tmp_path) == ["tiny/1"]
+        assert transfer(f"{registry.url}:v1", tmp_path / "models") == ["tiny/1"]
     assert len(registry.starts(known["layer"])) == 2
+
+
+def test_more_than_the_layer_is_not_continued(registry: ModelRegistry, tmp_path: Path) -> None:
+    layer = digests(registry)["layer"]
+    (tmp_path / ".layers").mkdir()
+    whole = registry.content(layer) or b""
+    (tmp_path / ".layers" / layer.removeprefix("sha256:")).write_bytes(whole + b"more")
+    assert transfer(f"{registry.url}:v1", tmp_path) == ["tiny/1"]
 
 
 def test_a_layer_with_gzip_as_other_tools_push_it(registry: ModelRegistry, tmp_path: Path) -> None:

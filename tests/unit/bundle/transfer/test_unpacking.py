@@ -44,7 +44,16 @@ def test_files_arrive(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("../evil", "/tmp/evil", "tiny/1/../../../evil", "tiny/../../evil/1/x", "tiny/1/..", "..", "tiny\\1\\evil"),
+        *(
+            "../evil",
+            "/tmp/evil",
+            "/1/evil",
+            "tiny/1/../../../evil",
+            "tiny/../../evil/1/x",
+            "tiny/1/..",
+            "..",
+            "tiny\\1\\evil",
+        ),
         *("evil", "tiny/evil", "tiny/one/evil", "tiny/1", ".layers/1/evil", ".wh.tiny/1/x", "tiny/\u00b2/x"),
         *("tiny/1/a\nb", f"tiny/1/{'a' * 300}"),
     ],
