@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ class ModelRegistry:
 
 
 @contextlib.contextmanager
-def model_registry(layout: Path) -> Iterator[ModelRegistry]:
+def model_registry(layout: Path, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> Iterator[ModelRegistry]:
     """Serve a layout until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,8 +84,10 @@ def model_registry(layout: Path) -> Iterator[ModelRegistry]:
         def log_message(self, *_arguments: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        registry = ModelRegistry(layout, f"127.0.0.1:{server.server_port}")
+    with ThreadingHTTPServer((host, 0), Handler) as server:
+        registry = ModelRegistry(layout, f"{host}:{server.server_port}")
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,7 @@ from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.transfer.bundles import transfer
 from service.bundle.transfer.download import ATTEMPTS
+from tests.certificates import Authority
 from tests.model_registry import ModelRegistry, model_registry
 from tests.patience import patient
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, environment, eventually
@@ -167,6 +169,22 @@ def test_passwords_and_tokens_stay_with_the_registry(
         assert {got.authorization for got in store.requests} == {""}
         assert [got.start for got in store.requests] == [0, 1000]
     assert {got.authorization for got in registry.requests} == {"Bearer a-token"}
+
+
+def test_a_registry_must_have_a_certificate(
+    layout: Path, tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only on loopback, as other tools know it, there is no TLS."""
+    authority = Authority()
+    certificate, key = authority.pair().write(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    (tmp_path / "authority.pem").write_bytes(authority.certificate)
+    with model_registry(layout, "127.0.0.2", context) as registry:
+        with pytest.raises(BundleError, match="certificate verify failed"):
+            transfer(f"{registry.url}:v1", tmp_path / "models")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+        assert transfer(f"{registry.url}:v1", tmp_path / "models") == ["tiny/1"]
 
 
 @pytest.mark.parametrize(
