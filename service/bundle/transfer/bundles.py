@@ -15,7 +15,7 @@ from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from service.bundle.transfer.download import download
 from service.bundle.transfer.folder import Folder
 from service.bundle.transfer.image import fetch_image
-from service.bundle.transfer.placing import is_placed, named, place
+from service.bundle.transfer.placing import is_place, is_placed, named, place
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _IMAGE = "oci://"
@@ -45,7 +45,7 @@ def transfer(source: str | Path, destination: Path) -> list[str]:
     if str(source).startswith(_IMAGE):
         return fetch_image(str(source).removeprefix(_IMAGE), destination)
     files = _opened(source)
-    names = sorted(name.removesuffix(f"/{MANIFEST_NAME}") for name in files.manifests())
+    names = sorted(filter(is_place, (name.removesuffix(f"/{MANIFEST_NAME}") for name in files.manifests())))
     if not names:
         raise BundleError(f"{source} holds no bundle; put them there as <model>/<version>/{MANIFEST_NAME}.")
     for name in names:
@@ -68,19 +68,19 @@ def _fetch(files: _Files, name: str, destination: Path) -> None:
     staging = target.with_name(f".{target.name}.partial")
     fresh = target.with_name(f".{target.name}.manifest")
     shutil.rmtree(fresh, ignore_errors=True)
-    _download(files, name, MANIFEST_NAME, fresh, MAX_MANIFEST_BYTES)
-    sha256 = file_sha256(fresh / MANIFEST_NAME)
-    if is_placed(sha256, target):
-        shutil.rmtree(fresh)
-        return
-    with named(fresh, f"{files}/{name}"):
-        manifest = Manifest.load(fresh)
-    begun = staging / MANIFEST_NAME
-    if begun.is_file() and file_sha256(begun) == sha256:
-        shutil.rmtree(fresh)
-    else:
-        shutil.rmtree(staging, ignore_errors=True)
-        fresh.rename(staging)
+    try:
+        _download(files, name, MANIFEST_NAME, fresh, MAX_MANIFEST_BYTES)
+        sha256 = file_sha256(fresh / MANIFEST_NAME)
+        if is_placed(sha256, target):
+            return
+        with named(fresh, f"{files}/{name}"):
+            manifest = Manifest.load(fresh)
+        begun = staging / MANIFEST_NAME
+        if not begun.is_file() or file_sha256(begun) != sha256:
+            shutil.rmtree(staging, ignore_errors=True)
+            fresh.rename(staging)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
     for file in manifest.checksums:
         _download(files, name, file, staging)
     try:

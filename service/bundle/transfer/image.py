@@ -19,7 +19,7 @@ from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError, one_line
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 from service.bundle.transfer.download import download, say
-from service.bundle.transfer.placing import is_placed, named, place
+from service.bundle.transfer.placing import is_place, is_placed, named, place
 from service.bundle.transfer.registry import Reference, Registry
 from service.bundle.transfer.unpacking import unpack
 
@@ -28,7 +28,6 @@ _INDEX_TYPES = (artifact.INDEX_TYPE, "application/vnd.docker.distribution.manife
 _MANIFEST_TYPES = (artifact.MANIFEST_TYPE, "application/vnd.docker.distribution.manifest.v2+json")
 _MOST_MANIFEST_BYTES = 4 << 20
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_NAME = re.compile(r"[^./][^/]*/\d+", re.ASCII)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _STAGING = ".layers"
 
@@ -97,7 +96,7 @@ def _layer(descriptor: dict[str, Any]) -> Layer:
     return Layer(
         _digest(descriptor),
         size,
-        name if _NAME.fullmatch(name) else "",
+        name if is_place(name) else "",
         str(annotations.get(artifact.MANIFEST_SHA256, "")),
     )
 

@@ -1,5 +1,6 @@
 """How a bundle appears at its place: by a rename, whole and verified, and never in place of another one."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +8,13 @@ from pathlib import Path
 from service.bundle.checksums import file_sha256
 from service.bundle.errors import BundleError
 from service.bundle.manifest import MANIFEST_NAME
+
+_PLACE = re.compile(r"[^./][^/]*/[0-9]+")
+
+
+def is_place(name: str) -> bool:
+    """Return whether a name is <model>/<version>, as servers look for bundles; not of what is still being fetched."""
+    return _PLACE.fullmatch(name) is not None
 
 
 def is_placed(manifest_sha256: str, target: Path) -> bool:
