@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +19,8 @@ from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.transfer.unpacking import unpack
+from tests.patience import patient
+from tests.servers import REPOSITORY
 
 EPOCH = 0
 
@@ -81,6 +85,16 @@ def test_an_image_for_each_platform_with_a_layer_for_each_bundle(repository: Pat
         assert annotations["dragoman.checkpoint.sha256"] == stated.checkpoint_sha256
         assert annotations["dragoman.precision"] == stated.precision
         assert (bundle / "NOTICE").exists() == (name == "other/1")
+
+
+def test_it_needs_no_exporter(repository: Path, tmp_path: Path) -> None:
+    code = "import sys; from export.cli import main; main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
+    command = [sys.executable, "-c", code, "package", repository, "--output", f"oci:{tmp_path / 'layout'}"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=patient(60), cwd=REPOSITORY)
+    assert run.returncode == 0, run.stderr
+    loaded = set(run.stdout.split())
+    assert "export.package" in loaded
+    assert not loaded & {"torch", "onnx", "onnxruntime", "transformers", "safetensors"}
 
 
 def test_licences_are_named_where_they_are_known(repository: Path, tmp_path: Path) -> None:
