@@ -89,7 +89,15 @@ def test_an_image_for_each_platform_with_a_layer_for_each_bundle(repository: Pat
 
 def test_it_needs_no_exporter(repository: Path, tmp_path: Path) -> None:
     code = "import sys; from export.cli import main; main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
-    command = [sys.executable, "-c", code, "package", repository, "--output", f"oci:{tmp_path / 'layout'}"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        code,
+        "package",
+        repository,
+        "--output",
+        f"oci:{tmp_path / 'layout'}",
+    ]
     run = subprocess.run(command, capture_output=True, text=True, timeout=patient(60), cwd=REPOSITORY)
     assert run.returncode == 0, run.stderr
     loaded = set(run.stdout.split())

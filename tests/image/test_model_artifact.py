@@ -161,6 +161,30 @@ def test_mounted_in_a_container_of_the_server(pushed: Pushed, engine: ContainerE
             engine.podman("exec", container.name, "touch", "/models/file")
 
 
+def test_fetched_by_an_init_container(pushed: Pushed, engine: ContainerEngine, image: str, tmp_path: Path) -> None:
+    """With the memory that our manifests give it, and without rights."""
+    models = tmp_path / "models"
+    models.mkdir()
+    models.chmod(0o777)
+    limits = ("--memory", "128m", "--memory-swap", "128m", "--read-only", "--cap-drop", "ALL")
+    command = ("-m", "service.bundle.transfer", f"oci://{pushed.by_digest}", "/models")
+    run = (
+        "run",
+        "--rm",
+        "--network",
+        "host",
+        *limits,
+        "--volume",
+        f"{models}:/models",
+        "--entrypoint",
+        "python",
+        image,
+    )
+    assert "all checksums are right" in engine.podman(*run, *command)
+    assert_shipped(models)
+    assert {path.stat().st_uid for path in models.rglob("*")} == {10001}
+
+
 def test_fetched_from_the_registry(pushed: Pushed, tmp_path: Path) -> None:
     assert transfer(f"oci://{pushed.tag}", tmp_path) == BUNDLES
     assert_shipped(tmp_path)
