@@ -20,6 +20,7 @@ from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.transfer.bundles import transfer
 from service.bundle.transfer.download import ATTEMPTS
+from service.bundle.transfer.registry import Reference
 from tests.certificates import Authority
 from tests.model_registry import ModelRegistry, model_registry
 from tests.patience import patient
@@ -146,6 +147,26 @@ def test_credentials(
     entry = {"username": "reader", "password": "secret"}
     (tmp_path / "config.json").write_text(json.dumps({"auths": {registry.address: entry}}))
     assert transfer(f"{registry.url}:v1", tmp_path / "models") == ["tiny/1"]
+
+
+def test_a_token_for_anybody(registry: ModelRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    registry.faults.password, registry.faults.is_public = "secret", True
+    assert transfer(f"{registry.url}:v1", tmp_path / "models") == ["tiny/1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "registry", "repository", "version"),
+    [
+        ("host:5000/team/a.b_c-d:V1.0", "host:5000", "team/a.b_c-d", "V1.0"),
+        ("host/models", "host", "models", "latest"),
+        (f"host/models:v1@sha256:{'0' * 64}", "host", "models", f"sha256:{'0' * 64}"),
+        ("docker.io/team/models:v1", "registry-1.docker.io", "team/models", "v1"),
+        ("docker.io/models", "registry-1.docker.io", "library/models", "latest"),
+    ],
+)
+def test_names_of_images(text: str, registry: str, repository: str, version: str) -> None:
+    assert Reference.parse(text) == Reference(registry, repository, version)
 
 
 @pytest.mark.parametrize("realm", ["file:///etc/passwd", "ftp://127.0.0.1/token", "token"])
