@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-_NAMES = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+_ADDRESSES = ("127.0.0.1", "127.0.0.2")  # the second is loopback, too, but nobody makes exceptions for it
+_NAMES = [x509.DNSName("localhost"), *(x509.IPAddress(ipaddress.ip_address(address)) for address in _ADDRESSES)]
 KINDS: dict[str, Any] = {
     "P-256": lambda: ec.generate_private_key(ec.SECP256R1()),
     "P-384": lambda: ec.generate_private_key(ec.SECP384R1()),

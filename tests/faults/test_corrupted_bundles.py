@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.bundle.errors import BundleError
-from service.bundle.transfer import transfer
+from service.bundle.transfer.bundles import transfer
 from service.cli.exit_codes import ExitCode
 from tests.faults.bundle_loader import BundleLoader
 from tests.faults.damaged_bundles import (

@@ -10,7 +10,7 @@ import pytest
 from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
-from service.bundle.transfer import transfer
+from service.bundle.transfer.bundles import transfer
 from tests.patience import patient
 from tests.servers import REPOSITORY
 
@@ -32,6 +32,26 @@ def test_a_second_run_adds_what_is_missing_and_clears_what_was_half_done(tiny_mo
     assert transfer(source, destination) == ["tiny/1", "tiny/2"]
     assert sorted(path.name for path in (destination / "tiny").iterdir()) == ["1", "2"]
     assert (destination / "tiny" / "1" / "mark").exists()
+
+
+def test_what_is_no_bundle_of_a_server_is_left_alone(tiny_models: Path, tmp_path: Path) -> None:
+    """Another fetch may be under way in the source, and a store may list anything."""
+    source = tmp_path / "source"
+    shutil.copytree(tiny_models, source)
+    for name in ("tiny/.2.partial", ".tiny/1", "tiny/two"):
+        shutil.copytree(source / "tiny" / "1", source / name)
+    assert transfer(source, tmp_path / "models") == ["tiny/1"]
+
+
+def test_another_bundle_at_its_place_is_kept(tiny_versions: Path, tmp_path: Path) -> None:
+    for number in ("1", "2"):
+        shutil.copytree(tiny_versions / number, tmp_path / number / "tiny" / "1")
+    transfer(tmp_path / "1", tmp_path / "models")
+    before = sorted(tmp_path.joinpath("models").rglob("*"))
+    with pytest.raises(BundleError, match=r"models/tiny/1 is another bundle than the one to fetch"):
+        transfer(tmp_path / "2", tmp_path / "models")
+    assert sorted(tmp_path.joinpath("models").rglob("*")) == before
+    check_intact(tmp_path / "models/tiny/1", Manifest.load(tmp_path / "1/tiny/1"))
 
 
 @pytest.mark.parametrize("damage", ["other bytes", "missing"])

@@ -1,0 +1,103 @@
+"""Bundles from wherever they are to a folder: each appears there when it is whole and verified.
+
+Containers do this before the server starts. What a killed attempt has left, the next one completes.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from service.bundle.checksums import check_intact, file_sha256
+from service.bundle.errors import BundleError
+from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
+from service.bundle.transfer.download import download
+from service.bundle.transfer.folder import Folder
+from service.bundle.transfer.image import fetch_image
+from service.bundle.transfer.placing import is_place, is_placed, named, place
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_IMAGE = "oci://"
+_INSTALL = "pip install ./client '.[cpu,stores]' in a checkout of Dragoman"
+
+
+class _Files(Protocol):
+    """A repository of models elsewhere: `Folder` or `Store`."""
+
+    def manifests(self) -> list[str]: ...
+
+    def size(self, name: str) -> int | None: ...
+
+    def read(self, name: str, start: int) -> Iterator[bytes]: ...
+
+
+def transfer(source: str | Path, destination: Path) -> list[str]:
+    """Fetch every missing bundle `<model>/<version>` of `source`; return the names of all that it has.
+
+    `source` is a folder, the URL of a folder in a store, or oci://REGISTRY/REPOSITORY, with :TAG or @DIGEST.
+
+    Raises:
+        BundleError: `source` has no bundle, a damaged one, or another one than is at `destination` by that name; or it
+            can't be fetched.
+        OSError: something can't be read or written.
+    """
+    if str(source).startswith(_IMAGE):
+        return fetch_image(str(source).removeprefix(_IMAGE), destination)
+    files = _opened(source)
+    names = sorted(filter(is_place, (name.removesuffix(f"/{MANIFEST_NAME}") for name in files.manifests())))
+    if not names:
+        raise BundleError(f"{source} holds no bundle; put them there as <model>/<version>/{MANIFEST_NAME}.")
+    for name in names:
+        _fetch(files, name, destination)
+    return names
+
+
+def _opened(source: str | Path) -> _Files:
+    if isinstance(source, Path) or not _URL.match(source):
+        return Folder(Path(source))
+    try:
+        from service.bundle.transfer.store import Store
+    except ModuleNotFoundError as error:
+        raise BundleError(f"{source} needs {error.name}, which is not installed; {_INSTALL}.") from None
+    return Store(source)
+
+
+def _fetch(files: _Files, name: str, destination: Path) -> None:
+    target = destination / name
+    staging = target.with_name(f".{target.name}.partial")
+    fresh = target.with_name(f".{target.name}.manifest")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        _download(files, name, MANIFEST_NAME, fresh, MAX_MANIFEST_BYTES)
+        sha256 = file_sha256(fresh / MANIFEST_NAME)
+        if is_placed(sha256, target):
+            return
+        with named(fresh, f"{files}/{name}"):
+            manifest = Manifest.load(fresh)
+        begun = staging / MANIFEST_NAME
+        if not begun.is_file() or file_sha256(begun) != sha256:
+            shutil.rmtree(staging, ignore_errors=True)
+            fresh.rename(staging)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    for file in manifest.checksums:
+        _download(files, name, file, staging)
+    try:
+        with named(staging, f"{files}/{name}"):
+            check_intact(staging, manifest)
+    except BundleError:
+        shutil.rmtree(staging)
+        raise
+    place(staging, target)
+
+
+def _download(files: _Files, bundle: str, file: str, folder: Path, most: int | None = None) -> None:
+    """Fetch a file of a bundle; if it is missing, leave that to `check_intact`, which names all that are."""
+    name = f"{bundle}/{file}"
+    size = files.size(name)
+    if size is None:
+        return
+    if most is not None and size > most:
+        raise BundleError(f"{files}/{name} has {size} bytes; allowed are {most}.")
+    download(name, lambda start: files.read(name, start), size, folder / file)

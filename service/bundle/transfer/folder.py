@@ -1,0 +1,34 @@
+"""A repository of models in a folder, such as a mounted volume."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from service.bundle.manifest import MANIFEST_NAME
+
+_CHUNK_BYTES = 1 << 20
+
+
+class Folder:
+    """Files by their names relative to a folder. Errors are the system's, `OSError`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __str__(self) -> str:
+        return str(self._root)
+
+    def manifests(self) -> list[str]:
+        """Return the names of all files <model>/<version>/manifest.json."""
+        return [path.relative_to(self._root).as_posix() for path in self._root.glob(f"*/*/{MANIFEST_NAME}")]
+
+    def size(self, name: str) -> int | None:
+        """Return a file's number of bytes; `None` if there is no such file."""
+        path = self._root / name
+        return path.stat().st_size if path.is_file() else None
+
+    def read(self, name: str, start: int) -> Iterator[bytes]:
+        """Yield a file's bytes from `start` on."""
+        with (self._root / name).open("rb") as file:
+            file.seek(start)
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
