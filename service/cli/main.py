@@ -8,6 +8,7 @@ import click
 
 import service
 from service.cli.command_error import CommandError, OutputClosed
+from service.cli.completion import completion
 from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.exit_codes import ExitCode
@@ -37,6 +38,7 @@ dragoman.add_command(translate)
 dragoman.add_command(detect)
 dragoman.add_command(models)
 dragoman.add_command(key)
+dragoman.add_command(completion)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

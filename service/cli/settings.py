@@ -91,6 +91,8 @@ def _type(setting: "Setting") -> "click.ParamType[Any]":
         return click.Choice(setting.choices)
     if setting.kind is bool:
         return click.BOOL
+    if setting.kind is Path:
+        return click.Path()  # shells complete it; whether it can be used is for the server to say
     if setting.kind is int and setting.least is not None and setting.most is not None:
         kind = _CountOrAuto if setting.takes_auto else click.IntRange
         return kind(int(setting.least), int(setting.most))
