@@ -1,0 +1,118 @@
+"""About a minute with a real server: its capacity, and the highest rate at which it keeps the objective."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from service.cli.sizing.callers import Answers, Callers, Sample, percentile
+from service.cli.sizing.measured_server import MeasuredServer, Reading
+from service.cli.sizing.rates import Trial, highest_rate, next_rate
+
+P99 = 0.99
+_WARM_SECONDS = 2.0
+_LEAST_CALLS = 300  # of a trial, for a 99th percentile
+_MOST_SECONDS = 20.0  # of a trial, even if that gives fewer
+_NUM_TRIALS = 8
+_LEAD_SHARE = 0.15  # of a trial's time, before what counts
+_CALLERS_PER_SLOT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A load, and what became of it: latencies in seconds; CPUs used by the server, its callers and by others.
+
+    `load` is what autoscalers see. `others_cpus` are of the server's own CPUs, in use by other processes.
+    """
+
+    rate: float
+    p50_seconds: float
+    p99_seconds: float
+    failed_share: float
+    load: float
+    server_cpus: float
+    callers_cpus: float
+    others_cpus: float
+    late_seconds: float  # 99th percentile of how late calls were sent
+    num_calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a pod does: `capacity` and `pod_rate` in calls per second; the latter is 0 if no rate keeps the objective.
+
+    `load` is the pod's at that rate; `last` has the counters at the end.
+    """
+
+    capacity: float
+    pod_rate: float
+    load: float
+    points: tuple[Point, ...]
+    last: Reading
+
+
+async def measure(
+    server: MeasuredServer, sample: Sample, objective_seconds: float, seconds: float, say: Callable[[str], None]
+) -> Measurement:
+    """Measure for about `seconds`, longer with a slow model; `say` is told of each step.
+
+    Raises:
+        ClientError: a text of the sample is refused.
+    """
+    callers = Callers(server.address, sample, timeout_seconds=5.0 + 10 * objective_seconds)
+    try:
+        before = await asyncio.to_thread(server.read)
+        waiting = _CALLERS_PER_SLOT * round(before.slots[sample.model])
+        await callers.wait_for_answers(waiting, _WARM_SECONDS)
+        each_seconds = (seconds - _WARM_SECONDS) / (_NUM_TRIALS + 1)
+        saturated = await callers.wait_for_answers(waiting, max(each_seconds, _WARM_SECONDS))
+        capacity = saturated.rate
+        if capacity == 0:
+            return Measurement(0.0, 0.0, 0.0, (), before)
+        say(f"{capacity:.1f} calls/s with {waiting} callers that wait for their answers")
+        trials: list[Trial] = []
+        points: list[Point] = []
+        while len(trials) < _NUM_TRIALS:
+            rate = next_rate(capacity, objective_seconds, trials)
+            lasts = min(max(each_seconds, _LEAST_CALLS / rate), max(each_seconds, _MOST_SECONDS))
+            started = await asyncio.to_thread(server.read)
+            lead_seconds = _LEAD_SHARE * lasts
+            answers = await callers.arrive(rate, lasts - lead_seconds, lead_seconds, seed=len(trials))
+            ended = await asyncio.to_thread(server.read)
+            points.append(_point(rate, answers, started, ended))
+            trials.append(Trial(rate, points[-1].p99_seconds))
+            say(_line(points[-1]))
+        last = await asyncio.to_thread(server.read)
+    finally:
+        await callers.close()
+    pod_rate = highest_rate(objective_seconds, trials)
+    nearest = min(points, key=lambda point: abs(point.rate - pod_rate))
+    load = nearest.load * pod_rate / nearest.rate
+    return Measurement(capacity, pod_rate, load, tuple(points), last)
+
+
+def _point(rate: float, answers: Answers, before: Reading, after: Reading) -> Point:
+    seconds = after.at_seconds - before.at_seconds
+    server_cpus = (after.cpu_seconds - before.cpu_seconds) / seconds
+    used = (after.machine_cpu_seconds - before.machine_cpu_seconds) / seconds
+    load = sum(
+        (busy - before.busy_seconds.get(model, 0.0)) / after.batches[model]
+        for model, busy in after.busy_seconds.items()
+    )
+    return Point(
+        rate,
+        percentile(answers.latencies, 0.5),
+        percentile(answers.latencies, P99),
+        answers.failed_share,
+        load / seconds,
+        server_cpus,
+        answers.cpu_seconds / seconds,
+        max(used - server_cpus, 0.0),
+        percentile(answers.late_seconds, P99),
+        len(answers.latencies),
+    )
+
+
+def _line(point: Point) -> str:
+    p99 = f"{1e3 * point.p99_seconds:.0f} ms" if math.isfinite(point.p99_seconds) else "-"
+    return f"{point.rate:.1f} calls/s: p99 {p99}, {point.failed_share:.1%} failed, load {point.load:.2f}"
