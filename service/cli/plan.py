@@ -32,7 +32,6 @@ _UNITS = {"ms": 1e-3, "s": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
 _MOST_THREADS = 2  # of a pod where nobody says: pods of few CPUs are better (docs/tuning.md)
 _MOST_TEXTS = 100_000
-_BUSY_CPUS = 0.1  # of each of the server's: from here on other work shows in the figures
 _FULL_CPU = 0.85  # of the callers', which run on one
 
 
@@ -81,7 +80,7 @@ class _Cpus:
 @click.option("--to", "target", default="", metavar="CODE", help="Language to translate into.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(10, 3600),
+    type=click.FloatRange(5, 3600),
     default=60.0,
     show_default=True,
     help="For the measurement; a slow model takes longer.",
@@ -242,8 +241,8 @@ def _warnings(found: "Measurement", p99: float, cpus: _Cpus, *, is_own_sample: b
             f"the callers shared the server's CPUs and took {_most(found, 'callers_cpus'):.2f} of them; the pods can "
             "do more. Leave a CPU free with fewer --num-threads."
         )
-    others = _most(found, "others_cpus") - (_most(found, "callers_cpus") if cpus.are_shared else 0.0)
-    if others > _BUSY_CPUS * len(cpus.server):
+    if any(point.is_disturbed(len(cpus.server)) for point in found.points):
+        others = _most(found, "others_cpus")
         yield f"other processes took up to {others:.2f} of the server's CPUs; measure on a quiet machine."
     if _most(found, "callers_cpus") > _FULL_CPU:
         yield "the callers were the limit, not the server: the pods can do more. Give fewer --num-threads."

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,10 +11,13 @@ from service.cli.sizing.measured_server import MeasuredServer, Reading
 from service.cli.sizing.rates import Trial, highest_rate, next_rate
 
 P99 = 0.99
+DISTURBING_CPUS = 0.1  # of each of the server's
 _WARM_SECONDS = 2.0
 _LEAST_CALLS = 300  # of a trial, for a 99th percentile
-_MOST_SECONDS = 20.0  # of a trial, even if that gives fewer
+_MOST_TIMES = 3  # its share of the time that a trial may take for them
+_LEAST_SHARE = 0.02  # of the capacity: what is not kept there is not kept
 _NUM_TRIALS = 8
+_MOST_REPEATED = 4  # more, if so many were disturbed
 _LEAD_SHARE = 0.15  # of a trial's time, before what counts
 _CALLERS_PER_SLOT = 2
 
@@ -22,7 +26,7 @@ _CALLERS_PER_SLOT = 2
 class Point:
     """A load, and what became of it: latencies in seconds; CPUs used by the server, its callers and by others.
 
-    `load` is what autoscalers see. `others_cpus` are of the server's own CPUs, in use by other processes.
+    `load` is what autoscalers see. `others_cpus` are of the server's own CPUs, in use by processes that are neither.
     """
 
     rate: float
@@ -35,6 +39,10 @@ class Point:
     others_cpus: float
     late_seconds: float  # 99th percentile of how late calls were sent
     num_calls: int
+
+    def is_disturbed(self, num_cpus: int) -> bool:
+        """Return whether other processes, except the callers, took a part of the server's CPUs that shows."""
+        return self.others_cpus > DISTURBING_CPUS * num_cpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ async def measure(
     Raises:
         ClientError: a text of the sample is refused.
     """
+    are_shared = not server.cpus.isdisjoint(os.sched_getaffinity(0))
     callers = Callers(server.address, sample, timeout_seconds=5.0 + 10 * objective_seconds)
     try:
         before = await asyncio.to_thread(server.read)
@@ -72,15 +81,17 @@ async def measure(
         say(f"{capacity:.1f} calls/s with {waiting} callers that wait for their answers")
         trials: list[Trial] = []
         points: list[Point] = []
-        while len(trials) < _NUM_TRIALS:
+        while len(trials) < _NUM_TRIALS + min(sum(trial.is_disturbed for trial in trials), _MOST_REPEATED):
             rate = next_rate(capacity, objective_seconds, trials)
-            lasts = min(max(each_seconds, _LEAST_CALLS / rate), max(each_seconds, _MOST_SECONDS))
+            if rate < _LEAST_SHARE * capacity:
+                break
+            lasts = min(max(each_seconds, _LEAST_CALLS / rate), _MOST_TIMES * each_seconds)
             started = await asyncio.to_thread(server.read)
             lead_seconds = _LEAD_SHARE * lasts
             answers = await callers.arrive(rate, lasts - lead_seconds, lead_seconds, seed=len(trials))
             ended = await asyncio.to_thread(server.read)
-            points.append(_point(rate, answers, started, ended))
-            trials.append(Trial(rate, points[-1].p99_seconds))
+            points.append(_point(rate, answers, started, ended, are_shared=are_shared))
+            trials.append(Trial(rate, points[-1].p99_seconds, points[-1].is_disturbed(len(server.cpus))))
             say(_line(points[-1]))
         last = await asyncio.to_thread(server.read)
     finally:
@@ -91,9 +102,10 @@ async def measure(
     return Measurement(capacity, pod_rate, load, tuple(points), last)
 
 
-def _point(rate: float, answers: Answers, before: Reading, after: Reading) -> Point:
+def _point(rate: float, answers: Answers, before: Reading, after: Reading, *, are_shared: bool) -> Point:
     seconds = after.at_seconds - before.at_seconds
     server_cpus = (after.cpu_seconds - before.cpu_seconds) / seconds
+    callers_cpus = answers.cpu_seconds / seconds
     used = (after.machine_cpu_seconds - before.machine_cpu_seconds) / seconds
     load = sum(
         (busy - before.busy_seconds.get(model, 0.0)) / after.batches[model]
@@ -106,8 +118,8 @@ def _point(rate: float, answers: Answers, before: Reading, after: Reading) -> Po
         answers.failed_share,
         load / seconds,
         server_cpus,
-        answers.cpu_seconds / seconds,
-        max(used - server_cpus, 0.0),
+        callers_cpus,
+        max(used - server_cpus - are_shared * callers_cpus, 0.0),
         percentile(answers.late_seconds, P99),
         len(answers.latencies),
     )

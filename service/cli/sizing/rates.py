@@ -5,35 +5,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _FIRST = 0.75  # of the capacity: most objectives are kept there, and few much above
-_MOST = 1.05  # of it: what a closed loop found is not exact
+_MOST = 1.05  # of it, and
+_BEYOND = 1.25  # of a rate that was kept, are tried next: what a closed loop found may be too low
 _HOPELESS = 3.0  # times the objective: noise does not explain it
+_TRIES, _TRIES_IF_DISTURBED = 2, 3
 _CAP = 10.0  # times the objective; beyond it, how much longer says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A rate that was tried, in calls per second, and its 99th percentile in seconds, of all calls, failed ones too."""
+    """A rate that was tried, in calls per second, and its 99th percentile in seconds, of all calls, failed ones too.
+
+    It is disturbed if other processes took a part of the server's CPUs.
+    """
 
     rate: float
     p99_seconds: float
+    is_disturbed: bool = False
 
 
 def next_rate(capacity: float, objective_seconds: float, trials: Sequence[Trial]) -> float:
     """Return the rate to try next: halfway between those that keep the objective and those that don't.
 
-    One that just missed it is tried again at once: on a shared machine a single disturbance would decide otherwise.
+    One that just missed it, or was disturbed, is tried again at once: a single disturbance would decide otherwise.
     """
     if not trials:
         return _FIRST * capacity
     last = trials[-1]
-    misses = objective_seconds < last.p99_seconds <= _HOPELESS * objective_seconds
-    if misses and sum(trial.rate == last.rate for trial in trials) == 1:
-        return last.rate
+    tries = sum(trial.rate == last.rate for trial in trials)
+    if objective_seconds < last.p99_seconds:
+        just_misses = last.p99_seconds <= _HOPELESS * objective_seconds
+        if tries < (_TRIES_IF_DISTURBED if last.is_disturbed else _TRIES if just_misses else 1):
+            return last.rate
     best = best_of_each(trials)
     kept = [trial.rate for trial in best if trial.p99_seconds <= objective_seconds]
     lost = [trial.rate for trial in best if trial.p99_seconds > objective_seconds]
     low = max(kept, default=0.0)
-    return (low + min((rate for rate in lost if rate > low), default=_MOST * capacity)) / 2
+    ceiling = max(_MOST * capacity, _BEYOND * low)
+    return (low + min((rate for rate in lost if rate > low), default=ceiling)) / 2
 
 
 def best_of_each(trials: Sequence[Trial]) -> list[Trial]:
