@@ -170,7 +170,7 @@ def _sample(manifest: Manifest, input_file: Path | None, source: str, target: st
 
     texts = [golden.text for golden in manifest.golden]
     if input_file is not None:
-        with open_input(input_file) as stream:
+        with open_input(input_file) as stream, stream:
             lines = (line.text for _, line in zip(range(_MOST_TEXTS), read_lines(stream), strict=False))
             texts = [text for text in lines if text.strip()]
         if not texts:
