@@ -132,12 +132,12 @@ def plan(
     memory = Memory(found.last.memory_bytes, sizes, slots, settings.config.cache_mib * 2**20)
     advice = advise(rate, found.pod_rate, found.load, len(cpus.server), memory)
     if form == "values":
-        click.echo(chart_values(advice, bundle.name))
+        click.echo(chart_values(advice))
     elif form == "json":
         click.echo(json.dumps({"ready_seconds": ready_seconds, **asdict(found), "advice": asdict(advice)}, indent=2))
     else:
         click.echo(_report(rate, p99, ready_seconds, found, advice))
-        click.echo(f"\n# values for deploy/helm/dragoman\n{chart_values(advice, bundle.name)}")
+        click.echo(f"\n# values for deploy/helm/dragoman\n{chart_values(advice)}")
 
 
 def _bundle(settings: "Settings", name: str) -> "tuple[list[FoundBundle], FoundBundle]":

@@ -55,17 +55,15 @@ def advise(rate: float, pod_rate: float, load: float, threads: int, memory: Memo
     return Advice(pods, threads, memory.limit, _LEAST_PODS, max(2 * pods, _LEAST_PODS + 1), max(target, 0.01))
 
 
-def values(advice: Advice, pool: str) -> str:
-    """Return the chart's values for a pool of that name, in YAML."""
-    memory = _quantity(advice.memory_bytes)
+def values(advice: Advice, pool: str = "default") -> str:
+    """Return values of deploy/helm/dragoman for a pool, in YAML; `replicas` counts without an autoscaler."""
     return "\n".join(
         (
             "pools:",
-            f"  - name: {pool}",
+            f"  {pool}:",
+            f"    cpu: {advice.cpus}",
+            f"    memory: {_quantity(advice.memory_bytes)}",
             f"    replicas: {advice.pods}",
-            "    resources:",
-            f'      requests: {{cpu: "{advice.cpus}", memory: {memory}}}',
-            f"      limits: {{memory: {memory}}}",
             "    autoscaling:",
             f"      minReplicas: {advice.least_pods}",
             f"      maxReplicas: {advice.most_pods}",
