@@ -32,13 +32,15 @@ class Sample:
 class Answers:
     """What became of the calls: seconds from when each was due to its answer, infinite for one that failed.
 
-    `late_seconds` is how long after its time each call was sent, and `cpu_seconds` what the callers took themselves.
+    `late_seconds` is how long after its time each call was sent, `overtime_seconds` from the end of the arrivals to
+    the last answer, and `cpu_seconds` what the callers took themselves.
     """
 
     latencies: list[float] = field(default_factory=list)
     late_seconds: list[float] = field(default_factory=list)
     errors: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    overtime_seconds: float = 0.0
     cpu_seconds: float = 0.0
 
     @property
@@ -100,7 +102,9 @@ class Callers:
                 calls.append(asyncio.ensure_future(call(due, text, started)))
             await asyncio.gather(*calls)
 
-        return await self._timed(answers, [all_of_them()])
+        await self._timed(answers, [all_of_them()])
+        answers.overtime_seconds = answers.seconds - lead_seconds - seconds
+        return answers
 
     async def _timed(self, answers: Answers, work: "list[Coroutine[Any, Any, None]]") -> Answers:
         started, cpu = time.perf_counter(), time.process_time()

@@ -18,8 +18,12 @@ _MOST_TIMES = 3  # its share of the time that a trial may take for them
 _LEAST_SHARE = 0.02  # of the capacity: what is not kept there is not kept
 _NUM_TRIALS = 8
 _MOST_REPEATED = 4  # more, if so many were disturbed
+# A server that can't keep up with a rate has calls left when the arrivals end, for as long as it lags behind: more than
+# this share of the trial, and some unloaded latencies. A lax objective would not notice within seconds.
+_OVERTIME_SHARE, _OVERTIME_CALLS = 0.05, 3
 _LEAD_SHARE = 0.15  # of a trial's time, before what counts
 _CALLERS_PER_SLOT = 2
+_GIVEN_UP = 4  # times the objective, and a second: a call that is still open then has long missed it
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Point:
     server_cpus: float
     callers_cpus: float
     others_cpus: float
+    keeps_up: bool
     late_seconds: float  # 99th percentile of how late calls were sent
     num_calls: int
 
@@ -68,11 +73,12 @@ async def measure(
         ClientError: a text of the sample is refused.
     """
     are_shared = not server.cpus.isdisjoint(os.sched_getaffinity(0))
-    callers = Callers(server.address, sample, timeout_seconds=5.0 + 10 * objective_seconds)
+    callers = Callers(server.address, sample, timeout_seconds=1.0 + _GIVEN_UP * objective_seconds)
     try:
         before = await asyncio.to_thread(server.read)
         waiting = _CALLERS_PER_SLOT * round(before.slots[sample.model])
-        await callers.wait_for_answers(waiting, _WARM_SECONDS)
+        await callers.wait_for_answers(waiting, _WARM_SECONDS / 2)
+        alone_seconds = percentile((await callers.wait_for_answers(1, _WARM_SECONDS / 2)).latencies, 0.5)
         each_seconds = (seconds - _WARM_SECONDS) / (_NUM_TRIALS + 1)
         saturated = await callers.wait_for_answers(waiting, max(each_seconds, _WARM_SECONDS))
         capacity = saturated.rate
@@ -90,8 +96,11 @@ async def measure(
             lead_seconds = _LEAD_SHARE * lasts
             answers = await callers.arrive(rate, lasts - lead_seconds, lead_seconds, seed=len(trials))
             ended = await asyncio.to_thread(server.read)
-            points.append(_point(rate, answers, started, ended, are_shared=are_shared))
-            trials.append(Trial(rate, points[-1].p99_seconds, points[-1].is_disturbed(len(server.cpus))))
+            keeps_up = answers.overtime_seconds <= _OVERTIME_SHARE * lasts + _OVERTIME_CALLS * alone_seconds
+            points.append(_point(rate, answers, started, ended, are_shared=are_shared, keeps_up=keeps_up))
+            trials.append(
+                Trial(rate, points[-1].p99_seconds if keeps_up else math.inf, points[-1].is_disturbed(len(server.cpus)))
+            )
             say(_line(points[-1]))
         last = await asyncio.to_thread(server.read)
     finally:
@@ -102,7 +111,9 @@ async def measure(
     return Measurement(capacity, pod_rate, load, tuple(points), last)
 
 
-def _point(rate: float, answers: Answers, before: Reading, after: Reading, *, are_shared: bool) -> Point:
+def _point(
+    rate: float, answers: Answers, before: Reading, after: Reading, *, are_shared: bool, keeps_up: bool
+) -> Point:
     seconds = after.at_seconds - before.at_seconds
     server_cpus = (after.cpu_seconds - before.cpu_seconds) / seconds
     callers_cpus = answers.cpu_seconds / seconds
@@ -120,6 +131,7 @@ def _point(rate: float, answers: Answers, before: Reading, after: Reading, *, ar
         server_cpus,
         callers_cpus,
         max(used - server_cpus - are_shared * callers_cpus, 0.0),
+        keeps_up,
         percentile(answers.late_seconds, P99),
         len(answers.latencies),
     )
@@ -127,4 +139,5 @@ def _point(rate: float, answers: Answers, before: Reading, after: Reading, *, ar
 
 def _line(point: Point) -> str:
     p99 = f"{1e3 * point.p99_seconds:.0f} ms" if math.isfinite(point.p99_seconds) else "-"
-    return f"{point.rate:.1f} calls/s: p99 {p99}, {point.failed_share:.1%} failed, load {point.load:.2f}"
+    lag = "" if point.keeps_up else ", can't keep up"
+    return f"{point.rate:.1f} calls/s: p99 {p99}, {point.failed_share:.1%} failed, load {point.load:.2f}{lag}"
