@@ -80,7 +80,7 @@ class _Cpus:
 @click.option("--to", "target", default="", metavar="CODE", help="Language to translate into.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(5, 3600),
+    type=click.FloatRange(3, 3600),
     default=60.0,
     show_default=True,
     help="For the measurement; a slow model takes longer.",

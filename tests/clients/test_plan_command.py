@@ -18,7 +18,7 @@ from tests.servers import REPOSITORY, dragoman, environment, eventually, free_po
 
 
 def plan(models: Path, *arguments: str, **variables: str) -> Any:
-    given = ("--models", str(models), "--rate", "10", "--seconds", "5", "--p99", "2s", *arguments)
+    given = ("--models", str(models), "--rate", "10", "--seconds", "3", "--p99", "2s", *arguments)
     return dragoman("plan", *given, stdin=None, timeout_seconds=90, **variables)
 
 
