@@ -21,8 +21,8 @@ class SettingsCommand(click.Command):
     """A command that takes every setting as a flag, in addition to its own parameters."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return its parameters, the settings first."""
-        return [*_options(), *super().get_params(ctx)]
+        """Return its own parameters, then the settings, which are many."""
+        return [*super().get_params(ctx), *_options()]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call it with its own parameters and `settings`, resolved from all sources."""

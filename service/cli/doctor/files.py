@@ -1,12 +1,13 @@
-"""Checks of the files that the settings name, by the code that the server reads them with."""
+"""Checks of the files that the settings name, by the code that the server reads them with, and what it logs of them."""
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from service.cli.doctor.finding import Finding, fail, ok, warn
 from service.config.server_config import ServerConfig
-from service.config.watched_files import FileProblem
+from service.config.watched_files import FileProblem, warn_if_world_readable
 
 _RENEW = timedelta(days=14)
 
@@ -15,11 +16,12 @@ def certificate(config: ServerConfig, now: datetime | None = None) -> Iterator[F
     """Yield whether TLS's files belong together and are valid, and for how long."""
     from service.faces.grpc.tls import tls_of
 
-    try:
-        tls = tls_of(config)
-    except FileProblem as problem:
-        yield fail("tls", str(problem))
-        return
+    with _logged() as warnings:
+        try:
+            tls = tls_of(config)
+        except FileProblem as problem:
+            yield fail("tls", str(problem))
+            return
     if tls is None:
         return
     ends = datetime.fromtimestamp(tls.not_after_seconds, UTC)
@@ -28,8 +30,7 @@ def certificate(config: ServerConfig, now: datetime | None = None) -> Iterator[F
         yield warn("tls", value, "renew it; a server takes the new files without a restart.")
     else:
         yield ok("tls", value)
-    assert config.tls_key is not None
-    yield from _secret(config.tls_key, "tls key")
+    yield from (warn("tls", each, "") for each in warnings)
 
 
 def api_keys(config: ServerConfig) -> Iterator[Finding]:
@@ -38,16 +39,19 @@ def api_keys(config: ServerConfig) -> Iterator[Finding]:
 
     if config.api_keys is None:
         return
-    try:
-        read_keys(config.api_keys)
-    except FileProblem as problem:
-        yield fail("api keys", str(problem))
-        return
+    with _logged() as warnings:
+        try:
+            read_keys(config.api_keys)
+        except FileProblem as problem:
+            yield fail("api keys", str(problem))
+            return
+        warn_if_world_readable(config.api_keys, "API keys")
     yield ok("api keys", f"{config.api_keys} can be used")
+    yield from (warn("api keys", each, "") for each in warnings)
 
 
 def other_settings(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether glossaries, placeholders and tracing can be used, where they are set."""
+    """Yield whether glossaries and placeholders can be used, and whether there is what tracing needs."""
     from service.server.optional_parts import (
         TracingUnavailable,
         WrongPlaceholder,
@@ -59,19 +63,33 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
 
     for what, value, check, problem in (
         ("glossaries", config.glossaries, glossaries_of, GlossaryError),
-        ("placeholders", config.placeholder, placeholders_of, WrongPlaceholder),
+        ("placeholders", ", ".join(config.placeholder), placeholders_of, WrongPlaceholder),
         ("tracing", config.otlp_endpoint, tracing_of, TracingUnavailable),
     ):
         if not value:
             continue
-        try:
-            check(config)
-        except problem as error:
-            yield fail(what, str(error))
-        else:
-            yield ok(what, f"{value} can be used")
+        with _logged() as warnings:
+            try:
+                check(config)
+            except problem as error:
+                yield fail(what, str(error))
+                continue
+        yield ok(what, f"{value} can be used")
+        yield from (warn(what, each, "") for each in warnings)
 
 
-def _secret(path: Path, what: str) -> Iterator[Finding]:
-    if path.stat().st_mode & 0o004:
-        yield warn(what, f"{path} can be read by every user of this machine", f"chmod o-r {path}")
+@contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Collect the warnings and errors that the server's code logs in the block, in place of printing them."""
+    found: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, collector = logging.getLogger("service"), Collector(logging.WARNING)
+    logger.addHandler(collector)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(collector)

@@ -42,7 +42,7 @@ def kernels() -> Iterator[Finding]:
         return
     if found.instruction_set == "portable":
         advice = f"unset {CHOICE}." if os.environ.get(CHOICE) else "take a CPU with AVX2, or NEON's dot products."
-        yield warn("kernels", "portable, which is many times slower than others", advice)
+        yield warn("kernels", "portable: plain C++, which is slow", advice)
     else:
         yield ok("kernels", found.instruction_set)
 

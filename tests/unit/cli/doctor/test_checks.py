@@ -140,6 +140,10 @@ def test_api_keys(tmp_path: Path) -> None:
     assert list(files.api_keys(config())) == []
     path = write_keys(tmp_path, alice=ALICE)
     assert only(files.api_keys(config(api_keys=path))).status is OK
+    path.chmod(0o644)
+    readable = list(files.api_keys(config(api_keys=path)))
+    assert [finding.status for finding in readable] == [OK, WARN]
+    assert "chmod o-r" in readable[1].value
     path.write_text("nonsense")
     assert only(files.api_keys(config(api_keys=path))).status is FAIL
 
@@ -149,6 +153,8 @@ def test_other_settings(tmp_path: Path) -> None:
     assert statuses(files.other_settings(config(glossaries=tmp_path, placeholder=("[A-Z]+",)))) == [OK, OK]
     assert only(files.other_settings(config(glossaries=tmp_path / "gone"))).status is FAIL
     assert only(files.other_settings(config(placeholder=("(",)))).status is FAIL
+    (tmp_path / "wrong.en-de.tsv").write_text("one\ttwo\tthree\tfour\tfive\n")
+    assert statuses(files.other_settings(config(glossaries=tmp_path))) == [OK, WARN]  # which the server would log
 
 
 def test_onnxruntime() -> None:
