@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -117,27 +117,33 @@ def plan(
     sample = _sample(bundle.manifest, input_file, source, target)
     cpus = _cpus(settings.config.num_threads)
     ready_seconds, found = _measured(settings, sample, p99, seconds, cpus)
-    for warning in _warnings(found, p99, cpus, is_own_sample=input_file is not None):
-        click.echo(f"note: {warning}", err=True)
+    notes = list(_notes(found, p99, cpus, is_own_sample=input_file is not None))
     if found.pod_rate == 0:
         lowest = min(found.points, key=lambda point: point.rate, default=None)
         said = f"at {lowest.rate:.1f} calls/s it was {_milliseconds(lowest.p99_seconds)}" if lowest else "no call ended"
-        raise CommandError(
+        refusal = CommandError(
             f"no rate keeps a p99 of {_milliseconds(p99)} here: {said}. Give a longer --p99, more --num-threads, or a "
             "smaller model.",
             ExitCode.DATA,
         )
-    sizes = [sum(file.stat().st_size for file in each.directory.rglob("*") if file.is_file()) for each in bundles]
+        for note in notes:
+            refusal.add_note(note)
+        raise refusal
     slots = slots_bytes(found.last.slots, found.last.slot_bytes)
-    memory = Memory(found.last.memory_bytes, sizes, slots, settings.config.cache_mib * 2**20)
+    memory = Memory(
+        found.last.memory_bytes, [each.num_bytes for each in bundles], slots, settings.config.cache_mib * 2**20
+    )
     advice = advise(rate, found.pod_rate, found.load, len(cpus.server), memory)
-    if form == "values":
-        click.echo(chart_values(advice))
-    elif form == "json":
-        click.echo(json.dumps({"ready_seconds": ready_seconds, **asdict(found), "advice": asdict(advice)}, indent=2))
-    else:
-        click.echo(_report(rate, p99, ready_seconds, found, advice))
-        click.echo(f"\n# values for deploy/helm/dragoman\n{chart_values(advice)}")
+    if form == "json":
+        measured = asdict(found, dict_factory=_with_nulls)
+        document = {"ready_seconds": ready_seconds, **measured, "advice": asdict(advice), "notes": notes}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    if form == "text":
+        click.echo(f"{_report(rate, p99, ready_seconds, found, advice)}\n")
+    # With the answer, whatever its form: a plan from a busy machine buys too much.
+    comments = ["values of deploy/helm/dragoman", *(f"note: {note}" for note in notes)]
+    click.echo("\n".join([*(f"# {each}" for each in comments), chart_values(advice)]))
 
 
 def _bundle(settings: "Settings", name: str) -> "tuple[list[FoundBundle], FoundBundle]":
@@ -233,7 +239,7 @@ def _ends_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _warnings(found: "Measurement", p99: float, cpus: _Cpus, *, is_own_sample: bool) -> Iterator[str]:
+def _notes(found: "Measurement", p99: float, cpus: _Cpus, *, is_own_sample: bool) -> Iterator[str]:
     if not is_own_sample:
         yield "the texts are the model's test sentences; yours may be longer: give a sample with --file."
     if cpus.are_shared:
@@ -271,6 +277,11 @@ def _report(rate: float, p99: float, ready_seconds: float, found: "Measurement",
 
 def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.0f} ms" if math.isfinite(seconds) else "not reached"
+
+
+def _with_nulls(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields for JSON, which has no infinite numbers."""
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in fields}
 
 
 def _listed(cpus: frozenset[int]) -> str:

@@ -59,15 +59,3 @@ def pairs(found: list[FoundBundle]) -> Iterator[Finding]:
             f"{source}-{target} is translated by {' and '.join(names)}{more}",
             f"calls that name no model get {names[0]}.",
         )
-
-
-def sizes(found: list[FoundBundle]) -> list[int]:
-    """Return how many bytes the files of each have."""
-    return [
-        sum(
-            file.stat().st_size
-            for file in (bundle.directory / name for name in bundle.manifest.checksums)
-            if file.is_file()
-        )
-        for bundle in found
-    ]

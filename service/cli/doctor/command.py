@@ -47,7 +47,7 @@ def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
     python = ".".join(map(str, sys.version_info[:3]))
     yield ok("dragoman", f"{service.__version__}, Python {python}")
     found, faults = bundles.found_bundles(config)
-    sizes = bundles.sizes(found)
+    sizes = [bundle.num_bytes for bundle in found]
     yield from machine.cpus(config)
     yield from machine.kernels()
     yield from machine.memory(sizes, config)
