@@ -1,14 +1,12 @@
 """`dragoman plan`: how many pods a rate of calls takes, by a minute's measurement on this machine."""
 
-import json
-import math
 import os
 import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,6 @@ from service.cli.settings import SettingsCommand
 from service.cli.streams import open_input
 
 if TYPE_CHECKING:
-    from service.cli.sizing.advice import Advice
     from service.cli.sizing.callers import Sample
     from service.cli.sizing.measurement import Measurement
     from service.config.sources import Settings
@@ -32,7 +29,6 @@ _UNITS = {"ms": 1e-3, "s": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
 _MOST_THREADS = 2  # of a pod where nobody says: pods of few CPUs are better (docs/tuning.md)
 _MOST_TEXTS = 100_000
-_FULL_CPU = 0.85  # of the callers', which run on one
 
 
 class _Duration(click.ParamType[float]):
@@ -112,17 +108,18 @@ def plan(
     """
     from service.cli.sizing.advice import Memory, advise, slots_bytes
     from service.cli.sizing.advice import values as chart_values
+    from service.cli.sizing.report import document, milliseconds, notes_on, report
 
     bundles, bundle = _bundle(settings, name)
     sample = _sample(bundle.manifest, input_file, source, target)
     cpus = _cpus(settings.config.num_threads)
     ready_seconds, found = _measured(settings, sample, p99, seconds, cpus)
-    notes = list(_notes(found, p99, cpus, is_own_sample=input_file is not None))
+    notes = list(notes_on(found, p99, len(cpus.server), are_shared=cpus.are_shared, has_sample=input_file is not None))
     if found.pod_rate == 0:
         lowest = min(found.points, key=lambda point: point.rate, default=None)
-        said = f"at {lowest.rate:.1f} calls/s it was {_milliseconds(lowest.p99_seconds)}" if lowest else "no call ended"
+        said = f"at {lowest.rate:.1f} calls/s it was {milliseconds(lowest.p99_seconds)}" if lowest else "no call ended"
         refusal = CommandError(
-            f"no rate keeps a p99 of {_milliseconds(p99)} here: {said}. Give a longer --p99, more --num-threads, or a "
+            f"no rate keeps a p99 of {milliseconds(p99)} here: {said}. Give a longer --p99, more --num-threads, or a "
             "smaller model.",
             ExitCode.DATA,
         )
@@ -135,12 +132,10 @@ def plan(
     )
     advice = advise(rate, found.pod_rate, found.load, len(cpus.server), memory)
     if form == "json":
-        measured = asdict(found, dict_factory=_with_nulls)
-        document = {"ready_seconds": ready_seconds, **measured, "advice": asdict(advice), "notes": notes}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(document(ready_seconds, found, advice, notes))
         return
     if form == "text":
-        click.echo(f"{_report(rate, p99, ready_seconds, found, advice)}\n")
+        click.echo(f"{report(rate, p99, ready_seconds, found, advice)}\n")
     # With the answer, whatever its form: a plan from a busy machine buys too much.
     comments = ["values of deploy/helm/dragoman", *(f"note: {note}" for note in notes)]
     click.echo("\n".join([*(f"# {each}" for each in comments), chart_values(advice)]))
@@ -237,51 +232,6 @@ def _ends_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _notes(found: "Measurement", p99: float, cpus: _Cpus, *, is_own_sample: bool) -> Iterator[str]:
-    if not is_own_sample:
-        yield "the texts are the model's test sentences; yours may be longer: give a sample with --file."
-    if cpus.are_shared:
-        yield (
-            f"the callers shared the server's CPUs and took {_most(found, 'callers_cpus'):.2f} of them; the pods can "
-            "do more. Leave a CPU free with fewer --num-threads."
-        )
-    if any(point.is_disturbed(len(cpus.server)) for point in found.points):
-        others = _most(found, "others_cpus")
-        yield f"other processes took up to {others:.2f} of the server's CPUs; measure on a quiet machine."
-    if _most(found, "callers_cpus") > _FULL_CPU:
-        yield "the callers were the limit, not the server: the pods can do more. Give fewer --num-threads."
-    elif (late := _most(found, "late_seconds")) > p99 / 4:
-        yield f"calls were sent up to {_milliseconds(late)} late, which counts as latency; measure on a quiet machine."
-
-
-def _most(found: "Measurement", field: str) -> float:
-    return max((getattr(point, field) for point in found.points), default=0.0)
-
-
-def _report(rate: float, p99: float, ready_seconds: float, found: "Measurement", advice: "Advice") -> str:
-    at = min(found.points, key=lambda point: abs(point.rate - found.pod_rate))
-    needed = math.ceil(rate / found.pod_rate)
-    rows = (
-        ("a pod keeps it up to", f"{found.pod_rate:.1f} calls/s (capacity: {found.capacity:.1f})"),
-        ("there", f"{at.server_cpus:.2f} CPUs, load {found.load:.2f}, {found.last.memory_bytes / 2**20:.0f} MiB"),
-        ("cold start", f"{ready_seconds:.1f} s from command to ready; pulling an image comes on top"),
-        ("pods, fixed", f"{advice.pods}: {needed} carry the rate; one may be missing, with room for peaks"),
-        ("pods, scaled", f"{advice.least_pods} to {advice.most_pods}, at a load of {advice.target_load:g} each"),
-        ("request", f"{advice.cpus} CPU, {advice.memory_bytes // 2**20} MiB of memory, which is the limit, too"),
-    )
-    lines = [f"{rate:g} calls/s, 99 % of them within {_milliseconds(p99)}:"]
-    return "\n".join([*lines, *(f"  {heading:<21} {text}" for heading, text in rows)])
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.0f} ms" if math.isfinite(seconds) else "not reached"
-
-
-def _with_nulls(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields for JSON, which has no infinite numbers."""
-    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in fields}
 
 
 def _listed(cpus: frozenset[int]) -> str:
