@@ -83,7 +83,8 @@ def test_huge_pages(tmp_path: Path, chosen: str, size: int, status: Status) -> N
     assert list(machine.huge_pages([size], tmp_path / "none")) == []
 
 
-def test_open_files() -> None:
+def test_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (20_000, 20_000))
     assert only(machine.open_files(config(max_connections=1))).status is OK
     few = only(machine.open_files(config(max_connections=1_000_000, http_port=0)))
     assert few.status is WARN
