@@ -209,7 +209,7 @@ def _measured(
     def say(line: str) -> None:
         click.echo(line, err=True)
 
-    with _ends_on_sigterm():
+    with _ends_as_by_ctrl_c():
         say(f"starting a server with {settings.config.models} on CPU {_listed(cpus.server)}")
         with running(settings, len(cpus.server), cpus.server) as server:
             say(f"ready after {server.ready_seconds:.1f} s; about {seconds:.0f} s of calls follow")
@@ -218,8 +218,8 @@ def _measured(
 
 
 @contextmanager
-def _ends_on_sigterm() -> Iterator[None]:
-    """Have SIGTERM end this command as Ctrl-C does, with its children."""
+def _ends_as_by_ctrl_c() -> Iterator[None]:
+    """Have SIGTERM, and SIGHUP of a terminal that is closed, end this command as Ctrl-C does, with its children."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -227,11 +227,12 @@ def _ends_on_sigterm() -> Iterator[None]:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listed(cpus: frozenset[int]) -> str:

@@ -75,7 +75,7 @@ def test_values_for_the_chart(tiny_models: Path) -> None:
     assert b"# note: the texts are the model's test sentences" in text.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whatever_ends_it_ends_the_server(started: "subprocess.Popen[str]", number: signal.Signals) -> None:
     assert started.stderr is not None
     while not started.stderr.readline().startswith("ready after"):

@@ -102,35 +102,36 @@ def running(settings: "Settings", threads: int, cpus: frozenset[int]) -> Iterato
 
     alone = replace(settings, config=replace(settings.config, **_ALONE, num_threads=threads))
     with tempfile.TemporaryDirectory(prefix="dragoman-plan-") as folder:
-        file = Path(folder) / "config.toml"
+        file, log = Path(folder) / "config.toml", Path(folder) / "log"
         file.write_text(render_toml(alone), encoding="utf-8")
         started = time.perf_counter()
-        with _process(("serve", "--config", str(file)), cpus) as process:
+        with _process(("serve", "--config", str(file)), cpus, log) as process:
             assert process.stdout is not None
             match = _READY.search(process.stdout.readline())
             if match is None:
-                _, said = process.communicate()
-                reason = said.strip().splitlines()[-1].removeprefix("dragoman: ") if said.strip() else "no message"
+                process.wait()
+                said = log.read_text(encoding="utf-8", errors="replace").splitlines()
+                reason = said[-1].removeprefix("dragoman: ") if said else "it said nothing."
                 raise CommandError(f"the server to measure did not become ready: {reason}", ExitCode.CONFIG)
             ready_seconds = time.perf_counter() - started
             yield MeasuredServer(match["address"], match["metrics"], cpus, ready_seconds)
 
 
 @contextlib.contextmanager
-def _process(arguments: Sequence[str], cpus: frozenset[int]) -> "Iterator[subprocess.Popen[str]]":
+def _process(arguments: Sequence[str], cpus: frozenset[int], log: Path) -> "Iterator[subprocess.Popen[str]]":
     """Start this program with other arguments, without the environment's settings; stop it at the end of the block."""
     root = Path(service.__file__).parent.parent
     path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_SERVE_")}
-    with on_cpus(cpus):  # which the child inherits
+    with on_cpus(cpus), log.open("wb") as errors:  # the child inherits both
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "service", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=errors,
             text=True,
             env={**kept, "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C is for this command, which then stops it
+            process_group=0,  # Ctrl-C is for this command, which then stops it
         )
     with process:
         try:
