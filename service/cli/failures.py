@@ -4,7 +4,7 @@ from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
 from service.bundle.errors import BundleError, one_line
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import OF_STATUS, ExitCode
-from service.cli.options import API_KEY
+from service.cli.options import API_KEY, SERVER
 from service.process.forked import Failure
 from service.process.memory import memory_shortage
 from service.process.ports import PortError
@@ -30,7 +30,7 @@ def _code_and_message(error: Exception) -> tuple[int, str]:
         case CommandError():
             return error.exit_code, str(error)
         case NoServer():
-            return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server."
+            return ExitCode.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server or in {SERVER}."
         case NotSecure():
             return ExitCode.NOT_SECURE, f"{error.problem}; {_TLS_ADVICE.get(error.advice, error.advice.value)}"
         case ClientError():

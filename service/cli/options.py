@@ -15,6 +15,7 @@ from service.cli.exit_codes import ExitCode
 
 # Not an option: every user of the machine can read the command lines of others.
 API_KEY = "DRAGOMAN_API_KEY"
+SERVER = "DRAGOMAN_SERVER"  # of every command; a command's own variable, DRAGOMAN_<COMMAND>_SERVER, comes first
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -45,8 +46,8 @@ class Connection:
 _OPTIONS = (
     click.option(
         "--server",
-        default=DEFAULT_SERVER,
-        show_default=True,
+        default=lambda: os.environ.get(SERVER) or DEFAULT_SERVER,
+        show_default=f"{SERVER}, or {DEFAULT_SERVER}",
         metavar="HOST:PORT",
         help="Server to use. Several, IP:PORT,IP:PORT or dns:///NAME:PORT, are used in turn while they are healthy.",
     ),

@@ -21,8 +21,8 @@ class SettingsCommand(click.Command):
     """A command that takes every setting as a flag, in addition to its own parameters."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return its parameters, the settings first."""
-        return [*_options(), *super().get_params(ctx)]
+        """Return its own parameters, then the settings, which are many."""
+        return [*super().get_params(ctx), *_options()]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call it with its own parameters and `settings`, resolved from all sources."""
@@ -91,6 +91,8 @@ def _type(setting: "Setting") -> "click.ParamType[Any]":
         return click.Choice(setting.choices)
     if setting.kind is bool:
         return click.BOOL
+    if setting.kind is Path:
+        return click.Path()  # shells complete it; whether it can be used is for the server to say
     if setting.kind is int and setting.least is not None and setting.most is not None:
         kind = _CountOrAuto if setting.takes_auto else click.IntRange
         return kind(int(setting.least), int(setting.most))

@@ -108,10 +108,8 @@ def _bundle_errors(bundle: FoundBundle, device: str) -> Iterator[None]:
 
 
 def _no_memory(bundle: FoundBundle, device: str, reason: str) -> str:
-    files = (bundle.directory / name for name in bundle.manifest.checksums)
-    mebibytes = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
     return (
         f"{bundle.directory} can't be loaded on device {device!r}: memory or threads ran out ({reason}). Its files "
-        f"have {mebibytes:.0f} MiB, which are copied, and rows and threads need more; give the process more memory,"
-        " choose fewer --max-slots, or serve fewer models or versions."
+        f"have {bundle.num_bytes / 2**20:.0f} MiB, which are copied, and rows and threads need more; give the "
+        "process more memory, choose fewer --max-slots, or serve fewer models or versions."
     )

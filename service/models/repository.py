@@ -31,6 +31,12 @@ class FoundBundle:
         return self.manifest.name
 
     @property
+    def num_bytes(self) -> int:
+        """Return how many bytes its files have."""
+        files = (self.directory / name for name in self.manifest.checksums)
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+    @property
     def model_directory(self) -> Path:
         """Return the directory of the model's versions; a bundle outside a repository is its model's only one."""
         return self.directory.parent if self.version else self.directory

@@ -1,0 +1,61 @@
+"""Checks of the bundles, by the code that the server loads them with."""
+
+from collections.abc import Iterator
+
+from service.bundle.checksums import check_intact
+from service.bundle.errors import BundleError
+from service.cli.doctor.finding import Finding, fail, ok, warn
+from service.config.server_config import ServerConfig
+from service.models.repository import FoundBundle, read_models
+
+
+def found_bundles(config: ServerConfig) -> tuple[list[FoundBundle], list[Finding]]:
+    """Return the bundles that would be served, and what is wrong with others."""
+    try:
+        models = read_models(config.models, config.max_versions)
+    except BundleError as error:
+        return [], [fail("bundle", str(error))]
+    faults = [fail("bundle", fault) for model in models for fault in model.faults]
+    return [bundle for model in models for bundle in model.bundles], faults
+
+
+def bundles(config: ServerConfig, found: list[FoundBundle], *, loads: bool) -> Iterator[Finding]:
+    """Yield for each whether it is intact and fits the device; with `loads`, whether it loads and translates, too.
+
+    Without, files are read once, for their checksums.
+    """
+    from service.engine.config import EngineConfig
+    from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_precision
+    from service.models.trial import try_out
+
+    engine = EngineConfig(max_slots=config.max_slots or None, max_waiting=config.max_waiting)
+    session = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
+    for bundle in found:
+        try:
+            check_precision(bundle.manifest.precision, config.device, str(bundle.directory))
+            check_intact(bundle.directory, bundle.manifest)
+            if loads:
+                try_out(bundle, engine, session)
+        except (BundleError, DeviceUnavailable) as error:
+            yield fail("bundle", str(error))
+            continue
+        manifest = bundle.manifest
+        value = f"{bundle.directory} is {manifest.name}, {manifest.precision}, {manifest.licence or 'licence unknown'}"
+        yield ok("bundle", f"{value}; {'it translates its test sentences' if loads else 'its files are intact'}")
+
+
+def pairs(found: list[FoundBundle]) -> Iterator[Finding]:
+    """Yield whether a language pair is shared by several models: then calls must name one."""
+    homes: dict[tuple[str, str], set[str]] = {}
+    for bundle in found:
+        for pair in bundle.manifest.pairs():
+            homes.setdefault((pair.source_language_code, pair.target_language_code), set()).add(bundle.name)
+    shared = {pair: sorted(names) for pair, names in homes.items() if len(names) > 1}
+    if shared:
+        (source, target), names = next(iter(shared.items()))
+        more = f", and {len(shared) - 1} more pairs" if len(shared) > 1 else ""
+        yield warn(
+            "languages",
+            f"{source}-{target} is translated by {' and '.join(names)}{more}",
+            f"calls that name no model get {names[0]}.",
+        )

@@ -1,0 +1,95 @@
+"""Checks of the files that the settings name, by the code that the server reads them with, and what it logs of them."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from service.cli.doctor.finding import Finding, fail, ok, warn
+from service.config.server_config import ServerConfig
+from service.config.watched_files import FileProblem, warn_if_world_readable
+
+_RENEW = timedelta(days=14)
+
+
+def certificate(config: ServerConfig, now: datetime | None = None) -> Iterator[Finding]:
+    """Yield whether TLS's files belong together and are valid, and for how long."""
+    from service.faces.grpc.tls import tls_of
+
+    with _logged() as warnings:
+        try:
+            tls = tls_of(config)
+        except FileProblem as problem:
+            yield fail("tls", str(problem))
+            return
+    if tls is None:
+        return
+    ends = datetime.fromtimestamp(tls.not_after_seconds, UTC)
+    value = f"{config.tls_certificate} is valid until {ends:%Y-%m-%d}"
+    if ends - (now or datetime.now(UTC)) < _RENEW:
+        yield warn("tls", value, "renew it; a server takes the new files without a restart.")
+    else:
+        yield ok("tls", value)
+    yield from (warn("tls", each, "") for each in warnings)
+
+
+def api_keys(config: ServerConfig) -> Iterator[Finding]:
+    """Yield whether the file of API keys can be used."""
+    from service.calls.keys import read_keys
+
+    if config.api_keys is None:
+        return
+    with _logged() as warnings:
+        try:
+            read_keys(config.api_keys)
+        except FileProblem as problem:
+            yield fail("api keys", str(problem))
+            return
+        warn_if_world_readable(config.api_keys, "API keys")
+    yield ok("api keys", f"{config.api_keys} can be used")
+    yield from (warn("api keys", each, "") for each in warnings)
+
+
+def other_settings(config: ServerConfig) -> Iterator[Finding]:
+    """Yield whether glossaries and placeholders can be used, and whether there is what tracing needs."""
+    from service.server.optional_parts import (
+        TracingUnavailable,
+        WrongPlaceholder,
+        glossaries_of,
+        placeholders_of,
+        tracing_of,
+    )
+    from service.text.glossary import GlossaryError
+
+    for what, value, check, problem in (
+        ("glossaries", config.glossaries, glossaries_of, GlossaryError),
+        ("placeholders", ", ".join(config.placeholder), placeholders_of, WrongPlaceholder),
+        ("tracing", config.otlp_endpoint, tracing_of, TracingUnavailable),
+    ):
+        if not value:
+            continue
+        with _logged() as warnings:
+            try:
+                check(config)
+            except problem as error:
+                yield fail(what, str(error))
+                continue
+        yield ok(what, f"{value} can be used")
+        yield from (warn(what, each, "") for each in warnings)
+
+
+@contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Collect the warnings and errors that the server's code logs in the block, in place of printing them."""
+    found: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, collector = logging.getLogger("service"), Collector(logging.WARNING)
+    logger.addHandler(collector)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(collector)

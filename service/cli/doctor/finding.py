@@ -1,0 +1,43 @@
+"""What a check has found."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """How serious it is: nothing to do, worth a look, or a server will not start or not work."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: a value, and what to do about it unless it is fine."""
+
+    status: Status
+    what: str
+    value: str
+    advice: str = ""
+
+    @property
+    def line(self) -> str:
+        """Return it for a terminal."""
+        advice = f" {self.advice[0].upper()}{self.advice[1:]}" if self.advice else ""
+        return f"{self.status:<5} {self.what:<12} {self.value.rstrip('.')}.{advice}"
+
+
+def ok(what: str, value: str) -> Finding:
+    """Return that all is well."""
+    return Finding(Status.OK, what, value)
+
+
+def warn(what: str, value: str, advice: str) -> Finding:
+    """Return what is worth a look."""
+    return Finding(Status.WARN, what, value, advice)
+
+
+def fail(what: str, value: str, advice: str = "") -> Finding:
+    """Return what a server can't work with; messages of the service's own errors contain the advice."""
+    return Finding(Status.FAIL, what, value, advice)

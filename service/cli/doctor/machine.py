@@ -1,0 +1,166 @@
+"""Checks of the machine: CPUs, kernels, memory, files, clock and language."""
+
+import ctypes
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from service.cli.doctor.finding import Finding, fail, ok, warn
+from service.config.server_config import ServerConfig
+
+_MIB, _GIB = 2**20, 2**30
+_LARGE_BUNDLE = 16 * _MIB  # from here on weights don't fit into the CPU's caches (docs/tuning.md)
+_TMP_BYTES = 64 * _MIB
+_CLOCK_UNSYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
+_TIMEX_BYTES = 512  # more than its struct has anywhere
+
+
+def cpus(config: ServerConfig, cpuinfo: Path = Path("/proc/cpuinfo")) -> Iterator[Finding]:
+    """Yield the CPU's name, and how many of its CPUs the server may use."""
+    from service.engine.cpus import available_cpus
+
+    available, online = available_cpus(), os.cpu_count() or 1
+    threads = config.num_threads or available
+    value = f"{_cpu_name(cpuinfo)}, {available} of {online} CPUs may be used, {threads} threads"
+    if threads > available:
+        yield warn("cpu", value, f"threads wait for each other; set --num-threads to {available} at most.")
+    else:
+        yield ok("cpu", value)
+
+
+def kernels() -> Iterator[Finding]:
+    """Yield the instruction set that int8 models are run with."""
+    from service.engine.runtime.kernels import CHOICE, KernelsUnavailable, find_kernels
+
+    try:
+        found = find_kernels()
+    except KernelsUnavailable as error:
+        yield fail("kernels", str(error), "without them no int8 model is served.")
+        return
+    if found.instruction_set == "portable":
+        advice = f"unset {CHOICE}." if os.environ.get(CHOICE) else "take a CPU with AVX2, or NEON's dot products."
+        yield warn("kernels", "portable: plain C++, which is slow", advice)
+    else:
+        yield ok("kernels", found.instruction_set)
+
+
+def memory(sizes: Sequence[int], config: ServerConfig, meminfo: Path = Path("/proc/meminfo")) -> Iterator[Finding]:
+    """Yield what memory there is, for bundles of these sizes in bytes."""
+    from service.cli.sizing.advice import Memory
+    from service.observe.own_memory import memory_limit_bytes
+
+    limit, available = memory_limit_bytes(), _available_bytes(meminfo)
+    there = min(limit, available)
+    source = "the container's limit" if limit <= available else "free on this machine"
+    if math.isinf(there):
+        yield warn("memory", "unknown", "see that there is enough: docs/sizing.md.")
+        return
+    value = f"{_size(there)} ({source})"
+    if not sizes:
+        yield ok("memory", value)
+        return
+    needed = Memory(0.0, sizes, 0.0, config.cache_mib * _MIB).limit
+    value += f", for {_size(sum(sizes))} of bundles"
+    if there < sum(sizes):
+        yield fail("memory", value, f"they don't fit; give {_size(needed)} and more for slots, or serve fewer models.")
+    elif there < needed:
+        yield warn("memory", value, f"{_size(needed)} and more for slots leave room for reloads (docs/sizing.md).")
+    else:
+        yield ok("memory", value)
+
+
+def huge_pages(
+    sizes: Sequence[int], enabled: Path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+) -> Iterator[Finding]:
+    """Yield whether large weights can lie in huge pages; nothing where that does not matter or is not known."""
+    try:
+        chosen = enabled.read_text(encoding="ascii").partition("[")[2].partition("]")[0]
+    except (OSError, ValueError):
+        return
+    if chosen == "never" and max(sizes, default=0) > _LARGE_BUNDLE:
+        yield warn("huge pages", "never", f"steps of large models take 2 to 6 % longer; echo madvise > {enabled}")
+    else:
+        yield ok("huge pages", chosen or "unknown")
+
+
+def open_files(config: ServerConfig) -> Iterator[Finding]:
+    """Yield whether the limit on open files allows the connections of the settings."""
+    from service.process.descriptors import affordable_connections
+
+    ports = 1 + (config.http_port >= 0)
+    affordable = affordable_connections(config.max_connections, ports)
+    value = f"{affordable} connections for each of {ports} ports" if ports > 1 else f"{affordable} connections"
+    if affordable < config.max_connections:
+        wanted = config.max_connections * ports + 256
+        yield warn("open files", f"enough for {value}", f"for {config.max_connections} raise it: ulimit -n {wanted}.")
+    else:
+        yield ok("open files", f"enough for {value}")
+
+
+def temporary_files(config: ServerConfig) -> Iterator[Finding]:
+    """Yield whether there is a folder for temporary files, which workers and documents need, with some room."""
+    is_needed = config.workers != 1 or config.http_port >= 0
+    try:
+        folder = Path(tempfile.gettempdir())
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+        status = os.statvfs(folder)
+    except OSError as error:
+        what, advice = f"can't be written: {error.strerror or error}", "set TMPDIR to a folder that can be written."
+        yield fail("tmp", what, advice) if is_needed else warn("tmp", what, advice)
+        return
+    free = status.f_bavail * status.f_frsize
+    if free < _TMP_BYTES:
+        yield warn("tmp", f"{folder} has {_size(free)} left", f"workers and documents need {_size(_TMP_BYTES)}.")
+    else:
+        yield ok("tmp", f"{folder} can be written, {_size(free)} left")
+
+
+def clock(state: int | None = None) -> Iterator[Finding]:
+    """Yield whether the clock is kept right, for certificates, keys that expire and logs; `state` is adjtimex's."""
+    if state is None:
+        adjust = getattr(ctypes.CDLL(None), "adjtimex", None)
+        if adjust is None:
+            return
+        state = int(adjust(ctypes.create_string_buffer(_TIMEX_BYTES)))  # zeros: it only reads
+    if state < 0:
+        return  # a sandbox forbids it
+    if state == _CLOCK_UNSYNCHRONISED:
+        yield warn("clock", "not synchronised", "certificates, keys and logs go by it: run chrony or timesyncd.")
+    else:
+        yield ok("clock", "synchronised")
+
+
+def texts(encoding: str | None = None) -> Iterator[Finding]:
+    """Yield whether names of files and what is printed are UTF-8."""
+    found = encoding or sys.getfilesystemencoding()
+    if found.lower().replace("-", "") != "utf8":
+        yield warn("locale", found, "names and output beyond ASCII are lost; set LC_ALL=C.UTF-8.")
+    else:
+        yield ok("locale", found)
+
+
+def _cpu_name(cpuinfo: Path) -> str:
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return os.uname().machine
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, os.uname().machine)
+
+
+def _available_bytes(meminfo: Path) -> float:
+    try:
+        for line in meminfo.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    return math.inf
+
+
+def _size(num_bytes: float) -> str:
+    return f"{num_bytes / _GIB:.1f} GiB" if num_bytes >= _GIB else f"{num_bytes / _MIB:.0f} MiB"
