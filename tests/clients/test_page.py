@@ -34,6 +34,8 @@ const result = document.querySelector("#result");
 new MutationObserver(() => { if (result.dataset.state === "growing") window.grown.push(result.textContent); })
   .observe(result, { childList: true });
 """
+# Both have the same page; the operators' answers come whole, and from elsewhere.
+ON_BOTH_PORTS = pytest.mark.parametrize("opened", ["callers", "operators"], indirect=True)
 MARKED = "return [...document.querySelectorAll(`${arguments[0]} .marked`)].map((each) => each.textContent)"
 
 
@@ -106,7 +108,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield process
 
 
-@pytest.fixture(scope="module", params=["callers", "operators"])
+@pytest.fixture(scope="module", params=["callers", pytest.param("operators", marks=pytest.mark.full)])
 def opened(
     request: pytest.FixtureRequest, server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Visit]:
@@ -134,6 +136,7 @@ def test_a_visitor_finds_the_languages(visit: Visit) -> None:
     assert options == ["de", "hi"]
 
 
+@ON_BOTH_PORTS
 def test_what_is_typed_is_translated(visit: Visit) -> None:
     visit.choose("into", "de")
     assert visit.translated(QUESTION) == visit.expected(QUESTION) == "Wo ist der Bahnhof?"
@@ -147,6 +150,7 @@ def test_what_is_typed_is_translated(visit: Visit) -> None:
     assert visit.window.text("#facts") == ""
 
 
+@ON_BOTH_PORTS
 def test_the_result_grows(visit: Visit) -> None:
     visit.choose("from", "en")
     visit.window.run(WATCH)
@@ -160,6 +164,7 @@ def test_the_result_grows(visit: Visit) -> None:
         assert grown == []
 
 
+@ON_BOTH_PORTS
 def test_a_changed_text_aborts_the_call_of_the_old_one(visit: Visit) -> None:
     visit.choose("from", "en")
     visit.type(LONG * 20)
@@ -241,6 +246,7 @@ def test_words_are_marked_with_their_counterparts(visit: Visit) -> None:
     eventually(lambda: visit.marked("main") == [])
 
 
+@ON_BOTH_PORTS
 def test_the_keyboard_goes_through_the_words(visit: Visit) -> None:
     visit.choose("from", "en")
     visit.translated(QUESTION)
@@ -333,6 +339,7 @@ def test_a_planted_fault_is_found(visit: Visit) -> None:
 # Last, because it checks everything that happened before.
 
 
+@ON_BOTH_PORTS
 def test_it_asks_nobody_else_and_has_nothing_to_complain(opened: Visit) -> None:
     strangers = {url for url in opened.window.requested() if not url.startswith((opened.url, "data:", "chrome:"))}
     assert strangers == set()

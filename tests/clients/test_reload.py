@@ -119,17 +119,17 @@ def test_no_call_fails_while_versions_come_and_go(
     assert len(set(translations.values())) == 4  # otherwise this test proves nothing
     swaps = []
     with Callers(server.address) as callers:
-        callers.wait_for_more(60)
+        callers.wait_for_more(25)
         for bundle, version in (("2", "2"), ("3", "3"), ("4", "3")):
             put_bundle(models, tiny_versions / bundle, version=version)
             began = time.monotonic()
             reload(server)
             swaps.append((began, time.monotonic()))
-            callers.wait_for_more(60)
+            callers.wait_for_more(25)
         health = server.get("/readyz")
     assert callers.failures == []
     assert health[0] == 200
-    assert len(callers.answers) >= 240
+    assert len(callers.answers) >= 100
     for answer in callers.answers:
         before = sum(ended < answer.began for _, ended in swaps)  # reloads that had finished when the call began
         after = sum(began < answer.ended for began, _ in swaps)  # reloads that had begun when it ended

@@ -224,7 +224,7 @@ def test_a_worker_lost_under_load_loses_no_call_of_the_documented_client(start: 
 
     def call(number: int) -> None:
         with Client(process.address) as client:
-            while not stop.wait(0.02):  # so that half a minute of it takes little CPU
+            while not stop.wait(0.05):  # so that half a minute of it takes little CPU
                 try:
                     assert len(client.translate(distinct_texts(2), "en", "de")) == 2
                     done[number] += 1

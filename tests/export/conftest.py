@@ -2,12 +2,13 @@
 
 import functools
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from filelock import FileLock
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from export.convert import convert
 from export.importers.options import NOTHING_SAID
@@ -23,6 +24,15 @@ Converted = tuple[Path, Path, Manifest]  # a checkpoint, its bundle, and that on
 def one_thread() -> None:
     """Use one thread: with models this small, more would only wait for each other and for those of parallel tests."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_table_of_operators() -> Iterator[None]:
+    """Let torch build the table of ONNX's operators once a process, not once a graph: nothing here changes it, and to
+    parse the source of all operators takes a third of the time of tracing so small a graph."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib)))
+        yield
 
 
 @pytest.fixture(scope="session")

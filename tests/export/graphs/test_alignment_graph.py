@@ -56,7 +56,7 @@ def test_attention_is_torchs_in_a_ragged_batch(variant: Variant, run: AlignmentR
         np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
     # Controls: another layer, other heads and a target shifted by one all differ from the right one.
     others = [
-        AlignmentHeads((chosen.layer + 1) % 3, chosen.heads, chosen.reads),
+        AlignmentHeads((chosen.layer + 1) % config.num_decoder_layers, chosen.heads, chosen.reads),
         AlignmentHeads(chosen.layer, tuple({*range(config.num_heads)} - {chosen.heads[0]}), chosen.reads),
         AlignmentHeads(chosen.layer, chosen.heads, not chosen.reads),
     ]

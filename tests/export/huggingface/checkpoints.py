@@ -190,11 +190,12 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
         nllb(folder, encoder_layers=1), {"model.shared.weight": "model.decoder.embed_tokens.weight"}
     ),
     "small100": lambda folder: small100(folder, encoder_layers=1),
-    "mbart_50": mbart_50,
+    "mbart_50": lambda folder: mbart_50(folder, encoder_layers=1),
     "mbart": lambda folder: mbart(folder, encoder_layers=1),
     "plbart": lambda folder: plbart(folder, encoder_layers=1),
     "bart": lambda folder: bart(folder, encoder_layers=1),
     **t5_checkpoints.FAMILIES,
+    "t5": lambda folder: t5_checkpoints.t5(folder, num_layers=1),
 }
 FURTHER = t5_checkpoints.FURTHER  # of which the normal run converts none
 OPTIONS = {"bart": ImportOptions(source_language="en", target_language="de")}

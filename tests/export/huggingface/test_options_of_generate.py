@@ -50,14 +50,18 @@ def rows_of(checkpoint: ImportedCheckpoint, count: int) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    ("name", "count"),
-    [("all", 24), ("a reward", 24), *(pytest.param(name, 300, marks=pytest.mark.full) for name in SETTINGS)],
+    ("family", "name", "count"),
+    [
+        ("nllb", "all", 24),  # other tests convert it anyway
+        ("nllb", "a reward", 24),
+        *(pytest.param("m2m100", name, 300, marks=pytest.mark.full) for name in SETTINGS),
+    ],
 )
 def test_tokens_are_those_of_generate(
-    conversions: Callable[[str], Converted], tmp_path: Path, name: str, count: int
+    conversions: Callable[[str], Converted], tmp_path: Path, family: str, name: str, count: int
 ) -> None:
     """With a language token, which is forced; without one, see `test_generation_settings.py`."""
-    source, bundle, manifest = conversions("m2m100")
+    source, bundle, manifest = conversions(family)
     settings, num_changed = SETTINGS[name], 0
     plain = import_checkpoint(source)
     checkpoint = with_settings(source, tmp_path / "checkpoint", settings)

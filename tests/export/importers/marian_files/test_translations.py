@@ -5,7 +5,7 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from numpy import typing as npt
 from export.cli import EXIT_BAD_CHECKPOINT, main
 from export.convert import convert
 from export.engine_decode import open_engine
-from export.importers.imported import ImportedCheckpoint
 from export.shortlist import read_shortlist
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
@@ -176,8 +175,8 @@ def test_in_8_bits_it_is_as_near_to_float_as_bergamot_is(tmp_path: Path, model: 
 def test_with_a_shortlist_it_is_what_the_graphs_mean(listed: Student) -> None:
     """A token in a hundred sentences may be as good as another one."""
     assert listed.manifest.model.shortlist_size > 0
-    given = [tuple(listed.by_numpy(source)) for source in listed.sources]
-    assert sum(map(tuple.__eq__, given, listed.outputs)) >= 297
+    given = [tuple(listed.by_numpy(source)) for source in listed.sources[:100]]
+    assert sum(map(tuple.__eq__, given, listed.outputs)) >= 99
 
 
 def test_only_listed_tokens_are_chosen(student: Student) -> None:
@@ -190,9 +189,10 @@ def test_only_listed_tokens_are_chosen(student: Student) -> None:
 @pytest.mark.parametrize("changed", [{}, {"beam_size": 4}, {"temperature": 1.0, "top_k": 40}], ids=str)
 def test_neighbours_change_nothing(student: Student, changed: dict[str, Any]) -> None:
     options = dataclasses.replace(GREEDY, **changed)
-    given = student.decode(student.sources, options=options)
-    assert student.decode(student.sources[::-1], max_slots=5, options=options) == given[::-1]
-    assert (given == student.outputs) == (not changed)
+    sources = student.sources[:100]
+    given = student.decode(sources, options=options)
+    assert student.decode(sources[::-1], max_slots=5, options=options) == given[::-1]
+    assert (given == student.outputs[:100]) == (not changed)
 
 
 def test_in_float_with_a_shortlist_it_is_what_the_model_means(listed_in_float: Student, original: Original) -> None:
@@ -202,15 +202,18 @@ def test_in_float_with_a_shortlist_it_is_what_the_model_means(listed_in_float: S
     assert equal(listed_in_float.texts, expected("float32")) < 200, "as without a shortlist"
 
 
-@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
-def test_every_search_is_among_the_listed_tokens(
-    listed_in_float: Student, original: Original, monkeypatch: pytest.MonkeyPatch, *, on_device: bool
-) -> None:
-    """Beams, samples and scores, all in one batch; a device's memory, which is the CPU's here, holds the same lists."""
-    if on_device:
-        config = SessionConfig(intra_op_threads=1)
-        monkeypatch.setattr(onnx_runner, "HostCache", lambda shape: DeviceCache(shape, config))
-    checkpoint = original.checkpoint
+class Search(NamedTuple):
+    """A source, how it is translated, and the hypotheses."""
+
+    source: tuple[int, ...]
+    options: DecodingOptions
+    outputs: list[tuple[int, ...]]
+    scores: list[float]
+
+
+@pytest.fixture(scope="module")
+def searched(listed_in_float: Student, original: Original) -> list[Search]:
+    """Beams, samples and scores of a few lines, from the model itself."""
     base = dataclasses.replace(GREEDY, max_output_tokens=12, return_scores=True)
     asked = [
         base,
@@ -218,26 +221,40 @@ def test_every_search_is_among_the_listed_tokens(
         dataclasses.replace(base, temperature=1.5, top_k=64, seed=3),
         dataclasses.replace(base, beam_size=2, repetition_penalty=1.3, no_repeat_ngram_size=2, min_output_tokens=4),
     ]
-    rows = [(source, options) for source in listed_in_float.sources[:4] for options in asked]
-    sequences = [each for source, options in rows for each in sequences_of([(source, ())], options)]
-    start, eos_id = (checkpoint.model.config.decoder_start_id,), checkpoint.model.config.eos_id
-    for (source, options), given in zip(rows, listed_in_float.generate(sequences, max_slots=7), strict=True):
-        log_probs = functools.partial(listed_log_probs, checkpoint, source, listed_in_float.allowed(source))
-        outputs, scores = zip(*reference_search.search(log_probs, start, eos_id, options), strict=True)
-        found = [each.token_ids for each in given]
-        assert found == [tuple(token for token in output if token != eos_id) for output in outputs]
-        np.testing.assert_allclose([each.score for each in given], scores, rtol=1e-4)
+    config, made = original.checkpoint.model.config, []
+    for source in listed_in_float.sources[:4]:
+        log_probs = functools.partial(listed_log_probs, original, source, listed_in_float.allowed(source))
+        for options in asked:
+            found = reference_search.search(log_probs, (config.decoder_start_id,), config.eos_id, options)
+            outputs, scores = zip(*found, strict=True)
+            ended = [tuple(token for token in output if token != config.eos_id) for output in outputs]
+            made.append(Search(source, options, ended, list(scores)))
+    return made
+
+
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_every_search_is_among_the_listed_tokens(
+    listed_in_float: Student, searched: list[Search], monkeypatch: pytest.MonkeyPatch, *, on_device: bool
+) -> None:
+    """All in one batch; a device's memory, which is the CPU's here, holds the same lists."""
+    if on_device:
+        config = SessionConfig(intra_op_threads=1)
+        monkeypatch.setattr(onnx_runner, "HostCache", lambda shape: DeviceCache(shape, config))
+    sequences = [each for search in searched for each in sequences_of([(search.source, ())], search.options)]
+    for search, given in zip(searched, listed_in_float.generate(sequences, max_slots=7), strict=True):
+        assert [each.token_ids for each in given] == search.outputs
+        np.testing.assert_allclose([each.score for each in given], search.scores, rtol=1e-4)
 
 
 @torch.no_grad()
 def listed_log_probs(
-    checkpoint: ImportedCheckpoint, source: tuple[int, ...], allowed: npt.NDArray[np.bool_], inputs: Sequence[int]
+    original: Original, source: tuple[int, ...], allowed: npt.NDArray[np.bool_], inputs: Sequence[int]
 ) -> npt.NDArray[np.float32]:
     """Return log-probabilities (V,) among the allowed tokens, of which some are never chosen."""
-    logits = checkpoint.model.transformer()(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
+    logits = original.model(torch.tensor([source]), torch.tensor([inputs]))[0, -1]
     logits[~torch.from_numpy(allowed)] = -torch.inf
     log_probs = logits.log_softmax(-1)
-    log_probs[list(checkpoint.suppressed_ids)] = -torch.inf
+    log_probs[list(original.checkpoint.suppressed_ids)] = -torch.inf
     return np.asarray(log_probs.numpy(), np.float32)
 
 
