@@ -110,25 +110,17 @@ class _Way:
         variables = {**os.environ, "BENCHMARKS_BULK": marker}
         with (self._folder / "log.txt").open("ab") as log:
             processes = [subprocess.Popen(each, env=variables, stderr=log, stdout=log) for each in self._commands]
-        spent: dict[int, float] = {}
+        tree = _Tree(marker)
         while any(process.poll() is None for process in processes):
-            for each in _marked(marker):
-                with _gone():
-                    times = each.cpu_times()
-                    spent[each.pid] = times.user + times.system
+            tree.look()
             if time.monotonic() - began > kill_after_seconds:
-                while left := _marked(marker):  # they may start others meanwhile
-                    for each in left:
-                        with _gone():
-                            each.send_signal(signal.SIGKILL)
-                    for process in processes:
-                        process.poll()
+                tree.kill()
                 break
             time.sleep(_POLL_SECONDS)
         codes = [process.wait() for process in processes]
-        if kill_after_seconds == _LONGEST_SECONDS and (any(codes) or _marked(marker)):
+        if kill_after_seconds == _LONGEST_SECONDS and (any(codes) or tree.look()):
             raise click.ClickException(f"{self._commands[0]} ended with {codes}; see {self._folder / 'log.txt'}.")
-        return time.monotonic() - began, sum(spent.values())
+        return time.monotonic() - began, tree.cpu_seconds()
 
     def check(self, lines: Sequence[str]) -> None:
         """Check that every row is there once, with its text, and has a translation.
@@ -178,14 +170,44 @@ def _write_tables(folder: Path, lines: Sequence[str]) -> None:
         pq.write_table(pa.table(rows), folder / f"{file:03d}.parquet")
 
 
-def _marked(marker: str) -> list[psutil.Process]:
-    """Return the living processes that inherited a variable: a tree, whatever its sessions and parents."""
-    found = []
-    for process in psutil.process_iter():
-        with _gone():
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("BENCHMARKS_BULK") == marker:
-                found.append(process)
-    return found
+class _Tree:
+    """The processes of a run, whatever their sessions and parents: those that inherited a variable, and their children.
+
+    Some of Ray's write their title over their environment, and are found as children only.
+    """
+
+    def __init__(self, marker: str) -> None:
+        self._marker = marker
+        self._seen: dict[psutil.Process, float] = {}  # with their CPU seconds
+
+    def look(self) -> list[psutil.Process]:
+        """Return those alive, and remember what they have spent."""
+        for each in psutil.process_iter():
+            with _gone():
+                if each not in self._seen and each.environ().get("BENCHMARKS_BULK") == self._marker:
+                    self._seen[each] = 0.0
+        for each in list(self._seen):
+            with _gone():
+                self._seen |= {child: 0.0 for child in each.children(recursive=True) if child not in self._seen}
+        alive = []
+        for each in self._seen:
+            with _gone():
+                if each.is_running() and each.status() != psutil.STATUS_ZOMBIE:
+                    times = each.cpu_times()
+                    self._seen[each] = times.user + times.system
+                    alive.append(each)
+        return alive
+
+    def kill(self) -> None:
+        """Kill all with SIGKILL, until none is left; they may start others meanwhile."""
+        while left := self.look():
+            for each in left:
+                with _gone():
+                    each.send_signal(signal.SIGKILL)
+
+    def cpu_seconds(self) -> float:
+        """Return what all have spent, but for what came after the last look."""
+        return sum(self._seen.values())
 
 
 @contextmanager
