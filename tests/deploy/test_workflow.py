@@ -37,14 +37,14 @@ def test_an_audit_finds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ours", "fault", "audit"),
     [
-        ("          persist-credentials: false\n", "", "artipacked"),
+        ("        with:\n          persist-credentials: false\n", "", "artipacked"),
         ("run: make test", "run: echo ${{ github.head_ref }}", "template-injection"),
         ("permissions:\n      contents: read\n", "permissions: write-all\n", "excessive-permissions"),
     ],
 )
 def test_an_audit_finds_a_planted_fault(tmp_path: Path, ours: str, fault: str, audit: str) -> None:
     assert ours in TEXT
-    assert audit in findings(TEXT.replace(ours, fault), tmp_path)
+    assert audit in findings(TEXT.replace(ours, fault, 1), tmp_path)
 
 
 def test_each_job_needs_jobs_and_outputs_that_there_are() -> None:
