@@ -46,12 +46,12 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the server, and all that it needs, for aarch64."""
     folder = tmp_path_factory.mktemp("aarch64")
     run(sys.executable, "kernels/build.py", "--compiler", "zig", "--target", "aarch64-linux-gnu")
-    wheels = ("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", folder / "wheels")
+    wheels = ("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder / "wheels"))
     run(*PIP, *wheels, "./client", ".", DRAGOMAN_BUILD_KERNELS=str(REPOSITORY / LIBRARY))
     (server,) = (folder / "wheels").glob("dragoman-[0-9]*.whl")
     (client,) = (folder / "wheels").glob("dragoman_client-*.whl")
     assert server.name.endswith("_aarch64.whl")
-    install = ("install", "--constraint", "constraints.txt", "--target", folder / "packages", *FOR_AARCH64)
+    install = ("install", "--constraint", "constraints.txt", "--target", str(folder / "packages"), *FOR_AARCH64)
     run(*PIP, *install, client, f"{server}[cpu]")
     return folder / "packages"
 

@@ -9,7 +9,7 @@ from tests.image.engine import CommandFailed, ContainerEngine
 from tests.servers import REPOSITORY
 from tests.tools import tool
 
-(BASE,) = re.findall(r"^ARG PYTHON_IMAGE=(.*)$", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)
+BASE: str = re.findall(r"^ARG PYTHON_IMAGE=(.*)$", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)[0]
 VERSION, SUITE = re.findall(r"^python:(.*)-slim-(.*)$", BASE)[0]
 STAND_IN = f"localhost/{BASE}"
 PACKAGES = f"ca-certificates netbase tzdata python{VERSION}-venv"
