@@ -1,10 +1,23 @@
 # Targets: cpu (the default), cuda, export. docs/docker.md says how to build and run them.
-ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+ARG PYTHON_IMAGE=python:3.13-slim-trixie
 
-# --- The virtual environment /opt/dragoman, which has no pip of its own, and what tells its dependencies.
+# --- The kernels, compiled on the builder's platform for the image's, so that no compiler is ever emulated.
+FROM --platform=${BUILDPLATFORM} ${PYTHON_IMAGE} AS kernels
+WORKDIR /src
+COPY constraints.txt ./
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python -m venv /opt/compiler && \
+    /opt/compiler/bin/pip install --constraint constraints.txt ziglang
+COPY kernels kernels
+ARG TARGETARCH
+RUN case "$TARGETARCH" in amd64) cpu=x86_64 ;; arm64) cpu=aarch64 ;; *) cpu=$(uname -m) ;; esac && \
+    /opt/compiler/bin/python kernels/build.py --compiler zig --target "$cpu-linux-gnu" --output /kernels
+
+# --- The virtual environment /opt/dragoman, which has no pip of its own, and what tells its dependencies. With the
+# epoch set, whatever it is, compiled Python tells its source by a hash: by a time, no two images would be equal.
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_CONSTRAINT=/src/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
-    DRAGOMAN_BUILD_KERNELS=never
+    DRAGOMAN_BUILD_KERNELS=never SOURCE_DATE_EPOCH=946684800
 WORKDIR /src
 COPY constraints.txt pyproject.toml hatch_build.py README.md LICENSE ./
 COPY service/__init__.py service/
@@ -31,29 +44,10 @@ FROM build AS package
 COPY client client
 COPY service service
 COPY export export
-COPY kernels kernels
-ENV DRAGOMAN_BUILD_KERNELS=require
-RUN --mount=type=cache,target=/root/.cache/pip --mount=type=cache,target=/src/build \
-    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --no-deps --root /package ./client .
-
-# --- What is in the image, as CycloneDX, of the installed distributions with their licences.
-FROM build AS sbom
-ENV PYTHONPATH=/package/opt/dragoman/lib/python3.11/site-packages
+COPY --from=kernels /kernels service/kernels
+ENV DRAGOMAN_BUILD_KERNELS=/src/service/kernels/libdragoman_kernels.so
 RUN --mount=type=cache,target=/root/.cache/pip \
-    python -m venv --without-pip /opt/sbom && \
-    pip --python /opt/sbom/bin/python install --constraint constraints.txt --group image
-
-FROM sbom AS sbom-cpu
-RUN --mount=type=bind,from=dependencies-cpu,source=/opt/dragoman,target=/opt/dragoman \
-    --mount=type=bind,from=package,source=/package,target=/package \
-    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
-      --output-file /src/sbom.json /opt/dragoman/bin/python
-
-FROM sbom AS sbom-cuda
-RUN --mount=type=bind,from=dependencies-cuda,source=/opt/dragoman,target=/opt/dragoman \
-    --mount=type=bind,from=package,source=/package,target=/package \
-    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
-      --output-file /src/sbom.json /opt/dragoman/bin/python
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --no-deps --root /package ./client .
 
 # --- The shipped checkpoints as bundles. The int8 ones of models/ serve if they were made from these checkpoints, which
 # their checksums tell; otherwise they are made here, and that takes torch. CUDA wants float16, which is not committed.
@@ -77,6 +71,31 @@ RUN --mount=type=bind,source=checkpoints,target=/src/checkpoints \
         --output "/models/${checkpoint##*/}/1" || exit; \
     done
 
+# --- What is in the image, as CycloneDX: the installed distributions with their licences, and the models.
+FROM build AS sbom
+COPY deploy/image/add_models.py ./
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python -m venv --without-pip /opt/sbom && \
+    pip --python /opt/sbom/bin/python install --constraint constraints.txt --group image
+
+FROM sbom AS sbom-cpu
+RUN --mount=type=bind,from=dependencies-cpu,source=/opt/dragoman,target=/opt/dragoman \
+    --mount=type=bind,from=package,source=/package,target=/package \
+    --mount=type=bind,from=bundles-cpu,source=/models,target=/models \
+    PYTHONPATH="$(echo /package/opt/dragoman/lib/python3*/site-packages)" \
+    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
+      --output-file sbom.json /opt/dragoman/bin/python && \
+    python add_models.py sbom.json /models
+
+FROM sbom AS sbom-cuda
+RUN --mount=type=bind,from=dependencies-cuda,source=/opt/dragoman,target=/opt/dragoman \
+    --mount=type=bind,from=package,source=/package,target=/package \
+    --mount=type=bind,from=bundles-cuda,source=/models,target=/models \
+    PYTHONPATH="$(echo /package/opt/dragoman/lib/python3*/site-packages)" \
+    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
+      --output-file sbom.json /opt/dragoman/bin/python && \
+    python add_models.py sbom.json /models
+
 # --- What the licences ask to come along: the project's, those of files by others, and the notices of the models.
 FROM build AS notices
 COPY THIRD_PARTY.md ./
@@ -92,13 +111,13 @@ ENV PATH=/opt/dragoman/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 OR
 WORKDIR /
 USER 10001:10001
 STOPSIGNAL SIGTERM
-ARG VERSION=0.1.0
+ARG VERSION=""
 ARG REVISION=""
 ARG CREATED=""
 ARG SOURCE=""
 LABEL org.opencontainers.image.title="Dragoman" \
       org.opencontainers.image.description="A translation server for trained encoder-decoder Transformers" \
-      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.licenses="Apache-2.0 AND MIT AND Unicode-DFS-2016" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
@@ -116,7 +135,7 @@ CMD ["--help"]
 # --- The server, with the models, whose weights are CC-BY-4.0. The admin listener keeps its default: loopback, inside of
 # the container.
 FROM runtime AS server
-LABEL org.opencontainers.image.licenses="Apache-2.0 AND CC-BY-4.0"
+LABEL org.opencontainers.image.licenses="Apache-2.0 AND MIT AND Unicode-DFS-2016 AND CC-BY-4.0"
 COPY --from=notices /notices /usr/share/dragoman/
 COPY --chmod=644 deploy/image/config.toml /etc/dragoman/config.toml
 ENV DRAGOMAN_SERVE_CONFIG=/etc/dragoman/config.toml \

@@ -144,8 +144,8 @@ $(FLOAT16): build/float16/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/i
 	@$(BIN)/python -m export convert checkpoints/$* --precision float16 --force --output $(@D)
 
 .venv/created:
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else \
-	    f"Dragoman needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}; choose one with PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 15) else \
+	    f"Dragoman needs Python 3.11 to 3.14, {sys.executable} is {v[0]}.{v[1]}; choose one with PYTHON=python3.11")'
 	@echo "Creating .venv ..."
 	@$(PYTHON) -m venv .venv
 	@$(PIP) install --quiet --constraint constraints.txt pip

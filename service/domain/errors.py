@@ -30,8 +30,24 @@ from typing import Any
 _MAX_QUOTED = 60
 _MAX_LISTED = 20
 MAX_MESSAGE = 300  # characters of one that is kept, or not of this package's own words
-_SHORT = reprlib.Repr()  # limits nesting to six levels
-_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = _MAX_QUOTED
+
+
+class _Short(reprlib.Repr):
+    """Shortens, and limits nesting to six levels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxlong = self.maxother = _MAX_QUOTED
+
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            str(x)
+        except ValueError:  # Python formats no numbers of more than 4300 digits
+            return "a number of thousands of digits"
+        return super().repr_int(x, level)
+
+
+_SHORT = _Short()
 
 
 def quoted(value: str) -> str:
@@ -46,11 +62,7 @@ def shortened(text: str) -> str:
 
 def shown(value: object) -> str:
     """Format a value from a file for a message: shortened if it is long, deep or has many digits."""
-    try:
-        text = str(value) if isinstance(value, date | time) else _SHORT.repr(value)
-    except ValueError:  # Python formats no numbers of more than 4300 digits
-        return "a number of thousands of digits"
-    return shortened(text)
+    return shortened(str(value) if isinstance(value, date | time) else _SHORT.repr(value))
 
 
 def listed(names: Iterable[str]) -> str:

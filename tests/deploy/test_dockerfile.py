@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ from tests.servers import REPOSITORY
 HADOLINT = Path(sys.executable).with_name("hadolint")
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 SERVERS = ("cpu", "cuda")
-CODE_AND_MODELS = "Apache-2.0 AND CC-BY-4.0"
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+CODE_AND_MODELS = f"{PROJECT['license']} AND CC-BY-4.0"
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def test_torch_is_in_no_server() -> None:
 
 
 def test_licences_of_code_and_models_come_along_and_are_named() -> None:
-    for target, licences in (("cpu", CODE_AND_MODELS), ("cuda", CODE_AND_MODELS), ("export", "Apache-2.0")):
+    for target, licences in (("cpu", CODE_AND_MODELS), ("cuda", CODE_AND_MODELS), ("export", PROJECT["license"])):
         labels = " ".join(each.value for each in instructions(DOCKERFILE, target) if each.keyword == "LABEL")
         assert re.findall(r'image\.licenses="(.*?)"', labels)[-1] == licences
         copied = [each.value for each in instructions(DOCKERFILE, target) if each.keyword == "COPY"]
@@ -119,11 +121,27 @@ def test_licences_of_code_and_models_come_along_and_are_named() -> None:
 
 def test_old_builders_can_build_it() -> None:
     assert not re.search(r"^# syntax=|<<|--link|@sha256:", DOCKERFILE, re.MULTILINE)
-    assert DOCKERFILE.count("FROM ${PYTHON_IMAGE} ") == len(re.findall(r"^FROM [^ ]*[:$]", DOCKERFILE, re.MULTILINE))
+    stages = re.findall(r"^FROM (?:--platform=\S+ )?(\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert {parent for parent, _ in stages} - {name for _, name in stages} == {"${PYTHON_IMAGE}"}
 
 
-def test_the_version_is_ours() -> None:
-    assert f"ARG VERSION={service.__version__}\n" in DOCKERFILE
+def test_only_the_kernels_are_made_on_the_builders_platform() -> None:
+    assert re.findall(r"^FROM --platform=(\S+) \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE) == [
+        ("${BUILDPLATFORM}", "kernels")
+    ]
+
+
+def test_no_version_is_written_twice() -> None:
+    assert not re.search(
+        r"python3\.\d|" + re.escape(service.__version__), re.sub(r"^ARG .*|^#.*", "", DOCKERFILE, flags=re.M)
+    )
+    assert re.findall(r"^ARG (\w+)=(?!\"\")", DOCKERFILE, re.MULTILINE) == ["PYTHON_IMAGE"]
+
+
+def test_compiled_python_tells_its_source_by_a_hash() -> None:
+    for target in SERVERS:
+        variables = [each.value for each in instructions(DOCKERFILE, f"dependencies-{target}") if each.keyword == "ENV"]
+        assert any("SOURCE_DATE_EPOCH=" in each for each in variables)
 
 
 def test_what_is_installed_is_pinned() -> None:

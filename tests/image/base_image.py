@@ -1,19 +1,34 @@
-"""The image's base: the real one where a registry can be reached, otherwise one built from parts of this machine."""
+"""The image's base: the real one where a registry can be reached, otherwise one made of Debian's packages."""
 
+import re
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.debian import mirror
 from tests.image.engine import CommandFailed, ContainerEngine
+from tests.servers import REPOSITORY
 from tests.tools import tool
 
-BASE = "python:3.11-slim-bookworm"
+BASE: str = re.findall(r"^ARG PYTHON_IMAGE=(.*)$", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)[0]
+VERSION, SUITE = re.findall(r"^python:(.*)-slim-(.*)$", BASE)[0]
 STAND_IN = f"localhost/{BASE}"
-SUITE = "bookworm"
-PACKAGES = "ca-certificates netbase tzdata libssl3 libffi8 libsqlite3-0 zlib1g libbz2-1.0 liblzma5 libreadline8 libncursesw6 libexpat1 libuuid1"  # noqa: E501
-# Left out by `python:*-slim` as well.
-UNUSED = ("site-packages/*", "test", "idlelib", "tkinter", "turtledemo", "config-*")
-SETTINGS = {"PATH": "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+PACKAGES = f"ca-certificates netbase tzdata python{VERSION}-venv"
+SETTINGS = {
+    "PATH": "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LANG": "C.UTF-8",
+    "DEB_PYTHON_INSTALL_LAYOUT": "deb_system",  # where Python is, not below its folder `local`
+}
+# Debian's own Python, copied to where the real image has its Python, with pip as a package of that.
+INSTALL = f"""set -e
+cp -a /usr/bin/python{VERSION} /usr/local/bin/
+cp -a /usr/lib/python{VERSION} /usr/local/lib/
+rm /usr/local/lib/python{VERSION}/EXTERNALLY-MANAGED
+ln -s python{VERSION} /usr/local/bin/python3
+ln -s python{VERSION} /usr/local/bin/python
+wheel=$(echo /usr/share/python-wheels/pip-*.whl)
+python "$wheel/pip" install --quiet --no-index --root-user-action ignore "$wheel"
+find /usr/local/lib -name __pycache__ -prune -exec rm -r {{}} +
+"""
 
 
 def base_image(engine: ContainerEngine) -> str:
@@ -26,54 +41,21 @@ def base_image(engine: ContainerEngine) -> str:
 
 
 def _stand_in(engine: ContainerEngine) -> str:
-    """Build Debian's smallest variant with the CPython that runs this test in /usr/local, as in the real image."""
+    """Build Debian's smallest variant of the base's suite, with that suite's Python in /usr/local."""
     container = engine.buildah("from", "scratch")
     root = Path(engine.buildah("mount", container))
     subprocess.run(
         [
             *(tool("mmdebstrap", "mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase"),
             "--dpkgopt=force-unsafe-io",  # it is temporary; waiting for the disk would take minutes
-            *(f"--include={PACKAGES}", SUITE, root, _mirror()),
+            *(f"--include={PACKAGES}", SUITE, root, mirror(SUITE)),
         ],
         check=True,
         timeout=300,
     )
-    _copy_python(root / "usr/local")
-    prepare = "ldconfig && python3 -m ensurepip >/dev/null && ln -s pip3 /usr/local/bin/pip"
-    subprocess.run([tool("chroot", "coreutils"), root, "sh", "-c", prepare], env=SETTINGS, check=True, timeout=120)
+    subprocess.run([tool("chroot", "coreutils"), root, "sh", "-c", INSTALL], env=SETTINGS, check=True, timeout=120)
     environment = [argument for name, value in SETTINGS.items() for argument in ("--env", f"{name}={value}")]
     engine.buildah("config", *environment, "--cmd", "python3", container)
     engine.buildah("umount", container)
     engine.buildah("commit", "--quiet", "--rm", container, STAND_IN)
     return STAND_IN
-
-
-def _copy_python(prefix: Path) -> None:
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    library = f"lib/lib{version}.so.1.0"
-    installed = Path(sys.base_prefix)
-    parts = [part for part in (f"bin/{version}", f"lib/{version}", library) if (installed / part).exists()]
-    unused = [f"--exclude=lib/{version}/{name}" for name in UNUSED]
-    pack: list[str | Path] = [
-        "tar",
-        "-C",
-        installed,
-        *unused,
-        "--exclude=__pycache__",
-        "--exclude=*.a",
-        "-cf",
-        "-",
-        *parts,
-    ]
-    with subprocess.Popen(pack, stdout=subprocess.PIPE) as packed:
-        subprocess.run(["tar", "-C", prefix, "-xf", "-"], stdin=packed.stdout, check=True, timeout=120)
-    for name in ("python3", "python"):
-        (prefix / "bin" / name).symlink_to(version)
-
-
-def _mirror() -> str:
-    """Return where this machine gets its Debian packages from."""
-    targets = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", f"Codename: {SUITE}"]
-    told = subprocess.run(targets, capture_output=True, text=True, check=True, timeout=60).stdout.split()
-    assert told, f"apt has no source for {SUITE}, so no base image can be made; pull {BASE} by hand"
-    return told[0]

@@ -17,6 +17,7 @@ from tests.image.server import ServerContainer
 from tests.servers import REPOSITORY
 
 IMAGE = "localhost/dragoman:cpu"
+TIMESTAMP = 1_750_000_000  # of files and image: as of a commit
 STARTED = time.monotonic()
 
 
@@ -49,23 +50,30 @@ def revision() -> str:
     return subprocess.run(head, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
-@pytest.fixture(scope="session")
-def image(engine: ContainerEngine, base: str, revision: str) -> str:
+def build(engine: ContainerEngine, base: str, revision: str, image: str, *flags: str) -> str:
+    """Build the working tree's image under a name, which is returned."""
     arguments = {
         "PYTHON_IMAGE": base,
         "VERSION": service.__version__,
         "REVISION": revision,
-        "CREATED": datetime.now(UTC).isoformat(timespec="seconds"),
+        "CREATED": datetime.fromtimestamp(TIMESTAMP, UTC).isoformat(timespec="seconds"),
         "SOURCE": "https://example.org/dragoman",
     }
     engine.buildah(
-        *("build", "--format", "docker", "--isolation", "chroot", "--tag", IMAGE, *mounts(engine.folder)),
+        *("build", "--format", "docker", "--isolation", "chroot", "--tag", image, "--timestamp", str(TIMESTAMP)),
+        *(*mounts(engine.folder), *flags),
         *(word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")),
         REPOSITORY,
         timeout_seconds=900,
     )
+    return image
+
+
+@pytest.fixture(scope="session")
+def image(engine: ContainerEngine, base: str, revision: str) -> str:
+    name = build(engine, base, revision, IMAGE)
     report("image built")
-    return IMAGE
+    return name
 
 
 @pytest.fixture

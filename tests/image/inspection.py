@@ -1,5 +1,6 @@
 """Properties of an image that need no running container: its settings, its size, its files."""
 
+import hashlib
 import json
 from datetime import datetime
 from importlib.metadata import Distribution, distributions
@@ -11,6 +12,7 @@ from tests.image.engine import ContainerEngine
 BUDGET = 450_000_000  # bytes, unpacked, over the base
 LABELS = ("title", "description", "version", "revision", "created", "source", "licenses")
 FORBIDDEN = {"pip", "setuptools", "torch", "onnx", "onnxscript", "transformers"}
+MODEL = "machine-learning-model"  # as CycloneDX names the type of a component
 COMPILERS = ("cc", "gcc", "g++", "clang", "ld", "make")
 
 
@@ -42,6 +44,11 @@ def labels(engine: ContainerEngine, image: str) -> dict[str, str]:
     return {name: told[f"org.opencontainers.image.{name}"] for name in LABELS}
 
 
+def layers(engine: ContainerEngine, image: str) -> list[str]:
+    """Return the digests of an image's layers, the base's first."""
+    return list(_inspect(engine, image)["RootFS"]["Layers"])
+
+
 def surprises(root: Path) -> list[str]:
     """Return files that do not belong in a server: compilers, pip, torch, setuid programs, uncompiled Python."""
     installed = {distribution.name for distribution in _distributions(root)}
@@ -61,16 +68,34 @@ def sbom_problems(root: Path) -> list[str]:
     """Return how the SBOM differs from what is installed, and components without version or licence."""
     sbom = json.loads((root / "usr/share/dragoman/sbom.json").read_text())
     assert sbom["bomFormat"] == "CycloneDX"
-    listed = {component["name"]: component for component in sbom["components"]}
+    listed = {each["name"]: each for each in sbom["components"] if each["type"] != MODEL}
     installed = {distribution.name: distribution.version for distribution in _distributions(root)}
     found = [f"{name} is not installed" for name in listed.keys() - installed.keys()]
     found += [f"{name} is not listed" for name in installed.keys() - listed.keys()]
     for name, component in listed.items():
         if component.get("version") != installed.get(name):
             found.append(f"{name} is listed as {component.get('version')}")
+    for component in sbom["components"]:
         if not component.get("licenses"):
-            found.append(f"{name} has no licence")
-    return found
+            found.append(f"{component['name']} has no licence")
+    return found + _model_problems(root, [each for each in sbom["components"] if each["type"] == MODEL])
+
+
+def _model_problems(root: Path, listed: list[dict[str, Any]]) -> list[str]:
+    """Return models and files of models that are not as listed."""
+    sums = {
+        f"{model['name']}/{model['version']}/{file['name']}": file["hashes"][0]["content"]
+        for model in listed
+        for file in model["components"]
+    }
+    models = root / "models"
+    found = [path for path, digest in sums.items() if not _has_sum(models / path, digest)]
+    there = {str(path.relative_to(models)) for path in models.glob("*/*/*") if path.name != "manifest.json"}
+    return found + sorted(there - sums.keys())
+
+
+def _has_sum(path: Path, digest: str) -> bool:
+    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
 def _distributions(root: Path) -> list[Distribution]:

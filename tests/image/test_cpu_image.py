@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 
 import service
 from tests.deploy.test_dockerfile import CODE_AND_MODELS
-from tests.image.conftest import report
+from tests.image.conftest import build, report
 from tests.image.engine import ContainerEngine
-from tests.image.inspection import labels, problems, sbom_problems, size_over_base, surprises
+from tests.image.inspection import MODEL, labels, layers, problems, sbom_problems, size_over_base, surprises
 from tests.image.server import ServerContainer
 from tests.servers import REPOSITORY, eventually
 
@@ -57,6 +58,22 @@ def test_a_planted_fault_is_found(
     assert problem in found
 
 
+def test_a_second_build_has_equal_layers(
+    engine: ContainerEngine, image: str, base: str, revision: str, tmp_path: Path
+) -> None:
+    started = time.monotonic()
+    again = build(engine, base, revision, "localhost/dragoman:again", "--no-cache")
+    report(f"built again in {time.monotonic() - started:.0f} s")
+    assert layers(engine, again) == layers(engine, image)
+    (tmp_path / "Dockerfile").write_text(f"FROM {base}\nRUN date +%N > /now\n")
+    for name in ("one", "other"):
+        engine.buildah(
+            *("build", "--isolation", "chroot", "--no-cache", "--timestamp", "0", "--tag", f"localhost/{name}"),
+            tmp_path,
+        )
+    assert layers(engine, "localhost/one") != layers(engine, "localhost/other")
+
+
 def test_nothing_is_in_it_that_a_server_does_not_need(root: Path) -> None:
     assert surprises(root) == []
 
@@ -75,11 +92,15 @@ def test_the_licences_and_notices_of_code_and_models_are_in_it(root: Path) -> No
 def test_the_sbom_lists_what_is_installed(root: Path, tmp_path: Path) -> None:
     assert sbom_problems(root) == []
     sbom = json.loads((root / "usr/share/dragoman/sbom.json").read_text())
-    report(f"{len(sbom['components'])} distributions in the SBOM")
+    packages = [each for each in sbom["components"] if each["type"] != MODEL]
+    models = [each for each in sbom["components"] if each["type"] == MODEL]
+    report(f"{len(packages)} distributions and {len(models)} models in the SBOM")
+    assert {model["name"] for model in models} == {path.name for path in (root / "models").iterdir()}
     planted = tmp_path / "usr/share/dragoman"
     planted.mkdir(parents=True)
     shutil.copy(root / "usr/share/dragoman/sbom.json", planted)
-    assert len(sbom_problems(tmp_path)) == 2 * len(sbom["components"])  # nothing is installed there
+    files = [file for model in models for file in model["components"]]
+    assert len(sbom_problems(tmp_path)) == 2 * len(packages) + len(files)  # nothing is installed there
 
 
 def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerContainer) -> None:

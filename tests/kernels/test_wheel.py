@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import hatchling
@@ -71,13 +72,26 @@ def test_without_a_compiler_there_is_an_error(project: Path) -> None:
     os.utime(project / "service" / "kernels" / LIBRARY, (0, 0))
     with pytest.raises(RuntimeError, match=r"no C\+\+17 compiler for \S+: install g\+\+"):
         wheel(project, **MISSING)
-    with pytest.raises(RuntimeError, match="DRAGOMAN_BUILD_KERNELS=yes; must be require or never"):
+    with pytest.raises(RuntimeError, match="DRAGOMAN_BUILD_KERNELS=yes; must be require, never or the path"):
         wheel(project, DRAGOMAN_BUILD_KERNELS="yes")
 
 
 def test_whoever_leaves_the_kernels_out_needs_nothing_of_them(project: Path) -> None:
     shutil.rmtree(project / "kernels")
     assert wheel(project, **MISSING, DRAGOMAN_BUILD_KERNELS="never").name == "dragoman-0.1.0-py3-none-any.whl"
+
+
+def test_a_library_made_before_is_taken_and_names_its_cpu(project: Path, tmp_path: Path) -> None:
+    shutil.rmtree(project / "kernels")
+    library = tmp_path / LIBRARY
+    library.write_bytes(b"\x7fELF" + bytes(14) + (183).to_bytes(2, "little") + b"\0GLIBC_2.28\0")
+    made = wheel(project, **MISSING, DRAGOMAN_BUILD_KERNELS=str(library))
+    assert made.name == "dragoman-0.1.0-py3-none-manylinux_2_28_aarch64.whl"
+    with zipfile.ZipFile(made) as packed:
+        assert packed.read(f"service/kernels/{LIBRARY}") == library.read_bytes()
+    library.write_bytes(b"MZ" + bytes(30))
+    with pytest.raises(RuntimeError, match="the kernels' library is not one for Linux on"):
+        wheel(project, **MISSING, DRAGOMAN_BUILD_KERNELS=str(library))
 
 
 def requirements(project: Path, **settings: str) -> list[str]:

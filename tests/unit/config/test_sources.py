@@ -124,7 +124,7 @@ def test_an_unknown_variable_is_told_with_the_nearest(monkeypatch: pytest.Monkey
     ("text", "told"),
     [
         ("port = 0x" + "f" * 4000, "port in {} is a number of thousands of digits; give"),
-        ("models" + ".a" * 1500 + " = 1", "models in {} is {{'a': {{'a': {{'a': "),
+        ("models" + ".a" * 900 + " = 1", "models in {} is {{'a': {{'a': {{'a': "),
         (f'"{"a" * 3000}" = 1', "{} has an unknown key '" + "a" * 57 + "...'"),
     ],
 )
