@@ -224,10 +224,11 @@ def _ends_as_by_ctrl_c() -> Iterator[None]:
         yield
         return
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    # By way of SIGINT, on which the event loop cancels its task: an exception raised in the loop may crash gRPC. A
+    # shell's background jobs ignore SIGINT.
+    handlers: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler}
+    handlers |= dict.fromkeys((signal.SIGTERM, signal.SIGHUP), lambda *_: signal.raise_signal(signal.SIGINT))
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
