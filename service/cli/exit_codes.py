@@ -7,6 +7,7 @@ class ExitCode(IntEnum):
     """The exit code of a command."""
 
     OK = 0
+    DIFFERENT = 3  # of `compare`: below the threshold
     USAGE = 2  # the command line is wrong, or names a language or model that is not served
     DATA = 65  # the input is wrong: not UTF-8, or rejected by the server
     NO_INPUT = 66  # the input file can't be opened

@@ -8,6 +8,7 @@ import click
 
 import service
 from service.cli.command_error import CommandError, OutputClosed
+from service.cli.compare import compare
 from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.exit_codes import ExitCode
@@ -35,6 +36,7 @@ dragoman.add_command(serve)
 dragoman.add_command(config)
 dragoman.add_command(translate)
 dragoman.add_command(detect)
+dragoman.add_command(compare)
 dragoman.add_command(models)
 dragoman.add_command(key)
 
