@@ -13,8 +13,9 @@ import argparse
 LEAST_CALLS = 100  # of each side; with fewer the answer is `too few calls`
 LEAST_DIFFERENCE = 0.01  # of shares
 STANDARD_ERRORS = 3
-SLOWER = 1.5  # times, of the median and of the 95th percentile
-LEAST_SECONDS = 0.005  # slower
+# Quantiles: how many times slower they may not be, and of how many calls they tell something. Tails vary more.
+SLOWER = {0.5: (1.5, LEAST_CALLS), 0.95: (2.0, 4 * LEAST_CALLS)}
+LEAST_SECONDS = 0.01  # slower
 LENGTHS = 0.15  # longer or shorter outputs, for the length of their sources
 
 _FAILED = 'code=~"INTERNAL|UNKNOWN|DATA_LOSS|UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED"'
@@ -33,7 +34,7 @@ def gate(canary: str, stable: str, window: str) -> str:
     """Return the query for matchers of the canary's and the stable one's series, over a window such as 5m."""
     reasons = {
         **{name: _larger_share(all_of, bad, canary, stable, window) for name, (all_of, bad) in _SHARES.items()},
-        "slow": " or ".join(_slower(quantile, canary, stable, window) for quantile in (0.5, 0.95)),
+        "slow": " or ".join(_slower(quantile, canary, stable, window) for quantile in SLOWER),
         "lengths": _other_lengths(canary, stable, window),
     }
     enough = " and ".join(f"({_number(_CALLS + '{OF}', side, window)} >= {LEAST_CALLS})" for side in (canary, stable))
@@ -51,9 +52,9 @@ def _larger_share(all_of: str, bad: str, canary: str, stable: str, window: str) 
     all_canary, all_stable = (_number(all_of, side, window) for side in (canary, stable))
     bad_canary, bad_stable = (_number(bad, side, window) for side in (canary, stable))
     share = f"(({bad_canary} + {bad_stable}) / ({all_canary} + {all_stable}))"
-    # Flags may be more than one of a sequence, so that their share may exceed 1.
-    deviation = f"sqrt({share} * clamp_min(1 - {share}, 0.01) * (1 / {all_canary} + 1 / {all_stable}))"
-    difference = f"{bad_canary} / {all_canary} - {bad_stable} / {all_stable}"
+    # As of Poisson's distribution: a sequence may have several flags. Few counts aren't normal, hence one less of them.
+    deviation = f"sqrt({share} * (1 / {all_canary} + 1 / {all_stable}))"
+    difference = f"({bad_canary} - 1) / {all_canary} - {bad_stable} / {all_stable}"
     return f"{difference} > clamp_min({STANDARD_ERRORS} * {deviation}, {LEAST_DIFFERENCE})"
 
 
@@ -62,7 +63,9 @@ def _slower(quantile: float, canary: str, stable: str, window: str) -> str:
     of_canary, of_stable = (
         f"histogram_quantile({quantile}, sum by (le) (rate({name}{{{side}}}[{window}])))" for side in (canary, stable)
     )
-    return f"{of_canary} - {of_stable} > clamp_min({SLOWER - 1:g} * {of_stable}, {LEAST_SECONDS})"
+    times, least_calls = SLOWER[quantile]
+    is_slower = f"{of_canary} - {of_stable} > clamp_min({times - 1:g} * {of_stable}, {LEAST_SECONDS})"
+    return f"({is_slower}) and ({_number(_CALLS + '{OF}', canary, window)} >= {least_calls})"
 
 
 def _other_lengths(canary: str, stable: str, window: str) -> str:
@@ -76,7 +79,8 @@ def _other_lengths(canary: str, stable: str, window: str) -> str:
 
 def template() -> str:
     """Return an AnalysisTemplate of Argo Rollouts, whose arguments are the matchers, the window and Prometheus."""
-    query = gate("{{args.canary}}", "{{args.stable}}", "{{args.window}}").replace("\n", "\n            ")
+    # Argo takes the first two of three braces for its own.
+    query = gate(" {{args.canary}}", " {{args.stable}}", "{{args.window}}").replace("\n", "\n            ")
     return f"""\
 # Written by gate.py --template: change that and run it.
 apiVersion: argoproj.io/v1alpha1
