@@ -76,7 +76,7 @@ def main(names: tuple[str, ...], window: str) -> None:
         models, targets = SCENARIOS[name]
         with (
             running(serve_command(models, *SLOTS)) as server,
-            scraping(server.metrics_url.split("/")[2], labels=LABELS) as prometheus,
+            scraping({server.metrics_url.split("/")[2]: LABELS}) as prometheus,
         ):
             for point in _points(server, prometheus, query, targets, seconds):
                 records.append({"scenario": name, **point})

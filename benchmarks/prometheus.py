@@ -56,17 +56,16 @@ class Prometheus:
 
 @contextlib.contextmanager
 def scraping(
-    target: str,
+    targets: str | Mapping[str, Mapping[str, str]],
     *,
     program: str = "prometheus",
     rules: Path = DEPLOYED / "rules",
     alertmanager: str = "",
-    labels: Mapping[str, str] | None = None,
 ) -> Iterator[Prometheus]:
-    """Run a Prometheus for the duration of the block; `target`, whose series get `labels`, and `alertmanager` are
-    addresses, host:port."""
+    """Run a Prometheus for the duration of the block; `targets`, one or each with the labels that its series get, and
+    `alertmanager` are addresses, host:port."""
     with tempfile.TemporaryDirectory() as folder:
-        config = _config(target, alertmanager, labels or {})
+        config = _config({targets: {}} if isinstance(targets, str) else targets, alertmanager)
         (Path(folder) / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
         shutil.copytree(rules, Path(folder) / "rules")
         _evaluate_each_second(Path(folder) / "rules")
@@ -81,10 +80,12 @@ def scraping(
                 process.communicate()
 
 
-def _config(target: str, alertmanager: str, labels: Mapping[str, str]) -> dict[str, Any]:
+def _config(targets: Mapping[str, Mapping[str, str]], alertmanager: str) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load((DEPLOYED / "prometheus.yml").read_text(encoding="utf-8"))
     config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    config["scrape_configs"][0]["static_configs"] = [{"targets": [target], "labels": dict(labels)}]
+    config["scrape_configs"][0]["static_configs"] = [
+        {"targets": [target], "labels": dict(labels)} for target, labels in targets.items()
+    ]
     if alertmanager:
         config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
     return config

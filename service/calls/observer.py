@@ -52,7 +52,9 @@ class CallObserver:
     def end(self, call: Call, span: Span | None) -> None:
         """Record a call that has ended."""
         call.end()
-        self._metrics.call_finished(call.method, call.code, call.total_seconds, call.trace_id)
+        self._metrics.call_finished(
+            call.method, call.code, call.total_seconds, call.trace_id, call.model, call.model_version
+        )
         self._access_log.finished(call)
         if call.message:
             self._errors.note(call.request_id, call.method, call.code, call.message)

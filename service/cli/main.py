@@ -9,6 +9,7 @@ import click
 import service
 from service.cli.bulk import bulk
 from service.cli.command_error import CommandError, OutputClosed
+from service.cli.compare import compare
 from service.cli.completion import completion
 from service.cli.config import config
 from service.cli.detect import detect
@@ -40,6 +41,7 @@ dragoman.add_command(config)
 dragoman.add_command(translate)
 dragoman.add_command(bulk)
 dragoman.add_command(detect)
+dragoman.add_command(compare)
 dragoman.add_command(models)
 dragoman.add_command(key)
 dragoman.add_command(plan)

@@ -4,7 +4,7 @@ Times are in seconds, lengths in tokens. Labels are bounded: `model` only from t
 the served methods, `code` is the name of a gRPC status, `reason` is from `ServiceError.reason` or `FinishReason`.
 
 A model's series cover all its loaded versions: counters continue when one version replaces another, gauges are sums.
-They are removed when no version is left.
+They are removed when no version is left; those with the label `version` when theirs is retired.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -130,10 +130,15 @@ class Metrics:
         """Count the arrival of a call."""
         self._num_inflight += 1
 
-    def call_finished(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
-        """Count a call answered with status `code`. `trace_id` becomes the exemplar, if there is a trace."""
+    def call_finished(
+        self, method: str, code: str, seconds: float, trace_id: str = "", model: str = "", version: str = ""
+    ) -> None:
+        """Count a call answered with status `code`. `trace_id` becomes the exemplar, if there is a trace; `model` is
+        empty for a call that used none."""
         self._num_inflight -= 1
         self._call_answered(method, code, seconds, trace_id)
+        if model in self._models:  # else it has been retired in the meantime
+            self._models[model].answered(version, code, seconds)
 
     def call_refused(self, method: str, code: str) -> None:
         """Count a call rejected on arrival; `rejected` counts the reason."""
@@ -226,9 +231,10 @@ class Metrics:
         self._load_failures.labels(model).inc()
         self._forget_unless_loaded(model)
 
-    def retired(self, model: str, engine: Engine) -> None:
+    def retired(self, model: str, version: str, engine: Engine) -> None:
         """Remove the stopped engine of one version of a model."""
-        self.model(model).retired(engine)
+        is_replaced = any((each.model, each.version) == (model, version) for each in self._served)
+        self.model(model).retired(engine, version, is_replaced=is_replaced)
         self._forget_unless_loaded(model)
 
     def _call_answered(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:

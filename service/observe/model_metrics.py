@@ -10,7 +10,7 @@ from service.engine.engine import Engine
 from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceUpdate
 from service.observe.families import Merge
-from service.observe.registry import RATIO_BUCKETS, STEP_BUCKETS, Registry
+from service.observe.registry import RATIO_BUCKETS, REQUEST_BUCKETS, SIZE_BUCKETS, STEP_BUCKETS, Registry
 from service.observe.series import Count
 
 _EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
@@ -28,13 +28,24 @@ class ModelSeries:
         self.source_codepoints = registry.counter("source_codepoints", "Characters of translated texts.", "model")
         self.source_tokens = registry.counter("source_tokens", "Tokens that were encoded.", "model")
         self.target_tokens = registry.counter("target_tokens", "Tokens that were generated.", "model")
-        self.finish = registry.counter("finish", "Finished sequences by the reason they ended.", "model", "reason")
-        self.flags = registry.counter(
-            "segment_flags", "Segments whose translation should be reviewed, by reason.", "model", "flag"
-        )
         self.request_sentences = registry.sizes("request_sentences", "Sequences per call.")
-        self.source_length = registry.sizes("source_length_tokens", "Source tokens per sequence.")
-        self.target_length = registry.sizes("target_length_tokens", "Tokens of the best hypothesis per sequence.")
+        # The same of each version, to compare one with another
+        self.answers = registry.counter("model_requests", "Finished calls of a model.", "model", "version", "code")
+        self.answer_seconds = registry.histogram(
+            "model_request_duration_seconds", "Time from arrival to end, by model.", REQUEST_BUCKETS, "model", "version"
+        )
+        self.finish = registry.counter(
+            "finish", "Finished sequences by the reason they ended.", "model", "version", "reason"
+        )
+        self.flags = registry.counter(
+            "segment_flags", "Segments whose translation should be reviewed, by reason.", "model", "version", "flag"
+        )
+        self.source_length = registry.histogram(
+            "source_length_tokens", "Source tokens per sequence.", SIZE_BUCKETS, "model", "version"
+        )
+        self.target_length = registry.histogram(
+            "target_length_tokens", "Tokens of the best hypothesis per sequence.", SIZE_BUCKETS, "model", "version"
+        )
         # Phases of a call
         self.queue_seconds = registry.seconds("queue_seconds", "Wait for a free slot, per sequence.")
         self.tokenize_seconds = registry.seconds("tokenize_seconds", "Tokenizing a call's texts.", STEP_BUCKETS)
@@ -116,6 +127,54 @@ class ModelSeries:
         for metric in self._metrics:
             metric.remove_by_labels({"model": model})
 
+    def remove_version(self, model: str, version: str) -> None:
+        """Remove the series of one version of a model."""
+        for metric in (
+            self.answers,
+            self.answer_seconds,
+            self.finish,
+            self.flags,
+            self.source_length,
+            self.target_length,
+        ):
+            metric.remove_by_labels({"model": model, "version": version})
+
+
+class VersionMetrics:
+    """What is counted of one version of a model, with labels looked up once."""
+
+    def __init__(self, series: ModelSeries, model: str, version: str) -> None:
+        self._series, self._labels = series, (model, version)
+        self._answers: dict[str, Count] = {}
+        self._answer_seconds = series.answer_seconds.labels(model, version)
+        self._finish: dict[FinishReason, Count] = {}
+        self._flags = {flag: series.flags.labels(model, version, flag.value) for flag in Flag}
+        self._source_length = series.source_length.labels(model, version)
+        self._target_length = series.target_length.labels(model, version)
+
+    def answered(self, code: str, seconds: float) -> None:
+        """Count a call that ended with status `code`."""
+        if code not in self._answers:
+            self._answers[code] = self._series.answers.labels(*self._labels, code)
+        self._answers[code].inc()
+        self._answer_seconds.observe(seconds)
+
+    def flagged(self, flags: Iterable[Flag]) -> None:
+        """Count the flags of an answered call's segments."""
+        for flag in flags:
+            self._flags[flag].inc()
+
+    def ended(self, reason: FinishReason) -> None:
+        """Count the end of a sequence."""
+        if reason not in self._finish:
+            self._finish[reason] = self._series.finish.labels(*self._labels, reason.value)
+        self._finish[reason].inc()
+
+    def translated(self, num_source_tokens: int, num_target_tokens: int) -> None:
+        """Observe the lengths of an answered sequence."""
+        self._source_length.observe(num_source_tokens)
+        self._target_length.observe(num_target_tokens)
+
 
 class ModelMetrics:
     """One model's metrics, with labels looked up once to save time on the engine's thread."""
@@ -126,14 +185,12 @@ class ModelMetrics:
         self._series = series
         self._engines: tuple[Engine, ...] = ()
         self._turns = threading.Lock()
-        self._finish: dict[FinishReason, Count] = {}
+        self._versions: dict[str, VersionMetrics] = {}
         self._sentences = {outcome: series.sentences.labels(model, outcome) for outcome in _OUTCOMES}
         self._source_codepoints = series.source_codepoints.labels(model)
         self._source_tokens = series.source_tokens.labels(model)
         self._target_tokens = series.target_tokens.labels(model)
         self._request_sentences = series.request_sentences.labels(model)
-        self._source_length = series.source_length.labels(model)
-        self._target_length = series.target_length.labels(model)
         self._queue_seconds = series.queue_seconds.labels(model)
         self._tokenize_seconds = series.tokenize_seconds.labels(model)
         self._detokenize_seconds = series.detokenize_seconds.labels(model)
@@ -144,7 +201,6 @@ class ModelMetrics:
         self._busy_seconds = series.busy_seconds.labels(model)
         self._step_batch_size = series.step_batch_size.labels(model)
         self._padding_ratio = series.padding_ratio.labels(model)
-        self._flags = {flag: series.flags.labels(model, flag.value) for flag in Flag}
         self._admissions = series.admissions.labels(model)
         self._evictions = {reason: series.evictions.labels(model, reason.value) for reason in _EVICTED}
         self._coalesced = series.coalesced.labels(model)
@@ -156,13 +212,24 @@ class ModelMetrics:
         """Return whether a version of the model is in memory."""
         return bool(self._engines)
 
+    def version(self, version: str) -> VersionMetrics:
+        """Return the metrics of one version. Thread-safe."""
+        found = self._versions.get(version)
+        return found or self._versions.setdefault(version, VersionMetrics(self._series, self._model, version))
+
+    def answered(self, version: str, code: str, seconds: float) -> None:
+        """Count a call that ended with status `code`, unless its version has been retired in the meantime."""
+        if version in self._versions:
+            self._versions[version].answered(code, seconds)
+
     def restarted(self) -> None:
         """Count the recovery of a version's failed engine."""
         self._restarts.inc()
 
-    def loaded(self, engine: Engine, seconds: float) -> None:
+    def loaded(self, engine: Engine, version: str, seconds: float) -> None:
         """Add a loaded version, whose engine is queried whenever the metrics are read."""
         series, model = self._series, self._model
+        self.version(version)
         self._engines = (*self._engines, engine)
         series.model_load_seconds.labels(model).set(seconds)
         series.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
@@ -179,9 +246,12 @@ class ModelMetrics:
             lambda: self._sum("slots_used") / max(self._sum("max_slots"), 1)
         )
 
-    def retired(self, engine: Engine) -> None:
-        """Remove a version's stopped engine."""
+    def retired(self, engine: Engine, version: str, *, is_replaced: bool) -> None:
+        """Remove a version's stopped engine and, unless another engine has the same version, its series."""
         self._engines = tuple(each for each in self._engines if each is not engine)
+        if not is_replaced:
+            self._versions.pop(version, None)
+            self._series.remove_version(self._model, version)
 
     def _sum(self, number: str) -> int:
         return sum(getattr(engine.snapshot(), number) for engine in self._engines)
@@ -203,11 +273,6 @@ class ModelMetrics:
         lengths = [len(text) for text in texts]
         self._request_sentences.observe(len(lengths))
         self._source_codepoints.inc(sum(lengths))
-
-    def flagged(self, flags: Iterable[Flag]) -> None:
-        """Count the flags of an answered call's segments."""
-        for flag in flags:
-            self._flags[flag].inc()
 
     def turn(self, stats: TurnStats) -> None:
         """Count one turn of the engine. Called on the threads of its workers."""
@@ -232,12 +297,10 @@ class ModelMetrics:
         for seconds in stats.first_token_seconds:
             self._first_token_seconds.observe(seconds)
 
-    def finished(self, update: SequenceUpdate) -> None:
-        """Count a finished sequence, whatever its outcome."""
-        if (reason := update.finish_reason) is not None:
-            if reason not in self._finish:
-                self._finish[reason] = self._series.finish.labels(self._model, reason.value)
-            self._finish[reason].inc()
+    def finished(self, update: SequenceUpdate, version: VersionMetrics) -> None:
+        """Count a finished sequence of a version, whatever its outcome."""
+        if update.finish_reason is not None:
+            version.ended(update.finish_reason)
         if update.error is not None:
             gone = isinstance(update.error, Cancelled | DeadlineExceeded)
             self._sentences["cancelled" if gone else "failed"].inc()
@@ -246,8 +309,7 @@ class ModelMetrics:
             return
         sequence, num_tokens = update.sequence, len(update.hypotheses[0].token_ids)
         self._sentences["ok"].inc()
-        self._source_length.observe(len(sequence.source_ids))
-        self._target_length.observe(num_tokens)
+        version.translated(len(sequence.source_ids), num_tokens)
         num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
         num_steps = num_chosen - 1  # after the first token
         if num_steps > 0 and sequence.first_token_seconds:  # else it was coalesced with a running sequence

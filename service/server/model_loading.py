@@ -56,7 +56,9 @@ class ModelLoader:
         _LOG.info("loading %s", bundle.directory)
         statistics = InferenceStatistics()
         model_metrics = self._metrics.model(bundle.name)
-        bridge = EngineBridge(self._loop, model_metrics, statistics, self._translator.deliver, self._failed)
+        bridge = EngineBridge(
+            self._loop, model_metrics, bundle.version, statistics, self._translator.deliver, self._failed
+        )
         return load_model(
             bundle,
             self._engine_config,
@@ -83,7 +85,7 @@ class FleetBridge:
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
         """See `FleetListener.on_loaded`."""
-        self._metrics.model(model.name).loaded(model.engine, seconds)
+        self._metrics.model(model.name).loaded(model.engine, model.version, seconds)
 
     def on_served(self, models: Sequence[LoadedModel]) -> None:
         """See `FleetListener.on_served`."""
@@ -97,7 +99,7 @@ class FleetBridge:
 
     def on_retired(self, model: LoadedModel) -> None:
         """See `FleetListener.on_retired`."""
-        self._metrics.retired(model.name, model.engine)
+        self._metrics.retired(model.name, model.version, model.engine)
 
     def on_restarted(self, model: LoadedModel) -> None:
         """See `FleetListener.on_restarted`."""

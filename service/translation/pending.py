@@ -131,13 +131,14 @@ class EngineBridge:
         self,
         loop: asyncio.AbstractEventLoop,
         metrics: ModelMetrics,
+        version: str,
         statistics: InferenceStatistics,
         deliver: Callable[[list[SequenceUpdate], list[SequenceProgress]], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         """Call `deliver` and `failed` on the loop's thread."""
         self._loop = loop
-        self._metrics = metrics
+        self._metrics, self._version = metrics, version
         self._statistics = statistics
         self._deliver = deliver
         self._failed = failed
@@ -165,8 +166,9 @@ class EngineBridge:
 
     def _count(self, updates: list[SequenceUpdate]) -> None:
         """Count finished sequences in batches: thousands of a call's equal segments may finish in one turn."""
+        version = self._metrics.version(self._version)
         for update in updates[:_COUNTED_AT_ONCE]:
-            self._metrics.finished(update)
+            self._metrics.finished(update, version)
         if rest := updates[_COUNTED_AT_ONCE:]:
             self._loop.call_soon(self._count, rest)
 

@@ -359,7 +359,9 @@ class Translator:
         metrics = self._metrics.model(model.name)
         answers = zip(texts, translations, strict=True)
         metrics.texts_translated(text for text, each in answers if each.num_source_tokens)
-        metrics.flagged(flag for each in translations for segment in each.segments for flag in segment.flags)
+        metrics.version(model.version).flagged(
+            flag for each in translations for segment in each.segments for flag in segment.flags
+        )
 
 
 def _check_queue(model: LoadedModel, request: TranslationRequest, call: Call) -> None:

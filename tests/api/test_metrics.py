@@ -21,6 +21,8 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, Serve, distinct_texts, eventually
 from tests.tools import tool
 
+VERSION = "1"  # of the tiny model
+
 # Permanent: other people's dashboards and alerts rely on them. Add names, never rename or remove any.
 NAMES = {
     "dragoman_requests": {"method", "code"},
@@ -42,10 +44,12 @@ NAMES = {
     "dragoman_source_codepoints": {"model"},
     "dragoman_source_tokens": {"model"},
     "dragoman_target_tokens": {"model"},
-    "dragoman_finish": {"model", "reason"},
+    "dragoman_finish": {"model", "version", "reason"},
+    "dragoman_model_requests": {"model", "version", "code"},
+    "dragoman_model_request_duration_seconds": {"model", "version"},
     "dragoman_request_sentences": {"model"},
-    "dragoman_source_length_tokens": {"model"},
-    "dragoman_target_length_tokens": {"model"},
+    "dragoman_source_length_tokens": {"model", "version"},
+    "dragoman_target_length_tokens": {"model", "version"},
     "dragoman_queue_seconds": {"model"},
     "dragoman_tokenize_seconds": {"model"},
     "dragoman_detokenize_seconds": {"model"},
@@ -69,7 +73,7 @@ NAMES = {
     "dragoman_engine_busy_seconds": {"model"},
     "dragoman_engine_batches": {"model"},
     "dragoman_engine_restarts": {"model"},
-    "dragoman_segment_flags": {"model", "flag"},
+    "dragoman_segment_flags": {"model", "version", "flag"},
     "dragoman_coalesced_sequences": {"model"},
     "dragoman_cache_lookups": {"model", "outcome"},
     "dragoman_cache_bytes": set(),
@@ -126,12 +130,12 @@ def test_the_numbers_are_those_of_what_was_done(serve: Serve) -> None:
     assert metric("dragoman_requests_total", method=METHOD, code="OK") == 1
     assert metric("dragoman_request_duration_seconds_count", method=METHOD, code="OK") == 1
     assert metric("dragoman_sentences_total", model="tiny", outcome="ok") == 2
-    assert metric("dragoman_finish_total", model="tiny", reason="length") == 2
+    assert metric("dragoman_finish_total", model="tiny", version=VERSION, reason="length") == 2
     assert metric("dragoman_source_codepoints_total", model="tiny") == len("Hello" + "keys")
     assert metric("dragoman_request_sentences_sum", model="tiny") == 2
-    assert metric("dragoman_target_length_tokens_sum", model="tiny") == 8
+    assert metric("dragoman_target_length_tokens_sum", model="tiny", version=VERSION) == 8
     assert metric("dragoman_target_tokens_total", model="tiny") == 8
-    lengths = metric("dragoman_source_length_tokens_sum", model="tiny")
+    lengths = metric("dragoman_source_length_tokens_sum", model="tiny", version=VERSION)
     assert metric("dragoman_source_tokens_total", model="tiny") == lengths > 2
     assert metric("dragoman_queue_seconds_count", model="tiny") == 2
     assert metric("dragoman_time_to_first_token_seconds_count", model="tiny") == 2
@@ -216,8 +220,10 @@ def test_flagged_segments_are_counted(serve: Serve) -> None:
     answer = translate(server, [f"{{{number}}} {text}" for number, text in enumerate(distinct_texts(8))])
     flags = [flag for each in answer for segment in each.segments for flag in segment.flags]
     assert set(flags) == {Flag.PLACEHOLDER}, "the tiny model, which has learnt nothing, keeps placeholders"
-    assert server.metric("dragoman_segment_flags_total", model="tiny", flag="placeholder") == len(flags)
-    assert server.metric("dragoman_segment_flags_total", model="tiny", flag="term") == 0
+    assert server.metric("dragoman_segment_flags_total", model="tiny", version=VERSION, flag="placeholder") == len(
+        flags
+    )
+    assert server.metric("dragoman_segment_flags_total", model="tiny", version=VERSION, flag="term") == 0
 
 
 TRITON = {

@@ -16,7 +16,8 @@ def all_panels(path: Path = DASHBOARD) -> list[dict[str, Any]]:
 
 def expressions(panel: dict[str, Any], *, window: str, shown: str) -> Iterator[str]:
     """Yield a panel's queries for all servers and models: rates over `window`; `shown` is the whole time range."""
-    variables = {"__rate_interval": window, "__range": shown, "namespace": ".*", "instance": ".+", "model": ".+"}
+    variables = {"__rate_interval": window, "__range": shown, "instance": ".+", "model": ".+"}
+    variables |= dict.fromkeys(("namespace", "deployment", "pool"), ".*")
     for target in panel["targets"]:
         yield re.sub(r"\$(\w+)", lambda match: variables[match.group(1)], target["expr"])
 

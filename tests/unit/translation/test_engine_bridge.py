@@ -39,7 +39,7 @@ async def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() ->
         done.set()
 
     bridge = EngineBridge(
-        cast(Any, loop), Metrics().model("m"), InferenceStatistics(), deliver, failed=lambda error: None
+        cast(Any, loop), Metrics().model("m"), "1", InferenceStatistics(), deliver, failed=lambda error: None
     )
     thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50, [PROGRESS] * 3))
     thread.start()
@@ -52,7 +52,7 @@ async def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() ->
 async def test_a_failure_reaches_the_loop() -> None:
     failed = asyncio.get_running_loop().create_future()
     bridge = EngineBridge(
-        asyncio.get_running_loop(), Metrics().model("m"), InferenceStatistics(), lambda *_: None, failed.set_result
+        asyncio.get_running_loop(), Metrics().model("m"), "1", InferenceStatistics(), lambda *_: None, failed.set_result
     )
     error = RuntimeError("boom")
     await asyncio.to_thread(bridge.on_failure, error)
@@ -62,7 +62,7 @@ async def test_a_failure_reaches_the_loop() -> None:
 def test_a_closed_loop_does_not_hurt_the_engine() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
-    bridge = EngineBridge(loop, Metrics().model("m"), InferenceStatistics(), lambda *_: None, lambda error: None)
+    bridge = EngineBridge(loop, Metrics().model("m"), "1", InferenceStatistics(), lambda *_: None, lambda error: None)
     bridge.on_updates([UPDATE], [])
     bridge.on_failure(RuntimeError("boom"))
 
@@ -71,7 +71,12 @@ def test_an_aborted_sequence_is_counted_as_cancelled() -> None:
     async def scenario() -> Any:
         metrics = Metrics()
         bridge = EngineBridge(
-            asyncio.get_running_loop(), metrics.model("m"), InferenceStatistics(), lambda *_: None, lambda error: None
+            asyncio.get_running_loop(),
+            metrics.model("m"),
+            "1",
+            InferenceStatistics(),
+            lambda *_: None,
+            lambda error: None,
         )
         bridge.on_updates([UPDATE], [])
         await asyncio.sleep(0)
@@ -79,7 +84,7 @@ def test_an_aborted_sequence_is_counted_as_cancelled() -> None:
 
     text = asyncio.run(scenario())
     assert 'dragoman_sentences_total{model="m",outcome="cancelled"} 1.0' in text
-    assert 'dragoman_finish_total{model="m",reason="cancelled"} 1.0' in text
+    assert 'dragoman_finish_total{model="m",reason="cancelled",version="1"} 1.0' in text
 
 
 def told(ends: list[SequenceUpdate]) -> list[list[SequenceUpdate]]:
@@ -90,6 +95,7 @@ def told(ends: list[SequenceUpdate]) -> list[list[SequenceUpdate]]:
         bridge = EngineBridge(
             asyncio.get_running_loop(),
             Metrics().model("m"),
+            "1",
             InferenceStatistics(),
             lambda updates, _: crossed.append(updates),
             failed=lambda error: None,
