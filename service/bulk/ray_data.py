@@ -2,16 +2,15 @@
 
 The defaults avoid what was met with Ray 2.60: actors that reserve all CPUs leave none for reading, writing and
 checkpoints, and the job hangs without a word; a synchronous function drains the engine after each batch; one block, and
-so one actor, for a table of a few megabytes.
+so one actor, for a table of a few megabytes; actors that no node can hold, for which Ray waits for ever.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import ray.data
 
 from service.bulk.parquet import ArrowRows, with_results
 from service.bulk.pipeline import Pipeline
@@ -19,8 +18,15 @@ from service.bulk.run import Job, row_results
 from service.bulk.table import Answered, check_columns, new_columns
 from service.domain.translation import TranslationRequest
 
+if TYPE_CHECKING:
+    import ray.data
+
 ROWS_PER_BLOCK = 1000
 _BATCHES_IN_FLIGHT = 4  # of an actor, so that its engine always has rows that wait
+# Ray waits for ever by default. Nodes that a cluster adds on demand may take minutes; the models are loaded later.
+_SECONDS_TO_START = 900
+# A checkpoint's filter, one actor, takes a CPU until the end of the job; another is for the tasks that read and write.
+_CPUS_OF_CHECKPOINT = 2
 
 
 class _Translate:
@@ -77,7 +83,24 @@ def ray_translate(
         resources: What an actor takes of its node's custom resources, such as {"translator": 1} to have one on each. It
             takes no CPU of Ray's: those are for the tasks that read and write.
         num_gpus: What an actor takes of its node's GPUs; the models then run on CUDA.
+
+    Raises:
+        ValueError: the job would hang once it resumes, as the cluster has too few CPUs for its checkpoint.
+        ray.exceptions.GetTimeoutError: later, from the job: no node can hold an actor, and none was added in time.
     """
+    import ray  # here, so that the rest works without the extra `ray`
+    from ray.data import ActorPoolStrategy
+
+    context = dataset.context
+    if context.wait_for_min_actors_s <= 0:
+        context.wait_for_min_actors_s = _SECONDS_TO_START
+    if context.checkpoint_config is not None and ray.is_initialized():
+        cpus = ray.cluster_resources().get("CPU", 0)
+        if 0 < cpus < _CPUS_OF_CHECKPOINT:  # none yet: a cluster that adds nodes on demand
+            raise ValueError(
+                f"the cluster has {cpus:g} CPU, and a job with a checkpoint hangs with fewer than "
+                f"{_CPUS_OF_CHECKPOINT}: its filter takes one. Give Ray more; actors that translate take none."
+            )
     job = Job(
         column,
         translation_column,
@@ -95,7 +118,7 @@ def ray_translate(
         fn_constructor_args=(str(models), job, settings),
         batch_size=ROWS_PER_BLOCK,
         batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(
+        compute=ActorPoolStrategy(
             min_size=num_actors[0], max_size=num_actors[1], max_tasks_in_flight_per_actor=_BATCHES_IN_FLIGHT
         ),
         max_concurrency=_BATCHES_IN_FLIGHT,
