@@ -13,15 +13,15 @@ from service.cli.sizing.rates import Trial, highest_rate, next_rate
 P99 = 0.99
 DISTURBING_CPUS = 0.1  # of each of the server's
 _WARM_SECONDS = 2.0
-_LEAST_CALLS = 300  # of a trial, for a 99th percentile
-_MOST_TIMES = 3  # its share of the time that a trial may take for them
+_LEAST_CALLS = 500  # of a trial, for a 99th percentile
+_MOST_TIMES = 4  # its share of the time that a trial may take for them
 _LEAST_SHARE = 0.02  # of the capacity: what is not kept there is not kept
 _NUM_TRIALS = 8
 _MOST_REPEATED = 4  # more, if so many were disturbed
 # A server that can't keep up with a rate has calls left when the arrivals end, for as long as it lags behind: more than
 # this share of the trial, and some unloaded latencies. A lax objective would not notice within seconds.
 _OVERTIME_SHARE, _OVERTIME_CALLS = 0.05, 3
-_LEAD_SHARE = 0.15  # of a trial's time, before what counts
+_LEAD_SHARE = 0.3  # of a trial's time, before what counts
 _CALLERS_PER_SLOT = 2
 _GIVEN_UP = 4  # times the objective, and a second: a call that is still open then has long missed it
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 _FIRST = 0.75  # of the capacity: most objectives are kept there, and few much above
 _MOST = 1.05  # of it, and
 _BEYOND = 1.25  # of a rate that was kept, are tried next: what a closed loop found may be too low
-_HOPELESS = 3.0  # times the objective: noise does not explain it
-_TRIES, _TRIES_IF_DISTURBED = 2, 3
+_TRIES_IF_DISTURBED = 3
 _CAP = 10.0  # times the objective; beyond it, how much longer says nothing
 
 
@@ -27,16 +26,15 @@ class Trial:
 def next_rate(capacity: float, objective_seconds: float, trials: Sequence[Trial]) -> float:
     """Return the rate to try next: halfway between those that keep the objective and those that don't.
 
-    One that just missed it, or was disturbed, is tried again at once: a single disturbance would decide otherwise.
+    One that did not, but was disturbed, is tried again at once. Others are not: with a second chance for each, rates
+    that are too high would pass by luck.
     """
     if not trials:
         return _FIRST * capacity
     last = trials[-1]
     tries = sum(trial.rate == last.rate for trial in trials)
-    if objective_seconds < last.p99_seconds:
-        just_misses = last.p99_seconds <= _HOPELESS * objective_seconds
-        if tries < (_TRIES_IF_DISTURBED if last.is_disturbed else _TRIES if just_misses else 1):
-            return last.rate
+    if objective_seconds < last.p99_seconds and last.is_disturbed and tries < _TRIES_IF_DISTURBED:
+        return last.rate
     best = best_of_each(trials)
     kept = [trial.rate for trial in best if trial.p99_seconds <= objective_seconds]
     lost = [trial.rate for trial in best if trial.p99_seconds > objective_seconds]
