@@ -29,11 +29,11 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 FROM build AS dependencies-cpu
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[cpu,otel]'
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[cpu,otel,stores]'
 
 FROM build AS dependencies-cuda
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[gpu,otel]'
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[gpu,otel,stores]'
 
 FROM build AS dependencies-export
 RUN --mount=type=cache,target=/root/.cache/pip \
