@@ -22,7 +22,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, WORKERS, InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
-settings.register_profile("same examples in every run", derandomize=True)
+settings.register_profile("same examples in every run", derandomize=True, deadline=None)
 settings.load_profile("same examples in every run")
 
 

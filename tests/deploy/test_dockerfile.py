@@ -104,7 +104,7 @@ def test_torch_is_in_no_server() -> None:
                 r"--from=(dependencies|bundles|sbom)-(cpu|cuda) |--from=(package|notices) |--chmod=644 deploy/", copied
             )
         extras = re.findall(r"'\.\[(.*)\]'", last(DOCKERFILE, f"dependencies-{target}", "RUN"))
-        assert extras == [{"cpu": "cpu,otel", "cuda": "gpu,otel"}[target]]
+        assert extras == [{"cpu": "cpu,otel,stores", "cuda": "gpu,otel,stores"}[target]]
 
 
 def test_licences_of_code_and_models_come_along_and_are_named() -> None:
