@@ -18,7 +18,7 @@ from export.package import find_bundles, package
 from service.bundle.transfer.bundles import transfer
 from tests.image.engine import CommandFailed, ContainerEngine
 from tests.image.newer_debian import newer_tool
-from tests.image.server import ServerContainer
+from tests.image.server import HARDENED, ServerContainer
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, eventually, free_port
 from tests.tools import tool
 
@@ -166,7 +166,7 @@ def test_fetched_by_an_init_container(pushed: Pushed, engine: ContainerEngine, i
     models = tmp_path / "models"
     models.mkdir()
     models.chmod(0o777)
-    limits = ("--memory", "128m", "--memory-swap", "128m", "--read-only", "--cap-drop", "ALL")
+    limits = (*HARDENED, "--memory", "128m", "--memory-swap", "128m")  # the last ones count
     command = ("-m", "service.bundle.transfer", f"oci://{pushed.by_digest}", "/models")
     run = (
         "run",
