@@ -147,7 +147,7 @@ def test_options_can_come_from_the_environment(server: ServerProcess) -> None:
 def test_one_variable_names_the_server_of_every_command(server: ServerProcess, command: tuple[str, ...]) -> None:
     run = dragoman(*command, DRAGOMAN_SERVER=server.address)
     assert (run.returncode, run.stderr) == (0, b"")
-    own = {f"DRAGOMAN_{command[0].upper()}_SERVER": server.address}
+    own: Any = {f"DRAGOMAN_{command[0].upper()}_SERVER": server.address}
     assert dragoman(*command, DRAGOMAN_SERVER="127.0.0.1:1", **own).returncode == 0  # the command's own comes first
     lost = dragoman(*command, DRAGOMAN_SERVER="127.0.0.1:1")
     assert lost.returncode == 69
