@@ -55,7 +55,8 @@ FROM package AS bundles-cpu
 RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=bind,source=checkpoints,target=/src/checkpoints \
     --mount=type=bind,source=models,target=/src/models \
-    if python -m service.bundle.checksums models checkpoints; then cp -R models /models; else \
+    --mount=type=bind,from=dependencies-cpu,source=/opt/dragoman,target=/opt/dependencies \
+    if /opt/dependencies/bin/python -m service.bundle.checksums models checkpoints; then cp -R models /models; else \
       pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[cpu,export]' && \
       for checkpoint in checkpoints/*; do \
         /opt/dragoman/bin/python -m export convert "$checkpoint" --precision int8 \

@@ -78,6 +78,11 @@ def test_nothing_is_in_it_that_a_server_does_not_need(root: Path) -> None:
     assert surprises(root) == []
 
 
+def test_its_models_are_the_committed_ones(root: Path) -> None:
+    for path in (REPOSITORY / "models").glob("*/*/*"):
+        assert (root / "models" / path.relative_to(REPOSITORY / "models")).read_bytes() == path.read_bytes(), path
+
+
 def test_the_licences_and_notices_of_code_and_models_are_in_it(root: Path) -> None:
     notices = root / "usr/share/dragoman"
     for name in ("LICENSE", "THIRD_PARTY.md"):
