@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, cast
 
 from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat
 
@@ -106,7 +106,7 @@ def _csv_rows(stream: BinaryIO, delimiter: str) -> Iterator[tuple[dict[str, Any]
         problem = ""
         if len(cells) != len(names):
             problem = f"the record that ends in line {reader.line_num} has {len(cells)} cells, not {len(names)}"
-        yield dict(zip(names, cells, strict=False)), problem
+        yield dict.fromkeys(names, "") | dict(zip(names, cells, strict=False)), problem
 
 
 def _next_record(reader: Any) -> list[str] | None:
@@ -122,43 +122,48 @@ def _write_text(path: Path, answered: Answered) -> None:
 
 
 def _write_json(path: Path, answered: Answered) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
+    # Half of a surrogate pair, which JSON may have, is written as JSON's escape of it.
+    with path.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file:
         file.writelines(json.dumps(each, ensure_ascii=False, default=str) + "\n" for each in answered.records())
 
 
 def _write_csv(path: Path, answered: Answered, delimiter: str) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer: csv.DictWriter[str] | None = None
-        for each in answered.records():
-            if writer is None:
-                writer = _dict_writer(file, list(each), delimiter)
-            writer.writerow({**each, "flags": " ".join(each["flags"])})
+    names = [*answered.rows.names(), *answered.columns()]
+    with path.open("w", encoding="utf-8", newline="", errors="replace") as file:
+        writer = csv.DictWriter(file, names, delimiter=delimiter, lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows({**each, "flags": " ".join(each["flags"])} for each in answered.records())
 
 
-def _dict_writer(file: TextIO, names: Sequence[str], delimiter: str) -> "csv.DictWriter[str]":
-    writer = csv.DictWriter(file, names, delimiter=delimiter, lineterminator="\r\n")
-    writer.writeheader()
-    return writer
-
-
-def _join_lines(path: Path, parts: Sequence[Path], num_headers: int) -> None:
-    """Write the parts one after the other, with the first lines of the first one only."""
+def _join_lines(path: Path, parts: Sequence[Path]) -> None:
     with path.open("wb") as file:
-        for number, part in enumerate(parts):
+        for part in parts:
             with part.open("rb") as stream:
-                for _ in range(num_headers if number else 0):
-                    stream.readline()
                 shutil.copyfileobj(stream, file, _READ_AT_ONCE)
 
 
-def _lines(name: str, ending: str, rows: Any, write: Any, num_headers: int = 0) -> TableFormat:
-    join = functools.partial(_join_lines, num_headers=num_headers)
+def _join_csv(path: Path, parts: Sequence[Path], delimiter: str) -> None:
+    """Write the records of all parts, whose columns may differ: records in JSON need not have the same keys."""
+    csv.field_size_limit(_MAX_CELL)
+    columns: dict[str, None] = {}
+    for part in parts:
+        with part.open(encoding="utf-8", newline="") as stream:
+            columns |= dict.fromkeys(next(csv.reader(stream, delimiter=delimiter), []))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(columns), delimiter=delimiter, lineterminator="\r\n")
+        writer.writeheader()
+        for part in parts:
+            with part.open(encoding="utf-8", newline="") as stream:
+                writer.writerows(csv.DictReader(stream, delimiter=delimiter))
+
+
+def _lines(name: str, ending: str, rows: Any, write: Any, join: Any = _join_lines) -> TableFormat:
     return TableFormat(name, ending, functools.partial(_chunks, rows=rows), write, join)
 
 
 def _separated(name: str, ending: str, delimiter: str) -> TableFormat:
-    read = functools.partial(_csv_rows, delimiter=delimiter)
-    return _lines(name, ending, read, functools.partial(_write_csv, delimiter=delimiter), num_headers=1)
+    read, write, join = (functools.partial(each, delimiter=delimiter) for each in (_csv_rows, _write_csv, _join_csv))
+    return _lines(name, ending, read, write, join)
 
 
 def _read_parquet(path: Path, num_rows: int) -> Iterator[Rows]:

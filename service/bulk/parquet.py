@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.bulk.table import Answered, TableError
+from service.bulk.table import Answered, Rows, TableError
 
 # Explicit, so that a part in which every row failed has the same columns as the others.
 _TYPES = {"flags": pa.list_(pa.string())}
@@ -78,21 +78,41 @@ def write(path: Path, answered: Answered) -> None:
 
 def with_results(table: pa.Table | None, answered: Answered) -> pa.Table:
     """Return the rows with their results as an Arrow table; `table` has the rows, if they are in one."""
-    table = pa.Table.from_pylist(list(answered.rows.records())) if table is None else table
+    if table is None:
+        table = _table(answered.rows)
     for name, values in answered.columns().items():
         table = table.append_column(name, pa.array(values, _TYPES.get(name, pa.string())))
     return table
 
 
+def _table(rows: Rows) -> pa.Table:
+    """Return records as a table with the columns of all of them.
+
+    Raises:
+        TableError: the values of a column have different types, or half of a surrogate pair.
+    """
+    columns = {}
+    for name in rows.names():
+        try:
+            columns[name] = pa.array(rows.column(name))
+        except (pa.ArrowException, UnicodeEncodeError) as error:
+            raise TableError(f"column {name!r} can't be written as Parquet: {error}; write JSON lines.") from None
+    return pa.table(columns)
+
+
 def join(path: Path, parts: Sequence[Path]) -> None:
-    """Write one file of several, a row group for each of theirs."""
-    writer: pq.ParquetWriter | None = None
+    """Write one file of several, a row group for each of theirs; it has the columns of all of them.
+
+    Raises:
+        TableError: a column has types in different parts that have no type in common.
+    """
     try:
+        schema = pa.unify_schemas([pq.read_schema(part) for part in parts], promote_options="permissive")
+    except pa.ArrowException as error:
+        raise TableError(f"the parts don't fit into one table: {error}; write JSON lines, or a folder.") from None
+    with pq.ParquetWriter(path, schema) as writer:
         for part in parts:
             with pq.ParquetFile(part) as file:
-                writer = writer or pq.ParquetWriter(path, file.schema_arrow)
                 for number in range(file.num_row_groups):
-                    writer.write_table(file.read_row_group(number))
-    finally:
-        if writer is not None:
-            writer.close()
+                    tables = [schema.empty_table(), file.read_row_group(number)]
+                    writer.write_table(pa.concat_tables(tables, promote_options="permissive"))

@@ -34,8 +34,10 @@ class Parts:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / _RECORD
+        # Looked for before the record is: other shards write it before their first part.
+        has_others = any(not each.name.startswith((".", "_")) for each in self.folder.iterdir())
         if not path.exists():
-            if any(not each.name.startswith((".", "_")) for each in self.folder.iterdir()):
+            if has_others:
                 raise OtherRun(f"{self.folder} has files of something else; name a new folder.")
             self._replace(path, lambda partial: _write_json(partial, run))
         found = json.loads(path.read_text())
@@ -48,8 +50,12 @@ class Parts:
 
     def discard(self) -> None:
         """Delete the parts of earlier runs, and only those; nothing is deleted of a folder of something else."""
-        if (self.folder / _RECORD).exists():
+        if self.is_begun():
             shutil.rmtree(self.folder)
+
+    def is_begun(self) -> bool:
+        """Return whether the folder has what a run can continue."""
+        return (self.folder / _RECORD).exists()
 
     def has(self, file: int, chunk: int) -> bool:
         """Return whether a part has been written."""
@@ -68,7 +74,8 @@ class Parts:
         """Write all parts to one file and delete them."""
         parts: Sequence[Path] = sorted(self.folder.glob(f"[0-9]*{self._format.ending}"))
         self._replace(path, lambda partial: self._format.join(partial, parts))
-        shutil.rmtree(self.folder)
+        # In one step, so that no later run takes what is left here for its own.
+        shutil.rmtree(self.folder.rename(self.folder.with_name(f".{self.folder.name}.{uuid.uuid4().hex}")))
 
     def _path(self, file: int, chunk: int) -> Path:
         return self.folder / f"{file:06d}-{chunk:08d}{self._format.ending}"

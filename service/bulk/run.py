@@ -11,6 +11,7 @@ from service.bulk.parts import Parts
 from service.bulk.pipeline import RowResult
 from service.bulk.shards import Shard
 from service.bulk.table import Answered, Rows, TableFormat, check_columns, new_columns
+from service.bundle.fields import is_unicode
 from service.domain.translation import TranslationRequest
 
 ROWS_PER_PART = 5000
@@ -182,6 +183,8 @@ def _problem(job: Job, text: object, source: object, target: object) -> str:
     """Return why a row can't be translated; empty if it can."""
     if not isinstance(text, str):
         return f"column {job.text_column!r} has no text, but {'nothing' if text is None else type(text).__name__}"
+    if not is_unicode(text):
+        return f"column {job.text_column!r} has half of a surrogate pair; write both halves"
     if not isinstance(source, str):
         return f"column {job.source_column!r} has no language code, but {type(source).__name__}"
     if not isinstance(target, str) or not target:

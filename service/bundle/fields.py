@@ -48,7 +48,7 @@ def build(kind: Any, value: Any, where: str, name: str) -> Any:
     accepted = (int, float) if kind is float else kind
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise BundleError(f"{where}: {name} is {shown(value)}; expected {kind.__name__}.")
-    if isinstance(value, str) and not _is_unicode(value):
+    if isinstance(value, str) and not is_unicode(value):
         raise BundleError(f"{where}: {name} is {shown(value)}, which is not valid Unicode.")
     return value
 
@@ -59,7 +59,7 @@ def hints_of(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Return whether a text is valid Unicode: JSON allows lone surrogates; files, messages and tokenizers don't."""
     try:
         text.encode()

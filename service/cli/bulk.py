@@ -102,15 +102,17 @@ def bulk(
         shard = parse_shard(shard_text, os.environ) if shard_text else Shard()
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--shard'") from None
+    if force and shard.count > 1:
+        raise click.UsageError("--force would delete the parts of other shards; delete them before all begin.")
     is_file = bool(output.suffix) and not output.is_dir()
-    if is_file and output.exists() and not force:
-        raise CommandError(f"{output} exists; name another file, or overwrite it with --force.", ExitCode.USAGE)
     job = Job(column, target_column, source, target, from_column, to_column, _request(request_fields))
     try:
         inputs = _inputs(source_path)
         first = next(iter(inputs.values()))
         form = format_of(output) if is_file else FORMATS[output_format] if output_format else format_of(first)
         parts = Parts(output.with_name(f"{output.name}.parts") if is_file else output, form)
+        if is_file and output.exists() and not force and not parts.is_begun():  # a run begun with --force goes on
+            raise CommandError(f"{output} exists; name another file, or overwrite it with --force.", ExitCode.USAGE)
         if force:
             parts.discard()
         work = Work(inputs, parts, form, job, shard, rows_per_part or ROWS_PER_PART)

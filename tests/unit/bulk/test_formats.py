@@ -43,6 +43,27 @@ def test_rows_pass_through_every_format(name: str, texts: list[str]) -> None:
         assert [bool(error) for error in rows.column("error")] == 2 * [n % 2 == 1 for n in range(len(texts))]
 
 
+@pytest.mark.parametrize("name", ["csv", "parquet"])
+def test_columns_that_only_some_rows_have_stay(name: str, tmp_path: Path) -> None:
+    source, form = tmp_path / "in.jsonl", FORMATS[name]
+    source.write_text('no\n{"text": "a", "n": 1}\n{"text": "b", "late": "x"}\n{"text": "c", "n": 1.5}\n')
+    parts = [tmp_path / f"{number}{form.ending}" for number in range(2)]
+    for part, rows in zip(parts, format_of(source).read(source, 2), strict=True):
+        form.write(part, Answered(rows, [GOOD, BAD], "translation"))
+    form.join(tmp_path / f"out{form.ending}", parts)
+    (rows,) = form.read(tmp_path / f"out{form.ending}", 10)
+    assert [str(value or "") for value in rows.column("late")] == ["", "", "x", ""]
+    assert [float(value or 0) for value in rows.column("n")] == [0, 1, 0, 1.5]
+    assert [value or "" for value in rows.column("translation")] == [GOOD.text, "", GOOD.text, ""]
+
+
+def test_values_that_parquet_has_no_type_for_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text": "a", "n": 1}\n{"text": "b", "n": "x"}\n')
+    with pytest.raises(TableError, match="column 'n' can't be written as Parquet"):
+        FORMATS["parquet"].write(tmp_path / "out.parquet", answered(source))
+
+
 def test_lines_of_text_stay_lines(tmp_path: Path) -> None:
     path = tmp_path / "in.txt"
     path.write_bytes("one\r\ntwo\u2028still two\n\nfour".encode())

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bulk.formats import FORMATS
@@ -64,6 +64,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(0, 10), min_size=1, max_size=4),
     st.lists(st.integers(0, 30), max_size=4),
@@ -142,13 +143,15 @@ async def test_rows_fail_alone_and_have_languages_of_their_own(tmp_path: Path) -
     path = tmp_path / "in.jsonl"
     path.write_text(
         '{"text": "aa", "to": "fr"}\n{"text": null}\n{"text": 5}\nno\n{"text": "b", "to": ""}\n{"text": "c", "to": 1}\n'
+        '{"text": "\\ud83d"}\n'
     )
     job = Job("text", "translation", "en", "de", "", "to", JOB.request)
     work = work_of(tmp_path, {"in.jsonl": path}, job=job, rows_per_part=10)
     totals = await run(Upper(), work, lambda _: None)
     work.parts.join(tmp_path / "out.jsonl")
     rows = rows_of(tmp_path / "out.jsonl")
-    assert [row["translation"] for row in rows] == ["en-fr AA", None, None, None, "en-de B", None]
+    assert [row["translation"] for row in rows] == ["en-fr AA", None, None, None, "en-de B", None, None]
+    assert rows[-1]["text"] == "\ud83d"
     assert [row["error"] for row in rows] == [
         None,
         "column 'text' has no text, but nothing",
@@ -156,8 +159,9 @@ async def test_rows_fail_alone_and_have_languages_of_their_own(tmp_path: Path) -
         "line 4 is not JSON: Expecting value: line 1 column 1 (char 0)",
         None,
         "column 'to' has no language code, and there is no --to",
+        "column 'text' has half of a surrogate pair; write both halves",
     ]
-    assert totals.num_failed == 4
+    assert totals.num_failed == 5
 
 
 async def test_a_missing_column_ends_the_run(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""What `dragoman bulk` refuses before it loads a model."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from service.cli.exit_codes import ExitCode
+from service.cli.main import dragoman
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "give --to, or a column with --to-column"),
+        (("--to", "de", "--shard", "2/2"), "indices go from 0 to 1"),
+        (("--to", "de", "--shard", "/2"), "neither of JOB_COMPLETION_INDEX and SLURM_ARRAY_TASK_ID"),
+        (("--to", "de", "--shard", "0/2", "--force"), "delete the parts of other shards"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_a_line(
+    arguments: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "in.txt").write_text("a\n")
+    result = CliRunner().invoke(dragoman, ["bulk", str(tmp_path / "in.txt"), str(tmp_path / "out.txt"), *arguments])
+    assert (result.exit_code, told in result.output) == (ExitCode.USAGE, True), result.output
+    assert [each.name for each in tmp_path.iterdir()] == ["in.txt"]
