@@ -28,6 +28,7 @@ NUM_FILES = 20
 NUM_COMPARED = 500
 _POLL_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
+_SECONDS_TO_END = 30.0  # of the children after their parent
 
 
 @click.command()
@@ -118,9 +119,16 @@ class _Way:
                 break
             time.sleep(_POLL_SECONDS)
         codes = [process.wait() for process in processes]
-        if kill_after_seconds == _LONGEST_SECONDS and (any(codes) or tree.look()):
-            raise click.ClickException(f"{self._commands[0]} ended with {codes}; see {self._folder / 'log.txt'}.")
-        return time.monotonic() - began, tree.cpu_seconds()
+        seconds = time.monotonic() - began
+        left = tree.look()
+        while left and time.monotonic() - began < seconds + _SECONDS_TO_END:
+            time.sleep(_POLL_SECONDS)
+            left = tree.look()
+        if kill_after_seconds == _LONGEST_SECONDS and (any(codes) or left):
+            raise click.ClickException(
+                f"{self._commands[0]} ended with {codes} and left {left}; see {self._folder / 'log.txt'}."
+            )
+        return seconds, tree.cpu_seconds()
 
     def check(self, lines: Sequence[str]) -> None:
         """Check that every row is there once, with its text, and has a translation.
