@@ -3,6 +3,7 @@
 Each way translates the same rows, once undisturbed and once with its whole process tree killed at random times.
 """
 
+import math
 import os
 import random
 import shutil
@@ -28,6 +29,7 @@ NUM_FILES = 20
 NUM_COMPARED = 500
 _POLL_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
+_SECONDS_TO_END = 30.0  # of the children after their parent
 
 
 @click.command()
@@ -53,10 +55,11 @@ def main(
         seconds, cpu_seconds = bench.run()
         bench.check(lines)
         draw = random.Random(seed)
-        times = [draw.uniform(0.1, 0.6) * seconds for _ in range(kills)]
+        shares = sorted(draw.uniform(0, 0.9) for _ in range(kills))
+        num_files = bench.num_files()
         bench.clear()
-        for after in times:
-            bench.run(kill_after_seconds=after)
+        for share in shares:  # of the output, as times would be other ones on a busy machine
+            bench.run(kill_after_files=share * num_files, delay_seconds=draw.uniform(0, 1))
         resumed_seconds, _ = bench.run()
         bench.check(lines)
         differing = bench.compare(models, draw.sample(range(num_rows), min(NUM_COMPARED, num_rows)), lines)
@@ -65,14 +68,14 @@ def main(
             "rows": num_rows,
             "rows_per_second": num_rows / seconds,
             "cpu_ms_per_row": 1000 * cpu_seconds / num_rows,
-            "killed_after_seconds": times,
+            "killed_after_shares": shares,
             "resumed_seconds": resumed_seconds,
             "differing_from_served": differing,
         }
         records.append(record)
         click.echo(
             f"{way}: {num_rows / seconds:.0f} rows/s, {1000 * cpu_seconds / num_rows:.3f} ms of CPU a row; killed "
-            f"after {', '.join(f'{each:.0f}' for each in times)} s, then finished in {resumed_seconds:.0f} s; "
+            f"after {', '.join(f'{each:.0%}' for each in shares)}, then finished in {resumed_seconds:.0f} s; "
             f"every row once, {differing} of {NUM_COMPARED} differ from the served answers"
         )
         write_records("bulk", records)
@@ -99,11 +102,15 @@ class _Way:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
 
-    def run(self, kill_after_seconds: float = _LONGEST_SECONDS) -> tuple[float, float]:
-        """Run until the end, or kill the whole tree; return the wall and CPU seconds.
+    def num_files(self) -> int:
+        """Return how many files have been written."""
+        return len(list(self._output.glob("*.parquet")))
+
+    def run(self, kill_after_files: float = math.inf, delay_seconds: float = 0.0) -> tuple[float, float]:
+        """Run until the end, or kill the whole tree some time after it has so many files; return wall and CPU seconds.
 
         Raises:
-            ClickException: a command failed, or left processes behind.
+            ClickException: a command failed, left processes behind, took too long, or ended before it was killed.
         """
         began = time.monotonic()
         marker = f"benchmarks.bulk {os.getpid()} {began}"
@@ -113,14 +120,24 @@ class _Way:
         tree = _Tree(marker)
         while any(process.poll() is None for process in processes):
             tree.look()
-            if time.monotonic() - began > kill_after_seconds:
+            too_long = time.monotonic() - began > _LONGEST_SECONDS
+            if too_long or self.num_files() >= kill_after_files:
+                time.sleep(delay_seconds)
                 tree.kill()
                 break
             time.sleep(_POLL_SECONDS)
         codes = [process.wait() for process in processes]
-        if kill_after_seconds == _LONGEST_SECONDS and (any(codes) or tree.look()):
-            raise click.ClickException(f"{self._commands[0]} ended with {codes}; see {self._folder / 'log.txt'}.")
-        return time.monotonic() - began, tree.cpu_seconds()
+        seconds = time.monotonic() - began
+        left = tree.look()
+        while left and time.monotonic() - began < seconds + _SECONDS_TO_END:
+            time.sleep(_POLL_SECONDS)
+            left = tree.look()
+        expected = 0 if kill_after_files == math.inf else -signal.SIGKILL
+        if expected not in codes or (expected == 0 and any(codes)) or left:
+            raise click.ClickException(
+                f"{self._commands[0]} ended with {codes} and left {left}; see {self._folder / 'log.txt'}."
+            )
+        return seconds, tree.cpu_seconds()
 
     def check(self, lines: Sequence[str]) -> None:
         """Check that every row is there once, with its text, and has a translation.

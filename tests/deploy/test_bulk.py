@@ -71,7 +71,7 @@ def test_the_program_of_the_guide_for_spark_gives_each_row_its_answer() -> None:
     (program,) = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "mapInArrow" in block]
     scope: dict[str, Any] = {}
     exec(program[: program.index("\nrows = ")].replace("/models", str(REPOSITORY / "models" / "en-de" / "1")), scope)
-    texts = [["Good morning.", None], ["Good morning."]]
+    texts: list[list[str | None]] = [["Good morning.", None], ["Good morning."]]
     batches = [pa.record_batch({"id": [str(n) for n, _ in enumerate(each)], "text": each}) for each in texts]
     table = pa.Table.from_batches(list(scope["translate"](iter(batches))))
     assert table["translation"].to_pylist()[::2] == ["Guten Morgen.", "Guten Morgen."]
