@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from service.config.server_config import ServerConfig
 from tests.patience import patient
 from tests.servers import REPOSITORY
-from tests.tools import tool
+from tests.tools import built_file
 
 KUBERNETES = REPOSITORY / "deploy" / "kubernetes"
 COMPONENTS = tuple(sorted(path.name for path in (KUBERNETES / "components").iterdir()))
@@ -38,10 +38,15 @@ def render(folder: Path, overlay: str, *components: str) -> list[dict[str, Any]]
     return kustomize(folder, kustomization)
 
 
+def kubectl() -> Path:
+    """Return kubectl, whose version is pinned beside Helm's."""
+    return built_file(REPOSITORY / "build" / "helm" / "kubectl", "build/helm/installed")
+
+
 def kustomize(folder: Path, kustomization: Any) -> list[dict[str, Any]]:
     """Write a kustomization to a folder and return its documents."""
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    command = [tool("kubectl", "kubectl"), "kustomize", str(folder)]
+    command = [str(kubectl()), "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
     assert answer.returncode == 0, answer.stderr
     return list(yaml.load_all(answer.stdout, yaml.CSafeLoader))

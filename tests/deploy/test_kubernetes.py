@@ -26,13 +26,13 @@ from tests.deploy.manifests import (
     KUBERNETES,
     PREFIX,
     Manifests,
+    kubectl,
     kustomize,
     quantity,
     render,
 )
 from tests.patience import patient
 from tests.servers import REPOSITORY, Serve, distinct_texts, dragoman, environment, eventually
-from tests.tools import tool
 
 VERSIONS = ("1.33", "1.34", "1.35", "1.36", "1.37")
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -441,7 +441,7 @@ def commands_run(commands: str, folder: Path, **programs: str) -> str:
 
 def test_the_documented_commands_of_kustomize(tmp_path: Path) -> None:
     _, commands = documented_examples("bash")
-    script = f'[ "$1 $2" = "apply --kustomize" ] && {tool("kubectl", "kubectl")} kustomize "$3"'
+    script = f'[ "$1 $2" = "apply --kustomize" ] && {kubectl()} kustomize "$3"'
     site = Manifests(list(yaml.safe_load_all(commands_run(commands, tmp_path, kubectl=script))))
     assert complaints(site) == []
     assert site.server["image"] == "registry.example/team/dragoman:cpu"
