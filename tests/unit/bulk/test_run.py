@@ -60,6 +60,10 @@ def work_of(folder: Path, inputs: dict[str, Path], shard: Shard | None = None, *
     return replace(Work(inputs, parts, FORMATS["jsonl"], JOB, shard or Shard(), rows_per_part=3), **fields)
 
 
+def names_in(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
+
+
 def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -96,7 +100,8 @@ async def run_to_the_end(counts: list[int], ends: list[int], num_shards: int, sp
         assert [row["id"] for row in rows] == [f"{file}-{n}" for file, count in enumerate(counts) for n in range(count)]
         assert all(row["translation"] == f"en-de {row['text'].upper()}" for row in rows)
         assert totals.num_rows == len(rows)
-        assert not (folder / "out.jsonl.parts").exists()
+        assert not work.parts.is_begun()
+        assert names_in(folder) == {*inputs, "out.jsonl"}
 
 
 async def test_finished_parts_are_not_translated_again(tmp_path: Path) -> None:
@@ -128,6 +133,25 @@ async def test_another_command_does_not_continue_a_run(change: dict[str, Any], t
     write_inputs(tmp_path, [5])
     with pytest.raises(OtherRun, match="begun with other inputs"):
         await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
+
+
+async def test_parts_that_another_shard_writes_meanwhile_are_of_the_same_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = write_inputs(tmp_path, [4])
+    work = work_of(tmp_path, inputs)
+    exists = Path.exists
+
+    def begins_meanwhile(path: Path) -> bool:
+        found = exists(path)
+        if path.name == "_run.json" and not found:
+            path.write_text(json.dumps(work.record({"model/1": "1"})))
+            (path.parent / "000000-00000001.jsonl").write_text("{}\n")
+        return found
+
+    monkeypatch.setattr(Path, "exists", begins_meanwhile)
+    totals = await run(Upper(), work, lambda _: None)
+    assert totals.num_kept == 1
 
 
 async def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
