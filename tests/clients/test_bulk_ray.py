@@ -12,7 +12,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, distinct_texts, environment
 
 pytest.importorskip("ray.data")
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]  # each job starts a dozen processes
 
 NUM_ROWS = 4000
 
