@@ -56,8 +56,8 @@ def test_a_caller_that_leaves_leaves_the_engine(
     check_end(slow, method, before, "CANCELLED")
     channel.close()
     assert call.code() is grpc.StatusCode.CANCELLED
-    for name, of in {"sentences": "outcome", "finish": "reason"}.items():
-        assert slow.metric(f"dragoman_{name}_total", **{"model": "tiny", of: "cancelled"}) > cancelled + 400
+    assert slow.metric("dragoman_sentences_total", model="tiny", outcome="cancelled") > cancelled + 400
+    assert slow.metric("dragoman_finish_total", model="tiny", version="1", reason="cancelled") > cancelled + 400
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
 
 
