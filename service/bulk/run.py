@@ -62,8 +62,12 @@ class Work:
 
     def num_rows(self) -> int | None:
         """Return about how many rows this process's shard has; `None` if only reading everything would tell."""
-        counts = [count_rows(path) for path in self.inputs.values()]
-        return None if None in counts else sum(filter(None, counts)) // self.shard.count
+        num_files = len(self.inputs)
+        own = [path for file, path in enumerate(self.inputs.values()) if self.shard.has_file(file, num_files)]
+        counts = [count_rows(path) for path in own]
+        if None in counts:
+            return None
+        return sum(filter(None, counts)) // (1 if num_files >= self.shard.count else self.shard.count)
 
 
 @dataclass(slots=True)
