@@ -76,10 +76,10 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
 
 def test_the_name_must_be_the_servers(serve: Serve, trusted: Path, pair: Pair, tmp_path: Path) -> None:
     certificate, key = pair.write(tmp_path)
-    server = serve(tls_certificate=certificate, tls_key=key, host="127.0.0.2")
+    server = serve(tls_certificate=certificate, tls_key=key, host="127.0.0.3")
     other_name = r": the server's certificate is for another name; use the name in the certificate\.$"
     with (
-        Client(f"127.0.0.2:{server.server.port}", tls=Tls(trusted)) as client,
+        Client(f"127.0.0.3:{server.server.port}", tls=Tls(trusted)) as client,
         pytest.raises(NotSecure, match=other_name),
     ):
         translate(client)
