@@ -20,7 +20,7 @@ from service.bulk.pipeline import Pipeline
 from service.bundle.manifest import Manifest
 from service.text.tokenizers import load_tokenizer
 
-_NUM_WARMING = 500
+_NUM_WARMING = 200
 _BATCH = 2000  # sequences in the engine at a time; few, at the end of each, leave slots free
 _LONGEST_LINE = 200  # characters: the engine alone takes no source of more than 128 tokens
 _LONGEST_OUTPUT = 128  # tokens, as many as en-de has room for

@@ -1,8 +1,6 @@
 """A job of Ray Data with checkpoints, for `benchmarks.bulk`; Ray is no dependency of this project's tests."""
 
 import click
-import ray
-from ray.data.checkpoint import CheckpointConfig
 
 from service.bulk.ray_data import ray_translate
 
@@ -20,6 +18,9 @@ def main(
     tables: str, output: str, models: str, actors: int, cpus: int, resource: str | None, start_seconds: int, folder: str
 ) -> None:
     """Translate the Parquet files in TABLES from English to German; rows that a checkpoint has are left out."""
+    import ray
+    from ray.data.checkpoint import CheckpointConfig
+
     ray.init(num_cpus=cpus, include_dashboard=False, log_to_driver=False, _temp_dir=f"{folder}/ray")
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
