@@ -50,6 +50,9 @@ def objects(image: str, tmp_path: Path) -> Path:
     rendered = [each for each in chart_documents(values) if each["kind"] in ("ConfigMap", "Deployment")]
     (deployment,) = [each for each in rendered if each["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    for volume in deployment["spec"]["template"]["spec"]["volumes"]:
+        if "secret" in volume:
+            volume["secret"]["optional"] = False  # the default; podman 4.3 crashes where nobody says so
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):  # podman runs curl in the image, at port 0
         del container[probe]
     keys = write_keys(tmp_path, alice=ALICE).read_bytes()
