@@ -11,7 +11,10 @@ from tests.tools import tool
 
 STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
 # runc, since crun rejects the mixed cgroups of some machines; cgroupfs and file, since there may be no systemd.
+# Pods can't say their limits of files and processes; those of some machines are lower than podman's own defaults.
 CONTAINERS = """
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
 [network]
 network_backend = "netavark"
 [engine]
