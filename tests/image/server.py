@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tests.image.engine import CommandFailed, ContainerEngine
 from tests.servers import REPOSITORY, environment
@@ -35,7 +36,7 @@ class ServerContainer:
         self.started = time.monotonic()
         self.name = engine.podman(*run)
 
-    def __enter__(self) -> "ServerContainer":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
