@@ -1,7 +1,6 @@
 """Writes a bundle so that its folder is either complete or absent."""
 
 import contextlib
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from service.bundle.checksums import file_sha256
 from service.bundle.errors import BundleError
 from service.bundle.manifest import MANIFEST_NAME
+from service.process.disk import flush
 
 
 @contextlib.contextmanager
@@ -78,19 +78,10 @@ def _take_place(staging: Path, destination: Path, replaced: Path) -> None:
         except OSError:
             replaced.rename(destination)
             raise
-    _flush_entry(destination.parent)
+    flush(destination.parent)
 
 
 def _flush(directory: Path) -> None:
     for path in directory.rglob("*"):
-        _flush_entry(path)
-    _flush_entry(directory)
-
-
-def _flush_entry(path: Path) -> None:
-    """Flush the system's cache to disk, so that a power cut leaves no partial bundle."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        flush(path)
+    flush(directory)

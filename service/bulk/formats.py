@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat
+from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat, new_columns
 
 TEXT_COLUMN = "text"  # of lines of text
 _COMPRESSED = ".gz"
@@ -37,13 +37,7 @@ def is_table(path: Path) -> bool:
     return path.is_file() and not path.name.startswith(("_", ".")) and bool(ending) and ending in _BY_ENDING
 
 
-def count_rows(path: Path) -> int | None:
-    """Return about how many rows a file has; `None` if only reading all of it would tell."""
-    form = format_of(path)
-    if form.name == "parquet":
-        from service.bulk.parquet import count
-
-        return count(path)
+def _count_lines(path: Path) -> int | None:
     if path.name.endswith(_COMPRESSED):
         return None
     with path.open("rb") as stream:
@@ -128,7 +122,7 @@ def _write_json(path: Path, answered: Answered) -> None:
 
 
 def _write_csv(path: Path, answered: Answered, delimiter: str) -> None:
-    names = [*answered.rows.names(), *answered.columns()]
+    names = [*answered.rows.names(), *new_columns(answered.translation_column)]
     with path.open("w", encoding="utf-8", newline="", errors="replace") as file:
         writer = csv.DictWriter(file, names, delimiter=delimiter, lineterminator="\r\n")
         writer.writeheader()
@@ -158,7 +152,7 @@ def _join_csv(path: Path, parts: Sequence[Path], delimiter: str) -> None:
 
 
 def _lines(name: str, ending: str, rows: Any, write: Any, join: Any = _join_lines) -> TableFormat:
-    return TableFormat(name, ending, functools.partial(_chunks, rows=rows), write, join)
+    return TableFormat(name, ending, _count_lines, functools.partial(_chunks, rows=rows), write, join)
 
 
 def _separated(name: str, ending: str, delimiter: str) -> TableFormat:
@@ -166,8 +160,14 @@ def _separated(name: str, ending: str, delimiter: str) -> TableFormat:
     return _lines(name, ending, read, write, join)
 
 
+def _count_parquet(path: Path) -> int:
+    from service.bulk.parquet import count  # pyarrow, an extra
+
+    return count(path)
+
+
 def _read_parquet(path: Path, num_rows: int) -> Iterator[Rows]:
-    from service.bulk.parquet import read  # pyarrow, an extra
+    from service.bulk.parquet import read
 
     return read(path, num_rows)
 
@@ -191,7 +191,7 @@ FORMATS = {
         _lines("jsonl", ".jsonl", _json_rows, _write_json),
         _separated("csv", ".csv", ","),
         _separated("tsv", ".tsv", "\t"),
-        TableFormat("parquet", ".parquet", _read_parquet, _write_parquet, _join_parquet),
+        TableFormat("parquet", ".parquet", _count_parquet, _read_parquet, _write_parquet, _join_parquet),
     )
 }
 _BY_ENDING = {"": FORMATS["text"], ".ndjson": FORMATS["jsonl"], **{each.ending: each for each in FORMATS.values()}}

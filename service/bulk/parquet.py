@@ -72,14 +72,13 @@ def _opened(path: Path) -> pq.ParquetFile:
 
 def write(path: Path, answered: Answered) -> None:
     """Write rows with their results."""
+    pq.write_table(with_results(answered), path)
+
+
+def with_results(answered: Answered) -> pa.Table:
+    """Return the rows with their results as an Arrow table."""
     rows = answered.rows
-    pq.write_table(with_results(rows.table if isinstance(rows, ArrowRows) else None, answered), path)
-
-
-def with_results(table: pa.Table | None, answered: Answered) -> pa.Table:
-    """Return the rows with their results as an Arrow table; `table` has the rows, if they are in one."""
-    if table is None:
-        table = _table(answered.rows)
+    table = rows.table if isinstance(rows, ArrowRows) else _table(rows)
     for name, values in answered.columns().items():
         table = table.append_column(name, pa.array(values, _TYPES.get(name, pa.string())))
     return table

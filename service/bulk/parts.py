@@ -1,7 +1,6 @@
 """The output of a run: a folder of parts, each there as a whole or not at all, which is what a resumed run goes by."""
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from service.bulk.table import TableFormat
+from service.process.disk import flush
 
 _RECORD = "_run.json"  # readers of folders of Parquet or CSV skip what begins so
 
@@ -83,18 +83,10 @@ class Parts:
     def _replace(self, path: Path, write: Callable[[Path], None]) -> None:
         partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # two processes may write the same part
         write(partial)
-        _sync(partial)
+        flush(partial)
         partial.rename(path)
-        _sync(path.parent)
+        flush(path.parent)
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from service.bulk.parquet import ArrowRows, with_results
 from service.bulk.pipeline import Pipeline
-from service.bulk.run import Job, row_results
-from service.bulk.table import Answered, check_columns, new_columns
+from service.bulk.run import Job, answer
 from service.domain.translation import TranslationRequest
 
 if TYPE_CHECKING:
@@ -38,11 +37,7 @@ class _Translate:
         self._loading: asyncio.Future[Pipeline] | None = None
 
     async def __call__(self, table: pa.Table) -> AsyncIterator[pa.Table]:
-        pipeline = await self._loaded()
-        rows = ArrowRows(table)
-        check_columns(rows, self._job.columns_read(), new_columns(self._job.translation_column))
-        results = await row_results(pipeline, rows, self._job)
-        yield with_results(table, Answered(rows, results, self._job.translation_column))
+        yield with_results(await answer(await self._loaded(), ArrowRows(table), self._job))
 
     async def _loaded(self) -> Pipeline:
         if self._loading is None:  # the first of several batches

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from service.bulk.formats import count_rows, format_of
+from service.bulk.formats import format_of
 from service.bulk.parts import Parts
 from service.bulk.pipeline import RowResult
 from service.bulk.shards import Shard
@@ -64,7 +64,7 @@ class Work:
         """Return about how many rows this process's shard has; `None` if only reading everything would tell."""
         num_files = len(self.inputs)
         own = [path for file, path in enumerate(self.inputs.values()) if self.shard.has_file(file, num_files)]
-        counts = [count_rows(path) for path in own]
+        counts = [format_of(path).count(path) for path in own]
         if None in counts:
             return None
         return sum(filter(None, counts)) // (1 if num_files >= self.shard.count else self.shard.count)
@@ -113,8 +113,7 @@ async def run(pipeline: Translates, work: Work, progressed: Callable[[Totals], N
     running: set[asyncio.Task[None]] = set()
 
     async def translate(file: int, chunk: int, rows: Rows) -> None:
-        check_columns(rows, job.columns_read(), new_columns(job.translation_column))
-        answered = Answered(rows, await row_results(pipeline, rows, job), job.translation_column)
+        answered = await answer(pipeline, rows, job)
         await asyncio.to_thread(parts.write, file, chunk, lambda path: work.form.write(path, answered))
         totals.num_rows += len(rows)
         totals.num_failed += sum(1 for each in answered.results if each.error)
@@ -159,7 +158,18 @@ def _chunks(work: Work) -> Iterator[tuple[int, int, Rows]]:
                     yield file, chunk, rows
 
 
-async def row_results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult]:
+async def answer(pipeline: Translates, rows: Rows, job: Job) -> Answered:
+    """Translate rows.
+
+    Raises:
+        TableError: they lack a column, or have one that is to be written.
+        ServiceError: as for `Pipeline.translate`.
+    """
+    check_columns(rows, job.columns_read(), new_columns(job.translation_column))
+    return Answered(rows, await _results(pipeline, rows, job), job.translation_column)
+
+
+async def _results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult]:
     """Return what became of each row; rows of the same languages are translated together."""
     texts = rows.column(job.text_column)
     sources = rows.column(job.source_column) if job.source_column else [job.source] * len(rows)

@@ -83,12 +83,13 @@ class Answered:
 class TableFormat:
     """How the tables of a format are read and written.
 
-    `read` yields the rows of a file in chunks of a number of rows; `write` writes a new file; `join` writes one file of
-    several, in order.
+    `count` tells about how many rows a file has, or `None` if only reading all of it would tell; `read` yields them in
+    chunks of a number of rows; `write` writes a new file; `join` writes one file of several, in order.
     """
 
     name: str
     ending: str
+    count: Callable[[Path], int | None]
     read: Callable[[Path, int], Iterator[Rows]]
     write: Callable[[Path, Answered], None]
     join: Callable[[Path, Sequence[Path]], None]

@@ -1,10 +1,8 @@
 """deploy/helm/dragoman: the objects of kustomize, values that are checked, pools and releases beside each other."""
 
-import contextlib
 import importlib.util
 import json
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,13 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.container_registry import registry
 from tests.deploy.deployed import RULES, rules
 from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, refusal
 from tests.deploy.manifest_checks import complaints
 from tests.deploy.manifests import COMPONENTS, KUBERNETES, Manifests, render
 from tests.deploy.test_kubernetes import SITES, TOGETHER, VERSIONS, commands_run, documented_examples, validate
-from tests.servers import REPOSITORY, eventually, free_port, http_get
-from tests.tools import built_file, tool
+from tests.servers import REPOSITORY
+from tests.tools import built_file
 
 RUNBOOKS = "https://docs.example.org/runbooks.md"
 GATEWAY = {
@@ -164,35 +163,6 @@ def empty(value: Any, path: str = "") -> Iterator[str]:
         yield path
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from empty(inner, f"{path}.{key}".removeprefix("."))
-
-
-@contextlib.contextmanager
-def registry(folder: Path) -> Iterator[str]:
-    """Run a registry on loopback, and yield its address."""
-    address = f"127.0.0.1:{free_port()}"
-    (folder / "config.yml").write_text(
-        yaml.safe_dump(
-            {
-                "version": 0.1,
-                "log": {"level": "error", "accesslog": {"disabled": True}},
-                "storage": {"filesystem": {"rootdirectory": str(folder / "registry")}},
-                "http": {"addr": address},
-            }
-        )
-    )
-    command = [tool("docker-registry", "docker-registry"), "serve", str(folder / "config.yml")]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            eventually(lambda: _answers(address))
-            yield address
-        finally:
-            process.kill()
-
-
-def _answers(address: str) -> bool:
-    with contextlib.suppress(OSError):
-        return http_get(f"http://{address}/v2/")[0] == 200
-    return False
 
 
 def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:

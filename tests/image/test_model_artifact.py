@@ -1,12 +1,9 @@
 """Models as an OCI image, on their way through the tools that operators have: docs/artifacts.md as a test."""
 
 import base64
-import contextlib
 import json
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +13,11 @@ import pytest
 
 from export.package import find_bundles, package
 from service.bundle.transfer.bundles import transfer
+from tests.container_registry import registry
 from tests.image.engine import CommandFailed, ContainerEngine
 from tests.image.newer_debian import newer_tool
 from tests.image.server import HARDENED, ServerContainer
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, eventually, free_port
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman
 from tests.tools import tool
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(900)]
@@ -28,11 +26,6 @@ MODELS = REPOSITORY / "models"
 BUNDLES = ["de-en/1", "en-de/1", "en-hi/1"]
 NOTICE = REPOSITORY / "checkpoints/en-de/NOTICE"
 PREDICATE_TYPE = "https://example.org/dragoman/model"
-REGISTRY = """
-version: 0.1
-storage: {{filesystem: {{rootdirectory: {folder}/registry}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-"""
 WITHOUT_A_LOG = ("--allow-insecure-registry", "--insecure-ignore-tlog", "--key", "cosign.pub")
 
 
@@ -62,24 +55,6 @@ class Pushed:
         return ended.stdout if ok else ended.stderr
 
 
-@contextlib.contextmanager
-def registry(folder: Path) -> Iterator[str]:
-    """Run Debian's registry with its data in the folder; yield its address."""
-    port = free_port()
-    (folder / "registry.yml").write_text(REGISTRY.format(folder=folder, port=port))
-    process = subprocess.Popen(
-        [tool("docker-registry", "docker-registry"), "serve", folder / "registry.yml"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        eventually(lambda: _answers(f"http://127.0.0.1:{port}/v2/"))
-        yield f"localhost:{port}"
-    finally:
-        process.kill()
-        process.wait(TIMEOUT_SECONDS)
-
-
 @pytest.fixture(scope="module")
 def pushed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pushed]:
     """Package the shipped models and push them."""
@@ -94,14 +69,6 @@ def pushed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pushed]:
 
 def push(image: Pushed, tag: str, *options: str) -> None:
     image.run("skopeo", "copy", "--all", "--dest-tls-verify=false", *options, "oci:layout:v1", f"docker://{tag}")
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS):
-            return True
-    except (urllib.error.URLError, ConnectionError):
-        return False
 
 
 def test_the_registry_has_the_digest_that_was_printed(pushed: Pushed) -> None:
