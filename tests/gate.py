@@ -10,10 +10,11 @@ from tests.servers import InProcessServer
 
 
 class Gate:
-    """A gate that holds the worker of a server's first engine before its next turn until it is opened."""
+    """A gate that holds the worker of a model's engine, the server's first, before its next turn until it is opened."""
 
-    def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        (worker,) = server.server.models[0].engine.workers
+    def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch, name: str = "") -> None:
+        model = next(model for model in server.server.models if model.name.startswith(name))
+        (worker,) = model.engine.workers
         self._is_reached, self._may_pass, run = threading.Event(), threading.Event(), worker.run
 
         def gated(*arguments: Any, **how: Any) -> Any:

@@ -8,12 +8,13 @@ from google.rpc import error_details_pb2
 
 from service.calls.keys import Quotas
 from tests.api.http_faces import FACES, send
+from tests.gate import Gate
 from tests.grpc_calls import detail_of, refused, request_of, retry_seconds, stub_of
 from tests.http_caller import Reply, call
 from tests.http_post import form_of
 from tests.key_files import BOB, write_keys
 from tests.patience import patient
-from tests.servers import InProcessServer, Serve, distinct_texts, eventually
+from tests.servers import InProcessServer, Serve, distinct_texts
 
 METADATA = (("x-api-key", BOB),)
 
@@ -36,28 +37,30 @@ def send_file(server: InProcessServer) -> Reply:
 
 
 @pytest.mark.parametrize(
-    ("quotas", "num_texts", "problem", "status_of_deepl"),
+    ("quotas", "problem", "status_of_deepl"),
     [
-        (Quotas(requests_per_minute=1), 1, "requests", 429),
-        (Quotas(tokens_per_minute=1), 1, "tokens", 456),  # waiting for a second or two is no use
-        (Quotas(concurrent_calls=1), 400, "1 calls in progress, and at most 1", 429),
+        (Quotas(requests_per_minute=1), "requests", 429),
+        (Quotas(tokens_per_minute=1), "tokens", 456),  # waiting for a second or two is no use
+        (Quotas(concurrent_calls=1), "1 calls in progress, and at most 1", 429),
     ],
     ids=["requests", "tokens", "concurrent"],
 )
 def test_what_is_used_up_is_used_up_on_every_api(
-    serve: Serve, tmp_path: Path, quotas: Quotas, num_texts: int, problem: str, status_of_deepl: int
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quotas: Quotas, problem: str, status_of_deepl: int
 ) -> None:
     server = serve(http_port=0, api_keys=write_keys(tmp_path, quotas, bob=BOB), max_slots=1)
+    gate = Gate(server, monkeypatch)
     with stub_of(server.address) as stub:
-        first = stub.Translate.future(request_of(distinct_texts(num_texts)), timeout=patient(60), metadata=METADATA)
-        eventually(lambda: server.metric("dragoman_key_requests_total", key="bob") == 1)
+        first = stub.Translate.future(request_of(distinct_texts(1)), timeout=patient(60), metadata=METADATA)
+        gate.wait()
         if not quotas.concurrent_calls:
+            gate.open()
             first.result()
         replies = {name: send(server, name, "station", x_api_key=BOB) for name in FACES}
         replies["files"] = send_file(server)
         error = refused(stub.Translate, request_of(distinct_texts(1)), metadata=METADATA)
-        assert first.done() is not bool(quotas.concurrent_calls)  # else it proves nothing
-        first.cancel()
+        gate.open()
+        first.result()
     for name, reply in replies.items():
         assert reply.status == (status_of_deepl if name == "deepl" else 429), (name, reply.body)
         assert 0 < int(reply.headers["retry-after"]) <= 120

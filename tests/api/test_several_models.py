@@ -16,9 +16,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import Manifest
 from service.engine.engine import Engine
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.reload_plan import ReloadOutcome
+from tests.gate import Gate
 from tests.grpc_calls import refused, request_of, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
@@ -256,21 +256,22 @@ def test_a_failed_newcomer_leaves_no_series_but_its_failures(start: Any, tiny_ve
 
 
 def test_a_call_that_runs_on_a_model_that_goes_is_answered(
-    start: Any, serve: Serve, tiny_versions: Path, many: Path
+    start: Any, tiny_versions: Path, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=25.0)
+    gate = Gate(server, monkeypatch, "many")
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        request = request_of(distinct_texts(25), **of_pair("fr", "it"), options=pb.DecodingOptions(beam_size=4))
+        request = request_of(distinct_texts(25), **of_pair("fr", "it"))
         call = stub.Translate.future(request, timeout=patient(60))
-        eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
+        gate.wait()
         shutil.rmtree(models / "many")
         reloading = server.start_reloading()
         eventually(lambda: [model.name for model in server.server.models] == ["tiny"])
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=patient(30))
         assert health.status == health_pb2.HealthCheckResponse.SERVING
-        assert not call.done()  # otherwise this test proves nothing
         assert not reloading.done()
+        gate.open()
         assert len(call.result(timeout=patient(60)).translations) == 25
         assert reloading.result(patient(30)) is CHANGED
 

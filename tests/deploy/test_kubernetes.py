@@ -31,6 +31,7 @@ from tests.deploy.manifests import (
     quantity,
     render,
 )
+from tests.gate import Gate
 from tests.patience import patient
 from tests.servers import REPOSITORY, Serve, distinct_texts, dragoman, environment, eventually
 
@@ -329,7 +330,7 @@ def test_the_server_reads_file_and_environment_as_rendered(rendered: Rendered, t
     assert told["tls_key"]["value"] == str(site.settings.tls_key)
 
 
-def test_probes_of_the_real_server(site: Manifests, serve: Serve) -> None:
+def test_probes_of_the_real_server(site: Manifests, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first port to the last answer; a draining pod is never killed by its probes."""
     server = serve(load=False, max_slots=2, grace_seconds=25.0)
 
@@ -339,13 +340,14 @@ def test_probes_of_the_real_server(site: Manifests, serve: Serve) -> None:
     assert answers() == [503, 503, 200]
     server.load()
     assert answers() == [200, 200, 200]
+    gate = Gate(server, monkeypatch)
     with ThreadPoolExecutor() as threads, server.client() as client:
         call = threads.submit(client.translate, distinct_texts(30), "en", "de")
-        eventually(lambda: server.metric("dragoman_inflight_requests") == 1)
+        gate.wait()
         closing = server.start_closing()
         eventually(lambda: server.metric("dragoman_draining") == 1)
         assert answers() == [503, 503, 200]
-        assert not call.done()  # otherwise this test proves nothing
+        gate.open()
         assert len(call.result(patient(30))) == 30
         closing.result(patient(30))
 

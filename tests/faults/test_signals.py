@@ -193,15 +193,15 @@ def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -
 def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
     process = start("--max-slots", "2", "--grace-seconds", "60")
     with stub_of(process.address) as stub, ThreadPoolExecutor(4) as pool:
-        calls = [stub.Translate.future(request(10), timeout=patient(60)) for _ in range(4)]
-        streams = [pool.submit(list, stub.TranslateStream(request(10), timeout=patient(60))) for _ in range(4)]
+        calls = [stub.Translate.future(request(50), timeout=patient(60)) for _ in range(4)]
+        streams = [pool.submit(list, stub.TranslateStream(request(50), timeout=patient(60))) for _ in range(4)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
         process.signal(number)
         eventually(lambda: phase(process) == "draining")
         assert not all(call.done() for call in calls)  # otherwise this test proves nothing
-        assert [len(call.result(patient(60)).translations) for call in calls] == [10] * 4
+        assert [len(call.result(patient(60)).translations) for call in calls] == [50] * 4
         for stream in streams:
-            assert sum(part.HasField("translation") for part in stream.result(patient(60))) == 10
+            assert sum(part.HasField("translation") for part in stream.result(patient(60))) == 50
     assert process.wait(STOP_SECONDS) == (0, "", "")
     is_left_clean(process, [])
     proved("signals", cases=8)
@@ -210,9 +210,9 @@ def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signal
 @pytest.mark.parametrize("number", STOPS)
 def test_busy_calls_over_http_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
     process = start("--max-slots", "2", "--grace-seconds", "60", has_http=True)
-    texts = distinct_texts(10)
+    texts = distinct_texts(50)
     body = json.dumps({**CODES, "texts": texts}).encode()
-    form = form_of("a.txt", "".join(f"{text}\n" for text in distinct_texts(20)), CODES)
+    form = form_of("a.txt", "".join(f"{text}\n" for text in distinct_texts(50)), CODES)
     asked = (
         [("/v1/translate", body, JSON)] * 4 + [("/v1/translate/stream", body, JSON)] * 4 + [("/v1/files", *form)] * 2
     )
@@ -228,11 +228,11 @@ def test_busy_calls_over_http_are_answered(start: Start, number: signal.Signals,
         assert not all(each.done() for each in calls)  # otherwise this test proves nothing
         replies = [each.result(patient(60)) for each in calls]
     assert [reply.status for reply in replies] == [200] * 10
-    assert {len(reply.document["translations"]) for reply in replies[:4]} == {10}
+    assert {len(reply.document["translations"]) for reply in replies[:4]} == {50}
     for reply in replies[4:8]:
         parts = events(reply.body)
-        assert (parts[-1][0], sum("translation" in said for _, said in parts[:-1])) == ("done", 10)
-    assert {len(reply.body.splitlines()) for reply in replies[8:]} == {20}
+        assert (parts[-1][0], sum("translation" in said for _, said in parts[:-1])) == ("done", 50)
+    assert {len(reply.body.splitlines()) for reply in replies[8:]} == {50}
     assert process.wait(STOP_SECONDS) == (0, "", "")
     is_left_clean(process, [])
     proved("signals", cases=10)
