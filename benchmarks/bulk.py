@@ -1,6 +1,7 @@
 """Bulk translation: what a row costs in one process, in shards and on Ray, and whether killed runs lose or repeat rows.
 
-Each way translates the same rows, once undisturbed and once with its whole process tree killed at random times.
+The ways take turns at the same rows, undisturbed, and at a few of them, which shows what a start costs. Then each
+translates them with its whole process tree killed at random times.
 """
 
 import math
@@ -27,6 +28,7 @@ from tests.servers import ServerProcess
 
 NUM_FILES = 20
 NUM_COMPARED = 500
+NUM_FEW = 40
 _POLL_SECONDS = 0.25
 _LONGEST_SECONDS = 3600.0
 _SECONDS_TO_END = 30.0  # of the children after their parent
@@ -38,47 +40,78 @@ _SECONDS_TO_END = 30.0  # of the children after their parent
 @click.option("--models", default=Path("models"), type=click.Path(path_type=Path), show_default=True)
 @click.option("--way", "ways", multiple=True, type=click.Choice(("one", "shards", "ray")), help="Only these.")
 @click.option("--ray-python", default=sys.executable, help="Python of an environment with Ray.")
-@click.option("--kills", default=3, show_default=True)
+@click.option("--rounds", default=1, show_default=True, help="Of undisturbed runs; the one with the least CPU counts.")
+@click.option("--kills", default=3, show_default=True, help="0 to measure CPU only.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--folder", default=Path("build/bulk"), type=click.Path(path_type=Path), show_default=True)
 def main(
-    texts: Path, num_rows: int, models: Path, ways: Sequence[str], ray_python: str, kills: int, seed: int, folder: Path
+    texts: Path,
+    num_rows: int,
+    models: Path,
+    ways: Sequence[str],
+    ray_python: str,
+    rounds: int,
+    kills: int,
+    seed: int,
+    folder: Path,
 ) -> None:
     """Measure, check, print and write build/bench/bulk.json."""
     folder = folder.absolute()
     lines = _lines(texts, num_rows)
-    tables = folder / "in"
+    tables, few = folder / "in", folder / "few"
     _write_tables(tables, lines)
-    records = []
-    for way in ways or ("one", "shards", "ray"):
-        bench = _Way(way, tables, folder / way, models.absolute(), ray_python)
-        seconds, cpu_seconds = bench.run()
-        bench.check(lines)
-        draw = random.Random(seed)
-        shares = sorted(draw.uniform(0, 0.9) for _ in range(kills))
-        num_files = bench.num_files()
-        bench.clear()
-        for share in shares:  # of the output, as times would be other ones on a busy machine
-            bench.run(kill_after_files=share * num_files, delay_seconds=draw.uniform(0, 1))
-        resumed_seconds, _ = bench.run()
-        bench.check(lines)
-        differing = bench.compare(models, draw.sample(range(num_rows), min(NUM_COMPARED, num_rows)), lines)
-        record: dict[str, Any] = {
-            "way": way,
-            "rows": num_rows,
-            "rows_per_second": num_rows / seconds,
-            "cpu_ms_per_row": 1000 * cpu_seconds / num_rows,
-            "killed_after_shares": shares,
-            "resumed_seconds": resumed_seconds,
-            "differing_from_served": differing,
-        }
-        records.append(record)
+    _write_tables(few, lines[:NUM_FEW])
+    found = ways or ("one", "shards", "ray")
+    benches = {way: _Way(way, tables, folder / way, models.absolute(), ray_python) for way in found}
+    starts = {way: _Way(way, few, folder / f"{way}-few", models.absolute(), ray_python) for way in found}
+    records: dict[str, dict[str, Any]] = {way: {"way": way, "rows": num_rows, "runs": []} for way in found}
+    for _ in range(rounds):
+        for way, bench in benches.items():
+            starts[way].clear()
+            _, start_seconds = starts[way].run()
+            bench.clear()
+            seconds, cpu_seconds = bench.run()
+            bench.check(lines)
+            run = {
+                "rows_per_second": num_rows / seconds,
+                "cpu_ms_per_row": 1000 * cpu_seconds / num_rows,
+                "cpu_ms_per_row_without_start": 1000 * (cpu_seconds - start_seconds) / (num_rows - NUM_FEW),
+                "start_cpu_seconds": start_seconds,
+            }
+            records[way]["runs"].append(run)
+            click.echo(
+                f"{way}: {run['rows_per_second']:.0f} rows/s, {run['cpu_ms_per_row']:.3f} ms of CPU a row, "
+                f"{run['cpu_ms_per_row_without_start']:.3f} without its start, which takes {start_seconds:.1f} s"
+            )
+    for record in records.values():
+        record.update(min(record["runs"], key=lambda run: float(run["cpu_ms_per_row"])))
+    write_records("bulk", list(records.values()))
+    for way, bench in benches.items() if kills else ():
+        records[way] |= _killed(bench, lines, models, kills, seed)
         click.echo(
-            f"{way}: {num_rows / seconds:.0f} rows/s, {1000 * cpu_seconds / num_rows:.3f} ms of CPU a row; killed "
-            f"after {', '.join(f'{each:.0%}' for each in shares)}, then finished in {resumed_seconds:.0f} s; "
-            f"every row once, {differing} of {NUM_COMPARED} differ from the served answers"
+            f"{way}: killed after {', '.join(f'{share:.0%}' for share in records[way]['killed_after_shares'])}, then "
+            f"finished in {records[way]['resumed_seconds']:.0f} s; every row once, "
+            f"{records[way]['differing_from_served']} of {NUM_COMPARED} differ from the served answers"
         )
-        write_records("bulk", records)
+        write_records("bulk", list(records.values()))
+
+
+def _killed(bench: "_Way", lines: Sequence[str], models: Path, kills: int, seed: int) -> dict[str, Any]:
+    """Translate the lines with so many kills, check the rows, and return what became of them."""
+    draw = random.Random(seed)
+    shares = sorted(draw.uniform(0, 0.9) for _ in range(kills))
+    num_files = bench.num_files()
+    bench.clear()
+    for share in shares:  # of the output, as times would be other ones on a busy machine
+        bench.run(kill_after_files=share * num_files, delay_seconds=draw.uniform(0, 1))
+    resumed_seconds, _ = bench.run()
+    bench.check(lines)
+    compared = draw.sample(range(len(lines)), min(NUM_COMPARED, len(lines)))
+    return {
+        "killed_after_shares": shares,
+        "resumed_seconds": resumed_seconds,
+        "differing_from_served": bench.compare(models, compared, lines),
+    }
 
 
 class _Way:

@@ -23,9 +23,9 @@ _LOG = logging.getLogger(__name__)
 
 SLOT_COUNTS = (16, 32, 64, 128)  # of all workers together
 # With fused graphs a small model's steps are hardly faster per row with many rows, but its turns and encoder runs are:
-# with 64, 96 callers got an eighth more than with 32 of the shipped model, and a quarter more of the base shape
-# (`benchmarks.serving`).
-_FUSED_SLOT_COUNTS = SLOT_COUNTS[2:]
+# with 32 each instead of 16, two workers gave 96 callers an eighth more (`benchmarks.serving`). With 64 instead of 32, a
+# row takes 4 % more CPU alone, and 8 % more beside another process: the caches of keys and values displace the weights.
+_LEAST_FUSED_SLOTS = 32  # of each worker
 _PART = 4  # of a worker's slots, one part is measured, too
 _ENOUGH = 0.8  # of the highest number of rows per second
 _LONGEST_STEP_SECONDS = 0.1  # every sequence waits that long for each token
@@ -88,8 +88,8 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
 
 def worthwhile_counts(num_workers: int, *, are_fused: bool) -> tuple[int, ...]:
     """Return the numbers of slots, for all workers together, to choose from; `are_fused` says which graphs they run."""
-    counts = _FUSED_SLOT_COUNTS if are_fused else SLOT_COUNTS
-    return tuple(sorted({max(count, MAX_BEAM_SIZE * num_workers) for count in counts}))  # each has room for any beam
+    least = num_workers * (_LEAST_FUSED_SLOTS if are_fused else MAX_BEAM_SIZE)  # each has room for any beam
+    return tuple(sorted({max(count, least) for count in SLOT_COUNTS}))
 
 
 def knee(
