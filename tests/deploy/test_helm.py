@@ -273,6 +273,12 @@ def test_a_registrys_password_is_read_by_the_transfer_only() -> None:
     assert "registry" not in {mount["name"] for mount in server["volumeMounts"]}
 
 
+def test_a_store_is_reached_at_its_port() -> None:
+    own = site({"models": {"from": "store", "url": "s3://bucket/models", "port": 9000}}, "default")
+    (policy,) = (each for each in own.of("NetworkPolicy") if each["metadata"]["name"].endswith("-store"))
+    assert policy["spec"]["egress"][0] == {"ports": [{"port": 9000, "protocol": "TCP"}]}
+
+
 def test_a_change_of_settings_rolls_the_pods() -> None:
     before, after = (site({"settings": {"cache_mib": size}}, "default").deployment for size in (1, 2))
     sums = [each["spec"]["template"]["metadata"]["annotations"]["checksum/config"] for each in (before, after)]
