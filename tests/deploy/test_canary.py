@@ -184,11 +184,11 @@ def canary(request: pytest.FixtureRequest) -> Path:
     indirect=["canary"],
 )
 def test_a_bad_canary_is_stopped_within_a_minute(canary: Path, reasons: set[str], tmp_path: Path) -> None:
-    """Behind Envoy with a quarter of the calls, and watched by Prometheus."""
+    """Behind Envoy with a tenth of the calls, and watched by Prometheus."""
     texts = distinct_texts(500)
     with ExitStack() as stack:
         servers = [stack.enter_context(ServerProcess(bundle)) for bundle in (BUNDLE, canary)]
-        address = stack.enter_context(envoy(tmp_path, [server.port for server in servers], weights=(75, 25)))
+        address = stack.enter_context(envoy(tmp_path, [server.port for server in servers], weights=(90, 10)))
         names = ("stable", "canary")
         targets = {f"127.0.0.1:{s.metrics_port}": {"deployment": name} for s, name in zip(servers, names, strict=True)}
         prometheus = stack.enter_context(scraping(targets, program=tool("prometheus", "prometheus")))
