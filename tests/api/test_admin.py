@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from dragoman_client import Client, ClientError, Options
+from dragoman_client import Client, ClientError
 from service.calls.keys import Quotas
 from service.domain.call import Phase
 from service.observe.access_log import LOGGER
 from tests.api import operators
 from tests.api.operators import FOREIGN, HELLO, JSON
+from tests.gate import Gate
 from tests.key_files import ALICE, write_keys
 from tests.otlp_collector import otlp_collector
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, distinct_texts, eventually
@@ -167,13 +168,14 @@ def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Serve) -> Non
         assert "loading" in answer["error"]["message"]
 
 
-def test_a_full_queue_says_when_to_come_again(serve: Serve) -> None:
+def test_a_full_queue_says_when_to_come_again(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(max_slots=1, max_waiting=32)
-    short = Options(max_output_tokens=24)
+    gate = Gate(server, monkeypatch)
     with Client(server.address) as client, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(client.translate, distinct_texts(32), "en", "de", options=short)
-        eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
+        first = pool.submit(client.translate, distinct_texts(32), "en", "de")
+        gate.wait()
         assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(32)})[0] == 429
+        gate.open()
         first.result(TIMEOUT_SECONDS)
     assert int(server.admin_headers["retry-after"]) >= 1  # type: ignore[attr-defined]
 
