@@ -147,7 +147,7 @@ def test_workers_without_a_supervisor_leave_the_port_to_another_and_finish_their
         clients = [stack.enter_context(Client(process.address)) for _ in range(8)]
         for client in clients:
             client.translate(distinct_texts(1), "en", "de")  # connects
-        calls = [pool.submit(client.translate, distinct_texts(60), "en", "de") for client in clients]
+        calls = [pool.submit(client.translate, distinct_texts(200), "en", "de") for client in clients]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
         process.signal(signal.SIGKILL)
         eventually(lambda: _is_free(process.port))
@@ -156,7 +156,7 @@ def test_workers_without_a_supervisor_leave_the_port_to_another_and_finish_their
         stack.callback(successor.kill)
         with Client(successor.address) as client:
             assert len(client.translate(distinct_texts(1), "en", "de")) == 1
-        assert [len(call.result(timeout=patient(60))) for call in calls] == [60] * 8
+        assert [len(call.result(timeout=patient(60))) for call in calls] == [200] * 8
 
 
 def _is_free(port: int) -> bool:
