@@ -189,6 +189,13 @@ def test_what_is_there_is_kept(repository: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["layout", "models", "other"]
 
 
+def test_the_current_folder_becomes_a_layout(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "layout").mkdir()
+    monkeypatch.chdir(tmp_path / "layout")
+    assert package(repository, "-o", "oci:.")[0] == 0
+    assert (tmp_path / "layout" / "oci-layout").is_file()
+
+
 @pytest.mark.parametrize("output", ["layout", "oci:", "docker:layout", "oci:layout:", "oci:layout:a b", "oci:a:b:c"])
 def test_an_output_that_is_no_layout(output: str, repository: Path) -> None:
     code, _, said = package(repository, "-o", output)

@@ -176,6 +176,21 @@ def test_a_place_for_tokens_that_is_none(realm: str, registry: ModelRegistry, tm
         transfer(f"{registry.url}:v1", tmp_path)
 
 
+@pytest.mark.parametrize(("realm", "token"), [("http://[", "a-token"), ("", "a-token\nof two lines"), ("", "\u00e9")])
+def test_a_token_that_no_header_may_have(realm: str, token: str, registry: ModelRegistry, tmp_path: Path) -> None:
+    registry.faults.password, registry.faults.is_public = "secret", True
+    registry.faults.realm, registry.faults.token = realm, token
+    with pytest.raises(BundleError, match="the registry's token can't be read") as caught:
+        transfer(f"{registry.url}:v1", tmp_path)
+    assert "a-token" not in str(caught.value)
+
+
+def test_a_redirection_to_what_is_no_address(registry: ModelRegistry, tmp_path: Path, pauses: list[float]) -> None:
+    registry.faults.blobs_at = "["
+    with pytest.raises(BundleError, match=f"{registry.address} can't be reached: .*; 5 attempts failed"):
+        transfer(f"{registry.url}:v1", tmp_path)
+
+
 def test_passwords_and_tokens_stay_with_the_registry(
     registry: ModelRegistry, layout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
