@@ -1,25 +1,22 @@
 """deploy/helm/dragoman: the objects of kustomize, values that are checked, pools and releases beside each other."""
 
-import importlib.util
 import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.container_registry import registry
-from tests.deploy.deployed import RULES, rules
-from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, refusal
+from tests.deploy.deployed import RULES, loaded, rules
+from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, program, refusal
 from tests.deploy.manifest_checks import complaints
 from tests.deploy.manifests import COMPONENTS, KUBERNETES, Manifests, render
 from tests.deploy.test_kubernetes import SITES, TOGETHER, VERSIONS, commands_run, documented_examples, validate
 from tests.servers import REPOSITORY
-from tests.tools import built_file
 
 RUNBOOKS = "https://docs.example.org/runbooks.md"
 GATEWAY = {
@@ -99,19 +96,9 @@ def test_a_planted_difference_is_seen(tmp_path: Path) -> None:
     assert by_name(chart_documents({"settings": {"cache_mib": 64}})) != rendered
 
 
-def loaded(script: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(script.stem, script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_what_kustomize_shares_is_as_written() -> None:
     writer = loaded(KUBERNETES / "write.py")
-    program = built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
-    for name, content in writer.written(str(program)).items():
+    for name, content in writer.written(str(program())).items():
         assert (KUBERNETES / name).read_text() == content, "run python deploy/kubernetes/write.py"
 
 
@@ -190,6 +177,8 @@ def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:
         ({"memory": "1GiB"}, "does not match pattern"),
         ({"pools": {"big": {"replica": 2}}}, "'replica' not allowed"),
         ({"pools": {"Big": {}}}, "does not match pattern"),
+        ({"pools": {"default": {}, "headless": {}}}, "choose one without headless"),  # as default's Service
+        ({"pools": {"big": {}, "big-http": {}}}, "choose one without -http"),  # as big's policy
         ({"pools": {"big": {"monitoring": {}}}}, "'monitoring' not allowed"),
         ({"models": {"from": "s3"}}, "must be one of"),
         ({"models": {"from": "store"}}, "set models.url"),
@@ -279,6 +268,12 @@ def test_a_store_is_reached_at_its_port() -> None:
     assert policy["spec"]["egress"][0] == {"ports": [{"port": 9000, "protocol": "TCP"}]}
 
 
+@pytest.mark.parametrize(("values", "size"), [({}, "256Mi"), ({"tmp": "64Mi"}, "64Mi"), ({"tmp": "1Gi"}, "1Gi")])
+def test_tmp_is_as_large_as_it_is_set(values: dict[str, Any], size: str) -> None:
+    volumes = site({"http": {"enabled": True}, **values}, "default").pod["volumes"]
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": size}} in volumes
+
+
 def test_a_change_of_settings_rolls_the_pods() -> None:
     before, after = (site({"settings": {"cache_mib": size}}, "default").deployment for size in (1, 2))
     sums = [each["spec"]["template"]["metadata"]["annotations"]["checksum/config"] for each in (before, after)]
@@ -297,8 +292,7 @@ def test_the_grace_period_follows_the_settings(drain: float, grace: float, allow
 def test_the_first_documented_commands(tmp_path: Path) -> None:
     """With programs in place of docker and of an installation: what is installed runs the image that was pushed."""
     commands, _ = documented_examples("bash")
-    program = built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
-    script = f'[ "$1 $2" = "upgrade --install" ] && shift 2 && {program} template "$@"'
+    script = f'[ "$1 $2" = "upgrade --install" ] && shift 2 && {program()} template "$@"'
     documents = [each for each in yaml.safe_load_all(commands_run(commands, tmp_path, helm=script)) if each]
     (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
