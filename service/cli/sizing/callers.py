@@ -54,11 +54,6 @@ class Answers:
         return 1 - sum(map(math.isfinite, self.latencies)) / max(len(self.latencies), 1)
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least `share` (0 to 1) of all do not exceed; NaN without values."""
-    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)] if values else math.nan
-
-
 class Callers:
     """Callers of one server; for the event loop in which they are made."""
 

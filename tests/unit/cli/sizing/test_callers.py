@@ -1,11 +1,12 @@
-"""Arrivals and percentiles of the planner's callers; a real server is called in tests/clients/test_plan_command.py."""
+"""Arrivals and answers of the planner's callers; a real server is called in tests/clients/test_plan_command.py."""
 
 import itertools
 import math
 
 import pytest
 
-from service.cli.sizing.callers import Answers, _arrivals, percentile
+from service.cli.percentile import percentile
+from service.cli.sizing.callers import Answers, _arrivals
 
 
 def test_arrivals_are_a_poisson_process() -> None:
@@ -28,5 +29,4 @@ def test_a_failed_call_is_slower_than_any_answer() -> None:
 
 
 def test_there_may_be_no_answers() -> None:
-    assert math.isnan(percentile([], 0.5))
     assert (Answers().rate, Answers().failed_share) == (0.0, 1.0)

@@ -13,7 +13,8 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from service.cli.sizing.callers import Sample, percentile
+from service.cli.percentile import percentile
+from service.cli.sizing.callers import Sample
 from service.cli.sizing.measured_server import MeasuredServer, Reading
 from service.cli.sizing.measurement import Measurement, measure
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb

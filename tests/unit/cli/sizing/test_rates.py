@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from service.cli.sizing.callers import percentile
+from service.cli.percentile import percentile
 from service.cli.sizing.rates import Trial, best_of_each, highest_rate, next_rate
 
 NUM_TRIALS = 8
