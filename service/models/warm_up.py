@@ -24,8 +24,7 @@ _LOG = logging.getLogger(__name__)
 SLOT_COUNTS = (16, 32, 64, 128)  # of all workers together
 # With fused graphs a small model's steps are hardly faster per row with many rows, but its turns and encoder runs are:
 # with 32 each instead of 16, two workers gave 96 callers an eighth more (`benchmarks.serving`). With 64 instead of 32,
-# a row takes 4 % more CPU alone, and 8 % more beside another process: the caches of keys and values displace the
-# weights.
+# a row takes 4 % more CPU alone, and 8 % more beside another process: the cached keys and values displace the weights.
 _LEAST_FUSED_SLOTS = 32  # of each worker
 _PART = 4  # of a worker's slots, one part is measured, too
 _ENOUGH = 0.8  # of the highest number of rows per second
