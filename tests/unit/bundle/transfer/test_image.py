@@ -1,5 +1,6 @@
 """Bundles from an image in a registry: whole, verified, continued, and only what was asked for."""
 
+import gzip
 import hashlib
 import io
 import json
@@ -288,8 +289,6 @@ def test_more_than_the_layer_is_not_continued(registry: ModelRegistry, tmp_path:
 
 
 def test_a_layer_with_gzip_as_other_tools_push_it(registry: ModelRegistry, tmp_path: Path) -> None:
-    import gzip
-
     known = digests(registry)
     packed = gzip.compress(registry.content(known["layer"]) or b"")
     digest = f"sha256:{hashlib.sha256(packed).hexdigest()}"
