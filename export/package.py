@@ -92,6 +92,8 @@ def package(
         raise BundleError(f"--notice names {', '.join(strangers)}; the models are {models}.")
     for bundle in bundles:
         check_intact(bundle.directory, bundle.manifest)
+        if bundle.model in notices and artifact.NOTICE_NAME in bundle.manifest.checksums:
+            raise BundleError(f"{bundle.directory} has a {artifact.NOTICE_NAME} of its own; give none for it.")
     with _staged_layout(destination, force=force) as layout:
         layers = list[Descriptor]()
         for bundle in bundles:

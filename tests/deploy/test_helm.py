@@ -258,6 +258,14 @@ def test_pools_and_releases_do_not_select_each_others_pods() -> None:
         assert not labels or sum(labels.items() <= each.items() for each in pods) == expected, document
 
 
+def test_names_are_texts_whatever_they_look_like() -> None:
+    door = {"enabled": True, "host": "*.example.org", "tlsSecret": "certificate"}
+    for document in chart_documents({"pools": {"1": {}, "true": {}}, "ingress": {"grpc": door}}):
+        assert all(isinstance(label, str) for label in document["metadata"]["labels"].values())
+        if document["kind"] == "Ingress":
+            assert document["spec"]["tls"][0]["hosts"] == [document["spec"]["rules"][0]["host"]] == ["*.example.org"]
+
+
 def test_a_registrys_password_is_read_by_the_transfer_only() -> None:
     models = {"from": "store", "url": "oci://registry.example/models:1", "registrySecret": "pull"}
     own = site({"models": models}, "default")

@@ -202,6 +202,17 @@ def test_an_output_that_is_no_layout(output: str, repository: Path) -> None:
     assert (code, "is not oci:FOLDER or oci:FOLDER:TAG" in said) == (2, True)
 
 
+def test_a_notice_does_not_replace_that_of_the_bundle(repository: Path, tmp_path: Path) -> None:
+    """The image would have one whose checksum is wrong."""
+    bundle = repository / "other" / "1"
+    (bundle / "NOTICE").write_text("its own\n")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["checksums"]["NOTICE"] = file_sha256(bundle / "NOTICE")
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    code, _, said = package(repository, "-o", f"oci:{tmp_path / 'layout'}", "--notice", f"other={__file__}")
+    assert (code, "other/1 has a NOTICE of its own" in said) == (2, True)
+
+
 def test_a_notice_of_a_model_that_is_not_there(repository: Path, tmp_path: Path) -> None:
     code, _, said = package(repository, "-o", f"oci:{tmp_path / 'layout'}", "--notice", f"en-de={__file__}")
     assert (code, "--notice names en-de; the models are other, tiny" in said) == (2, True)

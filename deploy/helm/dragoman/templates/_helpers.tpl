@@ -47,7 +47,7 @@ app.kubernetes.io/instance: {{ . }}
 {{/* What selects the pods of a pool. */}}
 {{- define "dragoman.labels" -}}
 {{ include "dragoman.releaseLabels" .release }}
-dragoman-pool: {{ .key }}
+dragoman-pool: {{ .key | quote }}
 {{- end -}}
 
 {{/* The settings file of a pool; texts, numbers, lists and booleans of JSON are those of TOML. */}}
