@@ -22,6 +22,7 @@ from benchmarks.prometheus import Prometheus, scraping
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.tables import markdown
+from service.cli.percentile import percentile
 
 SCALED_OBJECT = Path("deploy/kubernetes/components/keda/scaled_object.yaml")
 MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -108,7 +109,7 @@ def _points(
             time.sleep(seconds)
             (found,) = prometheus.query(query)
             outcomes = [each.result() for each in sending]
-            behind = sorted(late for outcome in outcomes for late in outcome.behind_seconds)
+            behind = [late for outcome in outcomes for late in outcome.behind_seconds]
             refusals = [each for outcome in outcomes for each in _has(outcome, REFUSED)]
             after = capacity(CAPACITY_SECONDS)
             rate, answer = multiple * sum(before), float(found["value"][1])
@@ -120,7 +121,7 @@ def _points(
                 "after": sum(after),
                 "answer": answer,
                 "refused": sum(refusals) / len(refusals),
-                "behind": behind[int(0.99 * len(behind))],
+                "behind": percentile(behind, 0.99),
                 "verdict": "" if holds(load, answer) else "NOT HELD",
             }
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.report import write_records
+from benchmarks.servers import running, serve_command
 from dragoman_client import Client
-from tests.servers import ServerProcess
 
 NUM_FILES = 20
 NUM_COMPARED = 500
@@ -192,7 +192,7 @@ class _Way:
         """Return how many of these rows a server translates in another way."""
         table = self._table()
         translations = dict(zip(table.column("id").to_pylist(), table.column("translation").to_pylist(), strict=True))
-        with ServerProcess(models) as server, Client(server.address) as client:
+        with running(serve_command(str(models))) as server, Client(server.address) as client:
             served = [client.translate([lines[number]], "en", "de")[0].text for number in numbers]
         return sum(translations[_id(number)] != text for number, text in zip(numbers, served, strict=True))
 

@@ -20,6 +20,7 @@ from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.workload import held_out_texts
 from dragoman_client import Client, Options, Translation
+from service.cli.percentile import percentile
 
 _WARM_UP, _ROUNDS, _SECONDS = 1, 7, 4.0
 
@@ -56,7 +57,7 @@ def main(
     for i in changed:
         click.echo(f"differs: {texts[i]!r}\n  alone:  {alone[i][0].text!r}\n  loaded: {loaded[i][0].text!r}")
     mean_batch = (after[0] - before[0]) / max(after[1] - before[1], 1.0)
-    latencies = sorted(latency for _, latency in loaded)
+    latencies = [latency for _, latency in loaded]
     record: dict[str, Any] = {
         "model": Path(models).name,
         "engine": "dragoman",
@@ -69,7 +70,7 @@ def main(
         "mean_step_batch_alone": before[0] / max(before[1], 1.0),
         "mean_step_batch": mean_batch,
         "p50_ms": statistics.median(latencies) * 1e3,
-        "p99_ms": latencies[int(0.99 * (len(latencies) - 1))] * 1e3,
+        "p99_ms": percentile(latencies, 0.99) * 1e3,
     }
     for name, value in record.items():
         click.echo(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")

@@ -1,18 +1,8 @@
-"""Pure arithmetic on measurements: percentiles, rates, best and median."""
+"""Pure arithmetic on measurements: rates, best and median."""
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least `share` (0 to 1) of all values do not exceed (nearest rank), or NaN."""
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"share is {share}; allowed is 0 to 1.")
-    if not values:
-        return math.nan
-    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
 
 
 def rates(num_tokens: Sequence[int], seconds: Sequence[float]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """`dragoman plan` against a sweep: the highest rate that keeps a p99, by its search and by measuring every rate.
 
 `python -m benchmarks.planner` alternates both on the same CPUs. The sweep has nothing of the planner but the division
-of the CPUs: its callers are the load generator's, over the light channel, and it tries rates at even distances, which
-are as dear as they are certain. As disturbances only add to latencies, the best of the rounds is compared.
+of the CPUs and the percentile: its callers are the load generator's, over the light channel, and it tries rates at even
+distances, which are as dear as they are certain. As disturbances only add to latencies, the best of the rounds is
+compared.
 """
 
 import contextlib
@@ -19,10 +20,10 @@ from typing import Any
 import click
 
 from benchmarks.load_generator import Load
-from benchmarks.measures import percentile
 from benchmarks.report import write_records
 from benchmarks.servers import running, send, serve_command
 from benchmarks.workload import held_out_texts
+from service.cli.percentile import percentile
 from service.cli.sizing.measured_server import on_cpus
 
 SHARES = tuple(each / 10 for each in range(2, 12))  # of the capacity

@@ -19,6 +19,7 @@ from service.bundle import artifact
 from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError
 from service.bundle.manifest import MANIFEST_NAME, Manifest
+from service.bundle.transfer.placing import is_model, is_version
 
 _CHUNK_BYTES = 1 << 20
 _BLOBS = "blobs/sha256"
@@ -54,9 +55,9 @@ def find_bundles(directories: Sequence[Path]) -> list[FoundBundle]:
     for directory in directories:
         for path in _bundles_of(directory.resolve()):
             manifest = Manifest.load(path)
-            in_repository = _is_version(path.name)
+            in_repository = is_version(path.name)
             model, version = (path.parent.name, path.name) if in_repository else (manifest.name, "1")
-            if "/" in model or model.startswith("."):
+            if not is_model(model):
                 raise BundleError(
                     f"{path}: the model's name {model!r} can't be a folder; move it to <model>/<version>."
                 )
@@ -91,6 +92,8 @@ def package(
         raise BundleError(f"--notice names {', '.join(strangers)}; the models are {models}.")
     for bundle in bundles:
         check_intact(bundle.directory, bundle.manifest)
+        if bundle.model in notices and artifact.NOTICE_NAME in bundle.manifest.checksums:
+            raise BundleError(f"{bundle.directory} has a {artifact.NOTICE_NAME} of its own; give none for it.")
     with _staged_layout(destination, force=force) as layout:
         layers = list[Descriptor]()
         for bundle in bundles:
@@ -111,15 +114,11 @@ def _bundles_of(directory: Path) -> list[Path]:
         return [directory]
     for pattern in ("*", "*/*"):
         paths = (path.parent for path in directory.glob(f"{pattern}/{MANIFEST_NAME}"))
-        if versions := sorted(path for path in paths if _is_version(path.name) and path.parent.name[:1] != "."):
+        if versions := sorted(path for path in paths if is_version(path.name) and is_model(path.parent.name)):
             return versions
     raise BundleError(
         f"{directory} holds no bundle; give a repository <model>/<version>/{MANIFEST_NAME}, or a part of one."
     )
-
-
-def _is_version(name: str) -> bool:
-    return name.isascii() and name.isdigit()
 
 
 def _annotations(bundles: Sequence[FoundBundle]) -> dict[str, str]:
@@ -236,6 +235,7 @@ def _new_blob(layout: Path) -> Iterator[_Blob]:
 @contextlib.contextmanager
 def _staged_layout(destination: Path, *, force: bool) -> Iterator[Path]:
     """Yield a folder beside `destination` that takes its place when the block ends without an error."""
+    destination = destination.resolve()  # "." has no name
     if (destination / _MARK).is_file():
         if not force:
             raise BundleError(f"{destination} is an OCI layout, and is kept; add --force to replace it.")

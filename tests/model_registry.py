@@ -15,7 +15,6 @@ from typing import Any
 from tests.servers import TIMEOUT_SECONDS
 
 _PATH = re.compile(r"/v2/team/models/(manifests|blobs)/(.+)")
-_TOKEN = "a-token"
 
 
 @dataclass
@@ -31,6 +30,7 @@ class Faults:
     replaced: dict[str, bytes] = field(default_factory=dict)  # what is sent for a digest or tag
     password: str = ""  # of the user "reader"; anybody may read without
     takes_basic: bool = False  # instead of a token for that password
+    token: str = "a-token"
     is_public: bool = False  # whether anybody gets a token, as public repositories of many registries give it
     realm: str = ""  # where it says that tokens are; by default here
     blobs_at: str = ""  # the address of a registry that callers are sent to for blobs
@@ -105,14 +105,14 @@ def _answer(request: BaseHTTPRequestHandler, registry: ModelRegistry) -> None:
     basic = "Basic " + base64.b64encode(f"reader:{faults.password}".encode()).decode()
     if request.path.startswith("/token?"):
         is_known = faults.is_public or authorization == basic
-        _send(request, 200 if is_known else 401, json.dumps({"token": _TOKEN}).encode() if is_known else b"")
+        _send(request, 200 if is_known else 401, json.dumps({"token": faults.token}).encode() if is_known else b"")
         return
     found = _PATH.fullmatch(request.path)
     assert found, request.path
     name = found[2]
     first = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
     start = int(first[1]) if first else 0
-    if faults.password and authorization != (basic if faults.takes_basic else f"Bearer {_TOKEN}"):
+    if faults.password and authorization != (basic if faults.takes_basic else f"Bearer {faults.token}"):
         realm = faults.realm or f"http://{registry.address}/token"
         bearer = f'Bearer realm="{realm}",service="test",scope="repository:team/models:pull"'
         _send(request, 401, b"", {"WWW-Authenticate": 'Basic realm="test"' if faults.takes_basic else bearer})

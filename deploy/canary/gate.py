@@ -10,13 +10,13 @@ do not stop it by chance. With `--template` it is an AnalysisTemplate of Argo Ro
 
 import argparse
 
-LEAST_CALLS = 100  # of each side; with fewer the answer is `too few calls`
-LEAST_DIFFERENCE = 0.01  # of shares
-STANDARD_ERRORS = 3
+_LEAST_CALLS = 100  # of each side; with fewer the answer is `too few calls`
+_LEAST_DIFFERENCE = 0.01  # of shares
+_STANDARD_ERRORS = 3
 # Quantiles: how many times slower they may not be, and of how many calls they tell something. Tails vary more.
-SLOWER = {0.5: (1.5, LEAST_CALLS), 0.95: (2.0, 4 * LEAST_CALLS)}
-LEAST_SECONDS = 0.01  # slower
-LENGTHS = 0.15  # longer or shorter outputs, for the length of their sources
+_SLOWER = {0.5: (1.5, _LEAST_CALLS), 0.95: (2.0, 4 * _LEAST_CALLS)}
+_LEAST_SECONDS = 0.01  # slower
+_LENGTHS = 0.15  # longer or shorter outputs, for the length of their sources
 
 _FAILED = 'code=~"INTERNAL|UNKNOWN|DATA_LOSS|UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED"'
 _CUT = 'reason=~"length|ratio|repetition"'
@@ -34,12 +34,12 @@ def gate(canary: str, stable: str, window: str) -> str:
     """Return the query for matchers of the canary's and the stable one's series, over a window such as 5m."""
     reasons = {
         **{name: _larger_share(all_of, bad, canary, stable, window) for name, (all_of, bad) in _SHARES.items()},
-        "slow": " or ".join(_slower(quantile, canary, stable, window) for quantile in SLOWER),
+        "slow": " or ".join(_slower(quantile, canary, stable, window) for quantile in _SLOWER),
         "lengths": _other_lengths(canary, stable, window),
     }
-    enough = " and ".join(f"({_number(_CALLS + '{OF}', side, window)} >= {LEAST_CALLS})" for side in (canary, stable))
+    enough = " and ".join(f"({_number(_CALLS + '{OF}', side, window)} >= {_LEAST_CALLS})" for side in (canary, stable))
     lines = [f'label_replace(({query}) and ({enough}), "reason", "{name}", "", "")' for name, query in reasons.items()]
-    few = " or ".join(f"({_number(_CALLS + '{OF}', side, window)} < {LEAST_CALLS})" for side in (canary, stable))
+    few = " or ".join(f"({_number(_CALLS + '{OF}', side, window)} < {_LEAST_CALLS})" for side in (canary, stable))
     lines.append(f'label_replace(({few}) * 0 - 1, "reason", "too few calls", "", "")')
     return "\nor ".join(lines)
 
@@ -55,7 +55,7 @@ def _larger_share(all_of: str, bad: str, canary: str, stable: str, window: str) 
     # As of Poisson's distribution: a sequence may have several flags. Few counts aren't normal, hence one less of them.
     deviation = f"sqrt({share} * (1 / {all_canary} + 1 / {all_stable}))"
     difference = f"({bad_canary} - 1) / {all_canary} - {bad_stable} / {all_stable}"
-    return f"{difference} > clamp_min({STANDARD_ERRORS} * {deviation}, {LEAST_DIFFERENCE})"
+    return f"{difference} > clamp_min({_STANDARD_ERRORS} * {deviation}, {_LEAST_DIFFERENCE})"
 
 
 def _slower(quantile: float, canary: str, stable: str, window: str) -> str:
@@ -63,8 +63,8 @@ def _slower(quantile: float, canary: str, stable: str, window: str) -> str:
     of_canary, of_stable = (
         f"histogram_quantile({quantile}, sum by (le) (rate({name}{{{side}}}[{window}])))" for side in (canary, stable)
     )
-    times, least_calls = SLOWER[quantile]
-    is_slower = f"{of_canary} - {of_stable} > clamp_min({times - 1:g} * {of_stable}, {LEAST_SECONDS})"
+    times, least_calls = _SLOWER[quantile]
+    is_slower = f"{of_canary} - {of_stable} > clamp_min({times - 1:g} * {of_stable}, {_LEAST_SECONDS})"
     return f"({is_slower}) and ({_number(_CALLS + '{OF}', canary, window)} >= {least_calls})"
 
 
@@ -74,7 +74,7 @@ def _other_lengths(canary: str, stable: str, window: str) -> str:
         f"/ {_number('dragoman_source_length_tokens_sum{OF}', side, window)}"
         for side in (canary, stable)
     )
-    return f"abs(({of_canary}) / ({of_stable}) - 1) > {LENGTHS}"
+    return f"abs(({of_canary}) / ({of_stable}) - 1) > {_LENGTHS}"
 
 
 def template() -> str:

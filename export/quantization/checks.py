@@ -43,8 +43,8 @@ def check_fused(path: Path, operator: str, shape: ModelShape) -> None:
 
 def _problems(graph: onnx.GraphProto, operator: str, shape: ModelShape) -> Iterator[str]:
     nodes = [(node.domain, node.op_type) for node in graph.node]
-    if nodes != [(fused_io.DOMAIN, operator)]:
-        yield f"nodes are {nodes}, expected one {fused_io.DOMAIN}::{operator}"
+    if nodes != [(fused_io.FUSED_DOMAIN, operator)]:
+        yield f"nodes are {nodes}, expected one {fused_io.FUSED_DOMAIN}::{operator}"
         return
     (node,) = graph.node
     attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}

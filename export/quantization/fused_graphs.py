@@ -51,7 +51,7 @@ class FusedNode:
                     self.operator,
                     [*fused_io.inputs_of(self.operator, shape), *(tensor.name for tensor in self.constants)],
                     OUTPUTS[self.operator],
-                    domain=fused_io.DOMAIN,
+                    domain=fused_io.FUSED_DOMAIN,
                     **self.attributes,
                 )
             ],
@@ -60,7 +60,7 @@ class FusedNode:
             outputs,
             list(stored.values()),
         )
-        opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(fused_io.DOMAIN, DOMAIN_VERSION)]
+        opsets = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(fused_io.FUSED_DOMAIN, DOMAIN_VERSION)]
         model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="dragoman")
         path.write_bytes(model.SerializeToString(deterministic=True))
 

@@ -1,7 +1,7 @@
 """SHA-256 of files: whether a bundle is intact, and whether it was made from the current checkpoint.
 
 `python -m service.bundle.checksums MODELS CHECKPOINTS` ends with an error unless all bundles are current; `make serve`
-runs it before it installs the requirements of an export. Standard library only, like the rest of the package.
+runs it before it installs the requirements of an export.
 """
 
 import hashlib
@@ -9,9 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from service.bundle import fused_io
 from service.bundle.errors import BundleError
-from service.bundle.graph_file import check_graph
+from service.bundle.graph_file import DECODE, ENCODE, check_graph
 from service.bundle.manifest import Manifest
 
 
@@ -53,7 +52,7 @@ def check_intact(directory: Path, manifest: Manifest) -> None:
     if problems:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
     graphs = manifest.graphs
-    fused = {graphs.encoder: fused_io.ENCODE, graphs.decoder_step: fused_io.DECODE} if manifest.is_fused else {}
+    fused = {graphs.encoder: ENCODE, graphs.decoder_step: DECODE} if manifest.is_fused else {}
     for name in graphs.files:
         check_graph(directory / name, manifest.checksums, fused.get(name, ""))
 

@@ -42,13 +42,13 @@ from typing import Final
 import numpy as np
 
 from service.bundle import search_layout
+from service.bundle.graph_file import DECODE as DECODE
+from service.bundle.graph_file import ENCODE as ENCODE
+from service.bundle.graph_file import FUSED_DOMAIN as FUSED_DOMAIN
 from service.bundle.manifest_parts import ModelShape
 from service.bundle.search_layout import UNGUARDED as UNGUARDED
 from service.bundle.search_layout import Constant, Structure
 
-DOMAIN = "dragoman"
-ENCODE = "Encode"
-DECODE = "Decode"
 BLOCK_TOKENS = 16
 
 

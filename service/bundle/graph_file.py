@@ -32,7 +32,8 @@ OPERATORS: Mapping[str, frozenset[str]] = {
     ),
     "com.microsoft": frozenset({"GroupQueryAttention", "MultiHeadAttention"}),
 }
-FUSED_DOMAIN = "dragoman"  # of the operators of `kernels/`; `fused_io` has their interface
+# Of fused graphs: the operators of `kernels/`; `fused_io` has their interface.
+FUSED_DOMAIN, ENCODE, DECODE = "dragoman", "Encode", "Decode"
 
 _MAX_FIELDS = 1_000_000  # about twenty times the number in models with 48 layers
 _MAX_DEPTH = 100  # protobuf's own limit

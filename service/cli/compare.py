@@ -16,6 +16,7 @@ from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
 from service.cli.lines import Line, read_lines
 from service.cli.options import Connection, credentials_options
+from service.cli.percentile import percentile
 from service.cli.source_language import only_source
 from service.cli.streams import located, open_input, write
 
@@ -41,8 +42,8 @@ class Side:
     def told(self) -> dict[str, Any]:
         """Return what is reported of this side alone."""
         return {
-            "median_ms": round(1000 * _quantile(self.seconds, 0.5), 1),
-            "p99_ms": round(1000 * _quantile(self.seconds, 0.99), 1),
+            "median_ms": round(1000 * percentile(self.seconds, 0.5), 1),
+            "p99_ms": round(1000 * percentile(self.seconds, 0.99), 1),
             "empty": sum(not text.strip() for text in self.texts),
             "finish_reasons": dict(sorted(self.finish_reasons.items())),
             "flags": dict(sorted(self.flags.items())),
@@ -136,7 +137,7 @@ def _difference(one: Side, other: Side, lines: Sequence[Line], scores: Any, wors
         "identical": round(1 - len(differing) / len(lines), 4),
         "chrf": round(scores.corpus_chrf(other.texts, [one.texts]).score, 2),
         "bleu": round(scores.corpus_bleu(other.texts, [one.texts]).score, 2),
-        "length_ratio": {f"p{share}": round(_quantile(ratios, share / 100), 3) for share in (1, 50, 99)},
+        "length_ratio": {f"p{share}": round(percentile(ratios, share / 100), 3) for share in (1, 50, 99) if ratios},
         "a": one.told(),
         "b": other.told(),
         "worst": [
@@ -150,10 +151,6 @@ def _difference(one: Side, other: Side, lines: Sequence[Line], scores: Any, wors
             for i in sorted(differing, key=chrf.__getitem__)[:worst]
         ],
     }
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    return sorted(values)[min(int(share * len(values)), len(values) - 1)] if values else 0.0
 
 
 def _table(found: dict[str, Any]) -> str:

@@ -106,7 +106,7 @@ def plan(
     (default: 2, if at least 3 are there), and called from the others: the CPUs of one pod. Nothing else should run on
     the machine meanwhile.
     """
-    from service.cli.sizing.advice import Memory, advise, slots_bytes
+    from service.cli.sizing.advice import Memory, advise
     from service.cli.sizing.advice import values as chart_values
     from service.cli.sizing.report import document, milliseconds, notes_on, report
 
@@ -126,10 +126,8 @@ def plan(
         for note in notes:
             refusal.add_note(note)
         raise refusal
-    slots = slots_bytes(found.last.slots, found.last.slot_bytes)
-    memory = Memory(
-        found.last.memory_bytes, [each.num_bytes for each in bundles], slots, settings.config.cache_mib * 2**20
-    )
+    sizes = [each.num_bytes for each in bundles]
+    memory = Memory(found.last.memory_bytes, sizes, found.last.slots_bytes, settings.config.cache_mib * 2**20)
     advice = advise(rate, found.pod_rate, found.load, len(cpus.server), memory)
     if form == "json":
         click.echo(document(ready_seconds, found, advice, notes))

@@ -1,8 +1,10 @@
 """The contents of `deploy/`, as data."""
 
 import functools
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -14,6 +16,16 @@ RULES = DEPLOY / "prometheus" / "rules"
 RULE_TESTS = DEPLOY / "prometheus" / "tests"
 
 ONLY_WITH_TLS = {"dragoman_tls_certificate_not_after_seconds"}
+
+
+def loaded(script: Path) -> ModuleType:
+    """Return a script as a module."""
+    spec = importlib.util.spec_from_file_location(script.stem, script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def rules(kind: str, folder: Path = RULES) -> list[dict[str, Any]]:

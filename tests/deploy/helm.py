@@ -4,6 +4,7 @@ import functools
 import json
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -16,11 +17,15 @@ CHART = REPOSITORY / "deploy" / "helm" / "dragoman"
 IMAGE = {"image": {"repository": "registry.invalid/dragoman"}}
 
 
+def program() -> Path:
+    """Return Helm's path."""
+    return built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
+
+
 def helm(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     """Run Helm until it exits."""
-    program = built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
     return subprocess.run(
-        [program, *arguments], input=stdin, capture_output=True, text=True, timeout=patient(60), check=False
+        [program(), *arguments], input=stdin, capture_output=True, text=True, timeout=patient(60), check=False
     )
 
 

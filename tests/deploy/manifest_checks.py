@@ -317,10 +317,10 @@ def services(site: Manifests) -> Complaints:
 
 
 def repeated(site: Manifests) -> Complaints:
-    """Check that a second apply changes nothing: the API server does not keep empty lists."""
+    """Check that a second apply changes nothing: the API server keeps neither null nor empty lists and maps."""
     for document in site.documents:
-        for path in _empty_lists(document, ""):
-            yield f"{_name(document)} has an empty list at {path[1:]}, so each apply is a change"
+        for path in _empty(document, ""):
+            yield f"{_name(document)} has nothing at {path[1:]}, so each apply is a change"
 
 
 CHECKS: tuple[Callable[[Manifests], Complaints], ...] = (
@@ -338,11 +338,11 @@ def _ports(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return ports
 
 
-def _empty_lists(value: Any, path: str) -> Iterator[str]:
-    if value == []:
+def _empty(value: Any, path: str) -> Iterator[str]:
+    if value in (None, [], {}):
         yield path
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from _empty_lists(inner, f"{path}.{key}")
+        yield from _empty(inner, f"{path}.{key}")
 
 
 def _name(document: Mapping[str, Any]) -> str:

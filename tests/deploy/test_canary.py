@@ -1,6 +1,5 @@
 """The gate of a canary: what it answers, by a real Prometheus, of canaries that are good, bad, or hardly called."""
 
-import importlib.util
 import json
 import re
 import shutil
@@ -10,14 +9,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from benchmarks.prometheus import scraping
 from dragoman_client import Client
-from tests.deploy.deployed import DEPLOY, known_metrics
+from tests.deploy.deployed import DEPLOY, known_metrics, loaded
 from tests.patience import patient
 from tests.proxies import envoy
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts
@@ -33,16 +31,7 @@ SPEED = "histogram_quantile(0.5, sum by (le, deployment) (rate(dragoman_model_re
 BUCKETS = ("0.005", "0.01", "0.02", "0.05", "0.1", "+Inf")
 
 
-def loaded() -> Any:
-    spec = importlib.util.spec_from_file_location("gate", FOLDER / "gate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-gate = loaded()
+gate = loaded(FOLDER / "gate.py")
 
 
 def side(

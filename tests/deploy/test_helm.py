@@ -1,25 +1,22 @@
 """deploy/helm/dragoman: the objects of kustomize, values that are checked, pools and releases beside each other."""
 
-import importlib.util
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.container_registry import registry
-from tests.deploy.deployed import RULES, rules
-from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, refusal
+from tests.deploy.deployed import RULES, loaded, rules
+from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, program, refusal
 from tests.deploy.manifest_checks import complaints
 from tests.deploy.manifests import COMPONENTS, KUBERNETES, Manifests, render
 from tests.deploy.test_kubernetes import SITES, TOGETHER, VERSIONS, commands_run, documented_examples, validate
 from tests.servers import REPOSITORY
-from tests.tools import built_file
 
 RUNBOOKS = "https://docs.example.org/runbooks.md"
 GATEWAY = {
@@ -99,19 +96,9 @@ def test_a_planted_difference_is_seen(tmp_path: Path) -> None:
     assert by_name(chart_documents({"settings": {"cache_mib": 64}})) != rendered
 
 
-def loaded(script: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(script.stem, script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_what_kustomize_shares_is_as_written() -> None:
     writer = loaded(KUBERNETES / "write.py")
-    program = built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
-    for name, content in writer.written(str(program)).items():
+    for name, content in writer.written(str(program())).items():
         assert (KUBERNETES / name).read_text() == content, "run python deploy/kubernetes/write.py"
 
 
@@ -132,6 +119,23 @@ def test_dashboards_come_with_the_label_of_grafanas_sidecar() -> None:
     assert json.loads(text) == json.loads(source.read_text())
 
 
+def test_a_service_monitor_finds_the_metrics_of_the_pods() -> None:
+    documents = chart_documents({"monitoring": {"monitor": {"by": "service"}}})
+    (monitor,) = (each["spec"] for each in documents if each["kind"] == "ServiceMonitor")
+    labels = monitor["selector"]["matchLabels"].items()
+    (service,) = (
+        each for each in documents if each["kind"] == "Service" and labels <= each["metadata"]["labels"].items()
+    )
+    validate(service)
+    assert {each["port"] for each in monitor["endpoints"]} == {each["name"] for each in service["spec"]["ports"]}
+    (deployment,) = (each for each in documents if each["kind"] == "Deployment")
+    pod = deployment["spec"]["template"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert {each["targetPort"] for each in service["spec"]["ports"]} <= {
+        each["name"] for each in pod["spec"]["containers"][0]["ports"]
+    }
+
+
 # --- Kubernetes and Helm themselves
 
 
@@ -149,20 +153,9 @@ def test_it_has_no_lint() -> None:
     assert answer.returncode == 0, answer.stdout
 
 
-def test_rendered_twice_nothing_differs_and_nothing_is_empty() -> None:
+def test_an_upgrade_without_changes_changes_nothing() -> None:
     values = values_of(*TOGETHER, "keda")
     assert chart_documents(values) == chart_documents(values, "--is-upgrade")
-    assert [path for document in chart_documents(values) for path in empty(document)] == []
-    assert list(empty({"spec": {"egress": []}})) == ["spec.egress"]
-
-
-def empty(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the places of null and of empty lists and maps, which an API server leaves out, so that each apply is a
-    change."""
-    if value in (None, [], {}):
-        yield path
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from empty(inner, f"{path}.{key}".removeprefix("."))
 
 
 def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:
@@ -190,6 +183,8 @@ def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:
         ({"memory": "1GiB"}, "does not match pattern"),
         ({"pools": {"big": {"replica": 2}}}, "'replica' not allowed"),
         ({"pools": {"Big": {}}}, "does not match pattern"),
+        ({"pools": {"default": {}, "headless": {}}}, "choose one without headless"),  # as default's Service
+        ({"pools": {"big": {}, "big-http": {}}}, "choose one without -http"),  # as big's policy
         ({"pools": {"big": {"monitoring": {}}}}, "'monitoring' not allowed"),
         ({"models": {"from": "s3"}}, "must be one of"),
         ({"models": {"from": "store"}}, "set models.url"),
@@ -263,6 +258,14 @@ def test_pools_and_releases_do_not_select_each_others_pods() -> None:
         assert not labels or sum(labels.items() <= each.items() for each in pods) == expected, document
 
 
+def test_names_are_texts_whatever_they_look_like() -> None:
+    door = {"enabled": True, "host": "*.example.org", "tlsSecret": "certificate"}
+    for document in chart_documents({"pools": {"1": {}, "true": {}}, "ingress": {"grpc": door}}):
+        assert all(isinstance(label, str) for label in document["metadata"]["labels"].values())
+        if document["kind"] == "Ingress":
+            assert document["spec"]["tls"][0]["hosts"] == [document["spec"]["rules"][0]["host"]] == ["*.example.org"]
+
+
 def test_a_registrys_password_is_read_by_the_transfer_only() -> None:
     models = {"from": "store", "url": "oci://registry.example/models:1", "registrySecret": "pull"}
     own = site({"models": models}, "default")
@@ -277,6 +280,12 @@ def test_a_store_is_reached_at_its_port() -> None:
     own = site({"models": {"from": "store", "url": "s3://bucket/models", "port": 9000}}, "default")
     (policy,) = (each for each in own.of("NetworkPolicy") if each["metadata"]["name"].endswith("-store"))
     assert policy["spec"]["egress"][0] == {"ports": [{"port": 9000, "protocol": "TCP"}]}
+
+
+@pytest.mark.parametrize(("values", "size"), [({}, "256Mi"), ({"tmp": "64Mi"}, "64Mi"), ({"tmp": "1Gi"}, "1Gi")])
+def test_tmp_is_as_large_as_it_is_set(values: dict[str, Any], size: str) -> None:
+    volumes = site({"http": {"enabled": True}, **values}, "default").pod["volumes"]
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": size}} in volumes
 
 
 def test_a_change_of_settings_rolls_the_pods() -> None:
@@ -297,8 +306,7 @@ def test_the_grace_period_follows_the_settings(drain: float, grace: float, allow
 def test_the_first_documented_commands(tmp_path: Path) -> None:
     """With programs in place of docker and of an installation: what is installed runs the image that was pushed."""
     commands, _ = documented_examples("bash")
-    program = built_file(REPOSITORY / "build" / "helm" / "helm", "build/helm/installed")
-    script = f'[ "$1 $2" = "upgrade --install" ] && shift 2 && {program} template "$@"'
+    script = f'[ "$1 $2" = "upgrade --install" ] && shift 2 && {program()} template "$@"'
     documents = [each for each in yaml.safe_load_all(commands_run(commands, tmp_path, helm=script)) if each]
     (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]

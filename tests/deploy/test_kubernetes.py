@@ -259,7 +259,7 @@ FAULTS: tuple[tuple[Callable[[Manifests], object], str], ...] = (
     (asks_for_no_keys, "calls over HTTP need no key"),
     (change(POLICY, "dragoman-http", lambda d: d["spec"]["ingress"][0]["ports"][0].update(port="grpc")), "in at http"),
     (change("Service", "dragoman", lambda d: d["spec"]["ports"].pop(0)), "Service dragoman gives out the ports"),
-    (spec(POLICY, egress=[]), "NetworkPolicy dragoman has an empty list at spec.egress"),
+    (spec(POLICY, egress=[]), "NetworkPolicy dragoman has nothing at spec.egress"),
     (spec(SCALER, minReplicas=1), "a restart is an outage"),
     (
         change("Service", "dragoman-headless", lambda d: d["spec"].pop("clusterIP")),

@@ -189,10 +189,28 @@ def test_what_is_there_is_kept(repository: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["layout", "models", "other"]
 
 
+def test_the_current_folder_becomes_a_layout(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "layout").mkdir()
+    monkeypatch.chdir(tmp_path / "layout")
+    assert package(repository, "-o", "oci:.")[0] == 0
+    assert (tmp_path / "layout" / "oci-layout").is_file()
+
+
 @pytest.mark.parametrize("output", ["layout", "oci:", "docker:layout", "oci:layout:", "oci:layout:a b", "oci:a:b:c"])
 def test_an_output_that_is_no_layout(output: str, repository: Path) -> None:
     code, _, said = package(repository, "-o", output)
     assert (code, "is not oci:FOLDER or oci:FOLDER:TAG" in said) == (2, True)
+
+
+def test_a_notice_does_not_replace_that_of_the_bundle(repository: Path, tmp_path: Path) -> None:
+    """The image would have one whose checksum is wrong."""
+    bundle = repository / "other" / "1"
+    (bundle / "NOTICE").write_text("its own\n")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["checksums"]["NOTICE"] = file_sha256(bundle / "NOTICE")
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    code, _, said = package(repository, "-o", f"oci:{tmp_path / 'layout'}", "--notice", f"other={__file__}")
+    assert (code, "other/1 has a NOTICE of its own" in said) == (2, True)
 
 
 def test_a_notice_of_a_model_that_is_not_there(repository: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from export.package import find_bundles, package
 from service.bundle.transfer.bundles import transfer
 from tests.container_registry import registry
+from tests.debian import newer_tool
 from tests.image.engine import CommandFailed, ContainerEngine
-from tests.image.newer_debian import newer_tool
 from tests.image.server import HARDENED, ServerContainer
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman
 from tests.tools import tool

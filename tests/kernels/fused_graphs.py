@@ -116,10 +116,10 @@ class Graph:
         tensors += self.extra
         names = [*fused_io.inputs_of(self.operator, own), *(tensor.name for tensor in tensors)]
         node = onnx.helper.make_node(
-            self.operator, names, OUTPUTS[self.operator], domain=fused_io.DOMAIN, **self.attributes
+            self.operator, names, OUTPUTS[self.operator], domain=fused_io.FUSED_DOMAIN, **self.attributes
         )
         graph = onnx.helper.make_graph([node], "fused", inputs, outputs, tensors)
-        opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(fused_io.DOMAIN, 1)]
+        opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(fused_io.FUSED_DOMAIN, 1)]
         path.write_bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
         return path
 

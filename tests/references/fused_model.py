@@ -75,7 +75,7 @@ class Node:
     def __init__(self, path: Path, operator: str, inputs: Sequence[str]) -> None:
         graph = onnx.load(path).graph
         (node,) = graph.node
-        assert (node.domain, node.op_type) == (fused_io.DOMAIN, operator)
+        assert (node.domain, node.op_type) == (fused_io.FUSED_DOMAIN, operator)
         self.attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
         if self.attributes.get("shortlists"):
             inputs = [*inputs, fused_io.SHORTLISTS]

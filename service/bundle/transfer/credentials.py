@@ -27,10 +27,18 @@ def basic_credentials(registry: str) -> str:
             entries = _entries(Path(path))
             entry = entries.get(key) or entries.get(f"https://{key}") or {}
             if auth := entry.get("auth"):
-                return str(auth)
+                return _one_line(str(auth), path)
             if "username" in entry and "password" in entry:
                 return base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
     return ""
+
+
+def _one_line(auth: str, path: str) -> str:
+    """Return base64 without line breaks: an error about a header that has some would print the password."""
+    try:
+        return base64.b64encode(base64.b64decode("".join(auth.split()), validate=True)).decode()
+    except ValueError:
+        raise BundleError(f'{path} has an "auth" that is no base64; log in again.') from None
 
 
 def _entries(path: Path) -> dict[str, dict[str, str]]:

@@ -33,7 +33,7 @@ _STAGING = ".layers"
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class _Layer:
     """A layer's blob, and the bundle in it as annotations tell; empty if they don't."""
 
     digest: str
@@ -59,7 +59,7 @@ def fetch_image(text: str, destination: Path) -> list[str]:
     return sorted(names)
 
 
-def _layers(reference: Reference, registry: Registry) -> list[Layer]:
+def _layers(reference: Reference, registry: Registry) -> list[_Layer]:
     """Return the layers of the image for this machine, whose manifests have the digests that were asked for."""
     version = reference.version
     try:
@@ -87,13 +87,13 @@ def _for_this_machine(manifests: list[dict[str, Any]], reference: Reference) -> 
     raise BundleError(f"{reference} has no image for linux/{wanted['architecture']}.")
 
 
-def _layer(descriptor: dict[str, Any]) -> Layer:
+def _layer(descriptor: dict[str, Any]) -> _Layer:
     annotations = descriptor.get("annotations") or {}
     name = f"{annotations.get(artifact.MODEL, '')}/{annotations.get(artifact.VERSION, '')}"
     size = descriptor["size"]
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise ValueError(f"a layer's size is {size!r:.50}")
-    return Layer(
+    return _Layer(
         _digest(descriptor),
         size,
         name if is_place(name) else "",
@@ -108,7 +108,7 @@ def _digest(descriptor: dict[str, Any]) -> str:
     return digest
 
 
-def _fetch(reference: Reference, registry: Registry, layer: Layer, destination: Path) -> list[str]:
+def _fetch(reference: Reference, registry: Registry, layer: _Layer, destination: Path) -> list[str]:
     """Fetch a layer's bundles and return their names."""
     if layer.name and layer.manifest_sha256 and is_placed(layer.manifest_sha256, destination / layer.name):
         return [layer.name]

@@ -1,20 +1,29 @@
 """How a bundle appears at its place: by a rename, whole and verified, and never in place of another one."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from service.bundle.checksums import file_sha256
 from service.bundle.errors import BundleError
+from service.bundle.fields import is_name
 from service.bundle.manifest import MANIFEST_NAME
 
-_PLACE = re.compile(r"[^./][^/]*/[0-9]+")
+
+def is_model(name: str) -> bool:
+    """Return whether a folder may be a model's; those that begin with a dot are of what is still being fetched."""
+    return is_name(name) and "/" not in name and not name.startswith(".")
+
+
+def is_version(name: str) -> bool:
+    """Return whether servers look for a bundle in a folder of this name."""
+    return name.isascii() and name.isdigit()
 
 
 def is_place(name: str) -> bool:
-    """Return whether a name is <model>/<version>, as servers look for bundles; not of what is still being fetched."""
-    return _PLACE.fullmatch(name) is not None
+    """Return whether a name is <model>/<version>."""
+    model, _, version = name.partition("/")
+    return is_model(model) and is_version(version)
 
 
 def is_placed(manifest_sha256: str, target: Path) -> bool:

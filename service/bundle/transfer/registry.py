@@ -115,7 +115,8 @@ class Registry:
         except urllib.error.HTTPError as error:
             if error.code != 401:
                 raise self._failure(error) from error
-            challenge = error.headers.get("WWW-Authenticate", "")
+            with error:
+                challenge = error.headers.get("WWW-Authenticate", "")
         self._authorization = self._authorized(challenge)
         try:
             return _get(url, headers, self._authorization)
@@ -130,17 +131,22 @@ class Registry:
         if kind.lower() != "bearer":
             return basic
         parameters = dict(re.findall(r'(\w+)="([^"]*)"', rest))
-        realm = urllib.parse.urlsplit(parameters.pop("realm", ""))
-        if realm.scheme not in ("https", self._scheme) or not realm.hostname:
-            raise BundleError(f"{self._reference}: the registry sends callers for a token to a place without TLS.")
-        parameters.setdefault("scope", f"repository:{self._reference.repository}:pull")
-        query = urllib.parse.urlencode(parameters)
         try:
+            realm = urllib.parse.urlsplit(parameters.pop("realm", ""))
+            if realm.scheme not in ("https", self._scheme) or not realm.hostname:
+                raise BundleError(f"{self._reference}: the registry sends callers for a token to a place without TLS.")
+            parameters.setdefault("scope", f"repository:{self._reference.repository}:pull")
+            query = urllib.parse.urlencode(parameters)
             with _get(realm._replace(query=query).geturl(), {}, basic) as response:
                 answer = json.loads(response.read(_MOST_TOKEN_BYTES))
-            return f"Bearer {answer.get('token') or answer['access_token']}"
+            token = str(answer.get("token") or answer["access_token"])
+            if not (token.isascii() and token.isprintable()):  # an error about such a header would print it
+                raise ValueError("it has characters that no header may have")
+            return f"Bearer {token}"
         except urllib.error.HTTPError as error:
             raise self._failure(error) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(f"{self._reference}: {one_line(error)}") from error
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
             raise BundleError(f"{self._reference}: the registry's token can't be read: {one_line(error)}.") from error
 
@@ -170,5 +176,5 @@ def _get(url: str, headers: Mapping[str, str], authorization: str) -> http.clien
         return urllib.request.urlopen(request, timeout=_SECONDS)  # type: ignore[no-any-return]  # noqa: S310
     except urllib.error.HTTPError:
         raise
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:  # of an address that it redirects to
         raise Unreachable(f"{urllib.parse.urlsplit(url).netloc} can't be reached: {one_line(error)}") from error

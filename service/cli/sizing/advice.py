@@ -1,13 +1,13 @@
 """From what was measured to pods, requests and the autoscaler's target. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MIB, GIB = 2**20, 2**30
 
 # An autoscaler's load for a pod (docs/kubernetes.md): 1.5 times as much still fits in while another pod starts.
-TARGET_SHARE = 0.65
+_TARGET_SHARE = 0.65
 _LEAST_PODS = 2  # one may always go, in a rollout or with its node
 _BASE_BYTES = 0.3 * GIB  # the process itself (docs/sizing.md)
 _MEASURED_SHARE = 1.25  # of the highest memory seen, for what a minute does not show
@@ -46,13 +46,13 @@ def advise(rate: float, pod_rate: float, load: float, threads: int, memory: Memo
     """Return what `rate` calls per second take, with pods that keep the objective up to `pod_rate` each.
 
     `load` is a pod's own at that rate, by the metrics that autoscalers read. With a fixed number of pods the others
-    carry all if one is missing. An autoscaler keeps each at `TARGET_SHARE` of what it can do.
+    carry all if one is missing. An autoscaler keeps each at `_TARGET_SHARE` of what it can do.
     """
     carrying = math.ceil(rate / pod_rate)
-    scaled = math.ceil(rate / (TARGET_SHARE * pod_rate))
-    pods = max(carrying + 1, scaled, _LEAST_PODS)
-    target = math.floor(100 * TARGET_SHARE * min(load, 1.0)) / 100
-    return Advice(pods, threads, memory.limit, _LEAST_PODS, max(2 * pods, _LEAST_PODS + 1), max(target, 0.01))
+    scaled = math.ceil(rate / (_TARGET_SHARE * pod_rate))
+    pods = max(carrying + 1, scaled)
+    target = math.floor(100 * _TARGET_SHARE * min(load, 1.0)) / 100
+    return Advice(pods, threads, memory.limit, _LEAST_PODS, 2 * pods, max(target, 0.01))
 
 
 def values(advice: Advice, pool: str = "default") -> str:
@@ -70,11 +70,6 @@ def values(advice: Advice, pool: str = "default") -> str:
             f"      targetLoad: {advice.target_load:g}",
         )
     )
-
-
-def slots_bytes(slots: Mapping[str, float], slot_bytes: Mapping[str, float]) -> float:
-    """Return the memory that the slots of all models reserve."""
-    return sum(count * slot_bytes[model] for model, count in slots.items())
 
 
 def _quantity(num_bytes: int) -> str:

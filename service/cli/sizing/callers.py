@@ -54,11 +54,6 @@ class Answers:
         return 1 - sum(map(math.isfinite, self.latencies)) / max(len(self.latencies), 1)
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least `share` (0 to 1) of all do not exceed; NaN without values."""
-    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)] if values else math.nan
-
-
 class Callers:
     """Callers of one server; for the event loop in which they are made."""
 
@@ -95,7 +90,7 @@ class Callers:
 
         async def all_of_them() -> None:
             calls, started = [], time.perf_counter()
-            for due, text in _arrivals(rate, lead_seconds + seconds, len(self._sample.texts), seed):
+            for due, text in arrivals(rate, lead_seconds + seconds, len(self._sample.texts), seed):
                 pause = started + due - time.perf_counter()
                 if pause > 0:
                     await asyncio.sleep(pause)
@@ -132,7 +127,7 @@ class Callers:
             answers.errors[error.code] = answers.errors.get(error.code, 0) + 1
 
 
-def _arrivals(rate: float, seconds: float, num_texts: int, seed: int) -> Iterator[tuple[float, int]]:
+def arrivals(rate: float, seconds: float, num_texts: int, seed: int) -> Iterator[tuple[float, int]]:
     """Yield when calls are due, in seconds from the start, and the index of their text."""
     drawn = random.Random(seed)
     due = drawn.expovariate(rate)

@@ -62,6 +62,11 @@ class Reading:
     slot_bytes: dict[str, float]
     memory_bytes: float
 
+    @property
+    def slots_bytes(self) -> float:
+        """Return the memory that the slots of all models reserve."""
+        return sum(count * self.slot_bytes[model] for model, count in self.slots.items())
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredServer:

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.cli.sizing.callers import Answers, Callers, Sample, percentile
+from service.cli.percentile import percentile
+from service.cli.sizing.callers import Answers, Callers, Sample
 from service.cli.sizing.measured_server import MeasuredServer, Reading
 from service.cli.sizing.rates import Trial, highest_rate, next_rate
 
-P99 = 0.99
-DISTURBING_CPUS = 0.1  # of each of the server's
+_P99 = 0.99
+_DISTURBING_CPUS = 0.1  # of each of the server's
 _WARM_SECONDS = 2.0
 _LEAST_CALLS = 500  # of a trial, for a 99th percentile
 _MOST_TIMES = 4  # its share of the time that a trial may take for them
@@ -47,7 +48,7 @@ class Point:
 
     def is_disturbed(self, num_cpus: int) -> bool:
         """Return whether other processes, except the callers, took a part of the server's CPUs that shows."""
-        return self.others_cpus > DISTURBING_CPUS * num_cpus
+        return self.others_cpus > _DISTURBING_CPUS * num_cpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +126,14 @@ def _point(
     return Point(
         rate,
         percentile(answers.latencies, 0.5),
-        percentile(answers.latencies, P99),
+        percentile(answers.latencies, _P99),
         answers.failed_share,
         load / seconds,
         server_cpus,
         callers_cpus,
         max(used - server_cpus - are_shared * callers_cpus, 0.0),
         keeps_up,
-        percentile(answers.late_seconds, P99),
+        percentile(answers.late_seconds, _P99),
         len(answers.latencies),
     )
 

@@ -7,9 +7,9 @@ from typing import Any
 import onnx
 import pytest
 
-from service.bundle import fused_io, graph_file
+from service.bundle import graph_file
 from service.bundle.errors import BundleError
-from service.bundle.graph_file import FUSED_DOMAIN, OPERATORS, check_graph
+from service.bundle.graph_file import DECODE, ENCODE, FUSED_DOMAIN, OPERATORS, check_graph
 from tests.faults.damaged_bundles import add_loop
 from tests.servers import REPOSITORY
 
@@ -103,21 +103,17 @@ def test_weights_in_a_file_with_a_checksum(model: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "models").glob("*/*/*.onnx")), ids=str)
 def test_what_is_shipped_is_taken(path: Path) -> None:
-    operators = {"encoder.onnx": fused_io.ENCODE, "decoder.onnx": fused_io.DECODE}
+    operators = {"encoder.onnx": ENCODE, "decoder.onnx": DECODE}
     check_graph(path, ("weights.bin",), operators[path.name])
-    for other in {"", fused_io.ENCODE, fused_io.DECODE} - {operators[path.name]}:
+    for other in {"", ENCODE, DECODE} - {operators[path.name]}:
         with pytest.raises(BundleError, match=r"is not what a bundle may hold: .*operator '"):
             check_graph(path, ("weights.bin",), other)
-
-
-def test_the_domain_is_that_of_the_fused_graphs() -> None:
-    assert FUSED_DOMAIN == fused_io.DOMAIN
 
 
 def fused_model() -> Any:
     """Return the outlines of a fused graph: one node with two inputs, two constants, one of them twice, one output."""
     value, tensor = onnx.helper.make_tensor_value_info, onnx.helper.make_tensor
-    decode = onnx.helper.make_node("Decode", ["state", "cache", "w", "v", "w"], ["steps"], domain=FUSED_DOMAIN)
+    decode = onnx.helper.make_node(DECODE, ["state", "cache", "w", "v", "w"], ["steps"], domain=FUSED_DOMAIN)
     inputs = [value("state", FLOAT, [4]), value("cache", FLOAT, [4])]
     constants = [tensor(name, FLOAT, [1], [1.0]) for name in ("w", "v")]
     return onnx.helper.make_model(

@@ -5,6 +5,9 @@
 {{- $pool := mustMergeOverwrite (deepCopy (omit $top.Values "pools" "global")) (deepCopy (default dict (index . 2))) -}}
 {{- $name := ternary $top.Release.Name (printf "%s-%s" $top.Release.Name $key) (eq $key "default") -}}
 {{- $cuda := eq $pool.device "cuda" -}}
+{{- with regexFind "(^|-)(headless|http|metrics|store|tracing)$" $key -}}
+{{- fail (printf "pool %s: objects of another pool may have this name; choose one without %s at its end" $key .) -}}
+{{- end -}}
 {{- $_ := set $pool "name" $name -}}
 {{- $_ := set $pool "key" $key -}}
 {{- $_ := set $pool "release" $top.Release.Name -}}
@@ -44,7 +47,7 @@ app.kubernetes.io/instance: {{ . }}
 {{/* What selects the pods of a pool. */}}
 {{- define "dragoman.labels" -}}
 {{ include "dragoman.releaseLabels" .release }}
-dragoman-pool: {{ .key }}
+dragoman-pool: {{ .key | quote }}
 {{- end -}}
 
 {{/* The settings file of a pool; texts, numbers, lists and booleans of JSON are those of TOML. */}}

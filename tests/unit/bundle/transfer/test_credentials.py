@@ -11,6 +11,7 @@ from service.bundle.errors import BundleError
 from service.bundle.transfer.credentials import basic_credentials
 
 AUTH = base64.b64encode(b"reader:secret").decode()
+OTHER = base64.b64encode(b"other:secret").decode()
 
 
 @pytest.fixture
@@ -39,12 +40,22 @@ def test_the_registrys_entry_counts(entry: dict[str, str], key: str, registry: s
     assert basic_credentials("third.example") == ""
 
 
+def test_a_password_of_several_lines_is_one(config: Path) -> None:
+    """The error of a header with a line break would print it."""
+    config.write_text(json.dumps({"auths": {"registry.example": {"auth": f"{AUTH[:5]}\n{AUTH[5:]}\n"}}}))
+    assert basic_credentials("registry.example") == AUTH
+    config.write_text(json.dumps({"auths": {"registry.example": {"auth": "secr\u00e9t"}}}))
+    with pytest.raises(BundleError, match=r"config.json has an \"auth\" that is no base64; log in again") as caught:
+        basic_credentials("registry.example")
+    assert "secr" not in str(caught.value)
+
+
 def test_podmans_file_comes_first(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config.write_text(json.dumps({"auths": {"registry.example": {"auth": "docker"}}}))
-    (tmp_path / "auth.json").write_text(json.dumps({"auths": {"registry.example": {"auth": "podman"}}}))
-    assert basic_credentials("registry.example") == "docker"
+    config.write_text(json.dumps({"auths": {"registry.example": {"auth": OTHER}}}))
+    (tmp_path / "auth.json").write_text(json.dumps({"auths": {"registry.example": {"auth": AUTH}}}))
+    assert basic_credentials("registry.example") == OTHER
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
-    assert basic_credentials("registry.example") == "podman"
+    assert basic_credentials("registry.example") == AUTH
 
 
 @pytest.mark.parametrize("document", [[], {"auths": []}, {"auths": {"registry.example": "secret"}}, "no JSON"])

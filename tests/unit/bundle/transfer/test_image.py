@@ -1,5 +1,6 @@
 """Bundles from an image in a registry: whole, verified, continued, and only what was asked for."""
 
+import gzip
 import hashlib
 import io
 import json
@@ -176,6 +177,21 @@ def test_a_place_for_tokens_that_is_none(realm: str, registry: ModelRegistry, tm
         transfer(f"{registry.url}:v1", tmp_path)
 
 
+@pytest.mark.parametrize(("realm", "token"), [("http://[", "a-token"), ("", "a-token\nof two lines"), ("", "\u00e9")])
+def test_a_token_that_no_header_may_have(realm: str, token: str, registry: ModelRegistry, tmp_path: Path) -> None:
+    registry.faults.password, registry.faults.is_public = "secret", True
+    registry.faults.realm, registry.faults.token = realm, token
+    with pytest.raises(BundleError, match="the registry's token can't be read") as caught:
+        transfer(f"{registry.url}:v1", tmp_path)
+    assert "a-token" not in str(caught.value)
+
+
+def test_a_redirection_to_what_is_no_address(registry: ModelRegistry, tmp_path: Path, pauses: list[float]) -> None:
+    registry.faults.blobs_at = "["
+    with pytest.raises(BundleError, match=f"{registry.address} can't be reached: .*; 5 attempts failed"):
+        transfer(f"{registry.url}:v1", tmp_path)
+
+
 def test_passwords_and_tokens_stay_with_the_registry(
     registry: ModelRegistry, layout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,8 +289,6 @@ def test_more_than_the_layer_is_not_continued(registry: ModelRegistry, tmp_path:
 
 
 def test_a_layer_with_gzip_as_other_tools_push_it(registry: ModelRegistry, tmp_path: Path) -> None:
-    import gzip
-
     known = digests(registry)
     packed = gzip.compress(registry.content(known["layer"]) or b"")
     digest = f"sha256:{hashlib.sha256(packed).hexdigest()}"

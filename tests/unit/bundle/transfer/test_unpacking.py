@@ -152,4 +152,29 @@ def test_a_header_of_giant_size_takes_no_memory(kind: bytes, tmp_path: Path) -> 
         text=True,
         timeout=patient(60),
     )
-    assert "BundleError: it is neither tar nor tar with gzip: a header has" in run.stderr
+    assert "BundleError: it is neither tar nor tar with gzip: its headers have more than" in run.stderr
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_negative_size_is_refused(kind: bytes, tmp_path: Path) -> None:
+    """It would take from the sum of all sizes, or have a header read all the rest of the file."""
+    entry = tarfile.TarInfo(GOOD)
+    entry.type, entry.size = kind, -512
+    layer = written(tmp_path, member("tiny/1/first", b"x"), entry.tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(BundleError, match="is neither tar nor tar with gzip"):
+        unpack(layer, tmp_path / "files", "it")
+
+
+def test_headers_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "_MOST_HEADER_BYTES", 1 << 20)
+    header = member("x", b"200000 x=" + bytes(199_990) + b"\n", tarfile.XHDTYPE)
+    members = [header + member(f"tiny/1/{number}", b"x" * 200_000) for number in range(6)]
+    unpack(written(tmp_path, *members[:4]), tmp_path / "files", "it")
+    with pytest.raises(BundleError, match="its headers have more than 1048576 bytes"):
+        unpack(written(tmp_path, *members), tmp_path / "more", "it")
+
+
+def test_headers_of_headers_are_refused(tmp_path: Path) -> None:
+    layer = written(tmp_path, member("x", b"tiny/1/x", tarfile.GNUTYPE_LONGNAME) * 2000, member(GOOD))
+    with pytest.raises(BundleError, match="is neither tar nor tar with gzip: maximum recursion depth"):
+        unpack(layer, tmp_path / "files", "it")

@@ -3,7 +3,8 @@
 import pytest
 import yaml
 
-from service.cli.sizing.advice import GIB, MIB, Memory, advise, slots_bytes, values
+from service.cli.sizing.advice import GIB, MIB, Memory, advise, values
+from service.cli.sizing.measured_server import Reading
 
 SMALL = Memory(measured=160 * MIB, bundles=[10 * MIB], slots=32 * MIB)
 
@@ -39,7 +40,7 @@ def test_memory_is_the_formula_of_the_documents_or_a_quarter_more_than_measured(
 
 
 def test_slots_of_all_models_add_up() -> None:
-    assert slots_bytes({"a": 64, "b": 128}, {"a": 2.0, "b": 3.0}) == 512
+    assert Reading(0, 0, 0, {}, {}, {"a": 64, "b": 128}, {"a": 2.0, "b": 3.0}, 0).slots_bytes == 512
 
 
 def test_values_are_those_of_the_chart() -> None:

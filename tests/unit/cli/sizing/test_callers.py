@@ -1,22 +1,23 @@
-"""Arrivals and percentiles of the planner's callers; a real server is called in tests/clients/test_plan_command.py."""
+"""Arrivals and answers of the planner's callers; a real server is called in tests/clients/test_plan_command.py."""
 
 import itertools
 import math
 
 import pytest
 
-from service.cli.sizing.callers import Answers, _arrivals, percentile
+from service.cli.percentile import percentile
+from service.cli.sizing.callers import Answers, arrivals
 
 
 def test_arrivals_are_a_poisson_process() -> None:
-    due = [when for when, _ in _arrivals(200.0, 100.0, 7, seed=3)]
+    due = [when for when, _ in arrivals(200.0, 100.0, 7, seed=3)]
     assert due == sorted(due)
     assert len(due) == pytest.approx(20_000, rel=0.03)
     gaps = [later - earlier for earlier, later in itertools.pairwise(due)]
     mean = sum(gaps) / len(gaps)
     variance = sum((gap - mean) ** 2 for gap in gaps) / len(gaps)
     assert variance == pytest.approx(mean**2, rel=0.05)  # as of an exponential distribution
-    assert {text for _, text in _arrivals(200.0, 100.0, 7, seed=3)} == set(range(7))
+    assert {text for _, text in arrivals(200.0, 100.0, 7, seed=3)} == set(range(7))
 
 
 def test_a_failed_call_is_slower_than_any_answer() -> None:
@@ -28,5 +29,4 @@ def test_a_failed_call_is_slower_than_any_answer() -> None:
 
 
 def test_there_may_be_no_answers() -> None:
-    assert math.isnan(percentile([], 0.5))
     assert (Answers().rate, Answers().failed_share) == (0.0, 1.0)

@@ -5,7 +5,6 @@ changes it.
 """
 
 import asyncio
-import random
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +12,12 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from service.cli.sizing.callers import Sample, percentile
+from service.cli.sizing.callers import Sample
 from service.cli.sizing.measured_server import MeasuredServer, Reading
 from service.cli.sizing.measurement import Measurement, measure
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.process import event_loop
+from tests.unit.cli.sizing.simulated_queue import SimulatedQueue
 
 SERVICE_SECONDS = 0.005
 CAPACITY = 1 / SERVICE_SECONDS
@@ -79,30 +79,11 @@ def measured(objective: float, seconds: float) -> tuple[Measurement, Queue]:
     return event_loop.run(run()), queue
 
 
-def true_rate(objective: float, num_calls: int = 200_000) -> float:
-    """Return the highest rate with that 99th percentile, by simulating the queue over a long time."""
-
-    def p99(rate: float) -> float:
-        drawn = random.Random(1)
-        now, free_at, latencies = 0.0, 0.0, []
-        for _ in range(num_calls):
-            now += drawn.expovariate(rate)
-            free_at = max(free_at, now) + SERVICE_SECONDS
-            latencies.append(free_at - now)
-        return percentile(latencies, 0.99)
-
-    low, high = 0.0, CAPACITY
-    for _ in range(8):
-        middle = (low + high) / 2
-        low, high = (middle, high) if p99(middle) <= objective else (low, middle)
-    return low
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("objective", [0.2, 1.0])
 def test_the_rate_that_is_found_is_the_true_one(objective: float) -> None:
     found, queue = measured(objective, 40.0)
-    true = true_rate(objective)
+    true = SimulatedQueue(SERVICE_SECONDS).true_rate(objective)
     assert 0 < found.pod_rate <= 1.2 * true
     assert found.capacity <= 1.1 * CAPACITY
     assert queue.texts == set(SAMPLE.texts)

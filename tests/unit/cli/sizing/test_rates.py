@@ -1,12 +1,11 @@
 """The search for the highest rate, on servers whose latency is known: the 99th percentile of a queue with one place."""
 
 import math
-import random
 
 import pytest
 
-from service.cli.sizing.callers import percentile
 from service.cli.sizing.rates import Trial, best_of_each, highest_rate, next_rate
+from tests.unit.cli.sizing.simulated_queue import SimulatedQueue
 
 NUM_TRIALS = 8
 CAPACITY = 500.0
@@ -63,39 +62,13 @@ def test_a_rate_that_is_faster_than_a_lower_one_is_averaged_with_it() -> None:
     assert 210.0 < rate < 300.0
 
 
-class Queue:
-    """Simulated trials, in simulated time, on a server that takes the same time for each call (M/D/1)."""
-
-    def __init__(self, service_seconds: float) -> None:
-        self.service_seconds = service_seconds
-
-    def p99(self, rate: float, num_calls: int, seed: int, lead: float = 0.0) -> float:
-        """Return it of the calls after the share `lead`; infinite if the server did not keep up (measurement.py)."""
-        drawn = random.Random(seed)
-        now, free_at = 0.0, 0.0
-        latencies: list[float] = []
-        for _ in range(num_calls):
-            now += drawn.expovariate(rate)
-            free_at = max(free_at, now) + self.service_seconds
-            latencies.append(free_at - now)
-        if lead and free_at - now > 0.05 * now + 3 * self.service_seconds:
-            return math.inf
-        return percentile(latencies[round(lead * num_calls) :], 0.99)
-
-    def true_rate(self, objective: float) -> float:
-        low, high = 0.0, 1 / self.service_seconds
-        for _ in range(8):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.p99(middle, 60_000, seed=0) <= objective else (low, middle)
-        return low
-
-    def searched_rate(self, objective: float, seconds: float, seed: int) -> float:
-        trials: list[Trial] = []
-        for number in range(NUM_TRIALS):
-            rate = next_rate(1 / self.service_seconds, objective, trials)
-            num_calls = max(500, round(rate * seconds))
-            trials.append(Trial(rate, self.p99(rate, num_calls, 100 * seed + number + 1, lead=0.3)))
-        return highest_rate(objective, trials)
+def searched_rate(queue: SimulatedQueue, objective: float, seconds: float, seed: int) -> float:
+    trials: list[Trial] = []
+    for number in range(NUM_TRIALS):
+        rate = next_rate(1 / queue.service_seconds, objective, trials)
+        num_calls = max(500, round(rate * seconds))
+        trials.append(Trial(rate, queue.p99(rate, num_calls, 100 * seed + number + 1, lead=0.3)))
+    return highest_rate(objective, trials)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +78,7 @@ class Queue:
 def test_trials_of_the_length_that_a_minute_allows_come_within_a_fifth(
     service_seconds: float, objective: float, most_error: float
 ) -> None:
-    queue = Queue(service_seconds)
+    queue = SimulatedQueue(service_seconds)
     true = queue.true_rate(objective)
-    found = [queue.searched_rate(objective, 6.4, seed) for seed in range(10)]
+    found = [searched_rate(queue, objective, 6.4, seed) for seed in range(10)]
     assert found == pytest.approx([true] * len(found), rel=most_error)
