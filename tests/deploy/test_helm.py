@@ -132,6 +132,13 @@ def test_dashboards_come_with_the_label_of_grafanas_sidecar() -> None:
     assert json.loads(text) == json.loads(source.read_text())
 
 
+def test_dashboards_link_to_the_runbooks_of_the_rules() -> None:
+    documents = chart_documents({"monitoring": {"dashboards": {"enabled": True}, "rules": {"runbooks": RUNBOOKS}}})
+    (text,) = [text for each in documents for name, text in each.get("data", {}).items() if name.endswith(".json")]
+    (field,) = [each for each in json.loads(text)["templating"]["list"] if each["name"] == "runbooks"]
+    assert field["query"] == field["current"]["value"] == RUNBOOKS
+
+
 # --- Kubernetes and Helm themselves
 
 
@@ -202,6 +209,8 @@ def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:
         ({"gateway": {"enabled": True}}, "gateway.enabled needs gateway.parents"),
         ({"monitoring": {"rules": {"enabled": True}}}, "set monitoring.rules.runbooks"),
         ({"monitoring": {"monitor": {"by": "prometheus"}}}, "must be one of"),
+        ({"settings": {"port": 50052}}, "settings.port is set by the chart; leave it out"),
+        ({"settings": {"num_threads": 4}}, "settings.num_threads is set by the chart; set cpu"),
         ({"image": {"repository": "localhost:5000/dragoman:1.2"}}, "set its tag or digest as image.tag"),
         ({"image": {"repository": "localhost/dragoman@sha256:0a"}}, "set its tag or digest as image.tag"),
     ],

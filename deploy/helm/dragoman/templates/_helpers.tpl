@@ -21,6 +21,12 @@
 {{- end -}}
 {{- $tag := default (ternary "cuda" "cpu" $cuda) $pool.image.tag -}}
 {{- $_ := set $pool "imageName" (ternary (printf "%s@%s" $repository $pool.image.digest) (printf "%s:%s" $repository $tag) (ne $pool.image.digest "")) -}}
+{{- /* Services expect these ports; of the others the chart sets the variable, which would win without a word. */ -}}
+{{- range $setting, $instead := dict "port" "leave it out" "metrics_port" "leave it out" "num_threads" "set cpu" "device" "set device" -}}
+{{- if hasKey $pool.settings $setting -}}
+{{- fail (printf "pool %s: settings.%s is set by the chart; %s" $key $setting $instead) -}}
+{{- end -}}
+{{- end -}}
 {{- if and (eq $pool.models.from "imageVolume") (not $pool.models.reference) -}}
 {{- fail (printf "pool %s: models.from is imageVolume; set models.reference" $key) -}}
 {{- end -}}
