@@ -32,6 +32,10 @@ def _rate(metric: str, by: str, where: str = _MODELS) -> str:
     return f"sum by ({by}) (rate(dragoman_{metric}{{{where}}}{_WINDOW}))"
 
 
+_CUT_SHORT = _rate("finish_total", "model, version", f'{_MODELS},reason=~"length|ratio|repetition"')
+_ENDED = _rate("finish_total", "model, version", f'{_MODELS},reason!~"cancelled|deadline"')
+
+
 def _quantile(share: float, metric: str, where: str = _MODELS) -> str:
     return f"histogram_quantile({share:g}, sum by (le) (rate(dragoman_{metric}_bucket{{{where}}}{_WINDOW})))"
 
@@ -387,9 +391,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "percentunit",
             (
                 (
-                    _rate("finish_total", "model, version", f'{_MODELS},reason=~"length|ratio|repetition"')
-                    + " / "
-                    + _rate("finish_total", "model, version", f'{_MODELS},reason!~"cancelled|deadline"'),
+                    f"({_CUT_SHORT} or 0 * {_ENDED}) / {_ENDED}",  # 0, where none has been cut short yet
                     "{{model}} {{version}}",
                 ),
             ),

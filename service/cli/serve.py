@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import shlex
+import shutil
 import signal
 import sys
 import threading
@@ -212,7 +213,8 @@ def _program() -> str:
     started = Path(sys.argv[0])
     if started.name == "__main__.py":
         return f"{_from_here(Path(sys.executable))} -m service"
-    return _from_here(started)
+    found = shutil.which(started.name)
+    return started.name if found and Path(found).absolute() == started.absolute() else _from_here(started)
 
 
 def _from_here(path: Path) -> str:

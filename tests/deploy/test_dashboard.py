@@ -92,6 +92,11 @@ def test_a_fault_in_a_panel_is_caught(prometheus: Prometheus, title: str, right:
     assert said in problem(prometheus, json.loads(json.dumps(panel).replace(right, wrong)))
 
 
+def test_a_model_that_has_cut_nothing_short_has_a_share(prometheus: Prometheus) -> None:
+    (panel,) = [panel for panel in PANELS if panel["title"] == "Cut short by version"]
+    assert not problem(prometheus, json.loads(json.dumps(panel).replace("length|ratio|repetition", "none of these")))
+
+
 def test_every_rule_is_healthy(prometheus: Prometheus) -> None:
     eventually(lambda: all(rule["health"] == "ok" for rule in prometheus.rules()))
     assert len(prometheus.rules()) == len(rules("alert")) + len(rules("record"))

@@ -136,6 +136,13 @@ def test_a_service_monitor_finds_the_metrics_of_the_pods() -> None:
     }
 
 
+def test_dashboards_link_to_the_runbooks_of_the_rules() -> None:
+    documents = chart_documents({"monitoring": {"dashboards": {"enabled": True}, "rules": {"runbooks": RUNBOOKS}}})
+    (text,) = [text for each in documents for name, text in each.get("data", {}).items() if name.endswith(".json")]
+    (field,) = [each for each in json.loads(text)["templating"]["list"] if each["name"] == "runbooks"]
+    assert field["query"] == field["current"]["value"] == RUNBOOKS
+
+
 # --- Kubernetes and Helm themselves
 
 
@@ -197,10 +204,32 @@ def test_it_is_pushed_to_a_registry_and_pulled(tmp_path: Path) -> None:
         ({"gateway": {"enabled": True}}, "gateway.enabled needs gateway.parents"),
         ({"monitoring": {"rules": {"enabled": True}}}, "set monitoring.rules.runbooks"),
         ({"monitoring": {"monitor": {"by": "prometheus"}}}, "must be one of"),
+        ({"settings": {"port": 50052}}, "settings.port is set by the chart; leave it out"),
+        ({"settings": {"num_threads": 4}}, "settings.num_threads is set by the chart; set cpu"),
+        ({"image": {"repository": "localhost:5000/dragoman:1.2"}}, "set its tag or digest as image.tag"),
+        ({"image": {"repository": "localhost/dragoman@sha256:0a"}}, "set its tag or digest as image.tag"),
     ],
 )
 def test_wrong_values_are_refused(values: dict[str, Any], told: str) -> None:
     assert told in refusal(values)
+
+
+def test_the_port_of_a_registry_is_no_tag() -> None:
+    assert refusal({"image": {"repository": "localhost:5000/dragoman"}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "secrets"),
+    [
+        pytest.param({}, [], id="none"),
+        pytest.param({"http": {"enabled": True}}, ["dragoman-api-keys"], id="HTTP"),
+        pytest.param(values_of("tls", "api-keys"), ["dragoman-tls, dragoman-api-keys"], id="TLS and keys"),
+    ],
+)
+def test_the_notes_name_secrets_that_pods_wait_for(values: dict[str, Any], secrets: list[str]) -> None:
+    stdin = json.dumps(merged(IMAGE, values))
+    notes = helm("install", "dragoman", str(CHART), "--dry-run=client", "-f", "-", stdin=stdin).stdout
+    assert re.findall(r"^  needs:  secret ([^;]*);", notes.partition("NOTES:")[2], re.MULTILINE) == secrets
 
 
 def test_image_volumes_are_refused_where_there_are_none() -> None:
@@ -324,3 +353,19 @@ def test_the_documented_values(tmp_path: Path) -> None:
     assert len(values) == 3
     assert site(values[0], "default").settings.cache_mib == 64
     assert site(values[1], "large").settings.device == "cuda"
+
+
+def test_the_documented_canary_is_a_side_of_the_stable_release() -> None:
+    """What there can be only one of, stays with the stable release."""
+    (example,) = re.findall(r"```yaml\n(image: .*?)```", (REPOSITORY / "docs" / "canary.md").read_text(), re.DOTALL)
+    more = {"monitoring": {"dashboards": {"enabled": True}}, "image": {"digest": "sha256:0a"}}
+    stable = merged(values_of("gateway", "monitoring", "keda"), more)
+    documents = chart_documents(merged(stable, yaml.safe_load(example)), release="dragoman-canary")
+    assert {each["metadata"]["name"].partition("-canary")[0] for each in documents} == {"dragoman"}
+    kinds = [each["kind"] for each in documents]
+    assert not {"GRPCRoute", "HTTPRoute", "PrometheusRule", "ScaledObject"} & set(kinds)
+    assert "PodMonitor" in kinds  # the gate asks for its series
+    assert kinds.count("ConfigMap") == 1  # no second dashboard
+    (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"].endswith("/dragoman:NEW")

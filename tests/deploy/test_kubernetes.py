@@ -475,6 +475,9 @@ def test_the_documented_site(rendered: Rendered, tmp_path: Path) -> None:
     assert complaints(site) == []
     assert site.server["image"] == "registry.example/dragoman:cuda"
     assert site.settings.cache_mib == 64
+    for kind in ("PodMonitor", "PrometheusRule"):
+        (found,) = [each for each in documents if each["kind"] == kind]
+        assert found["metadata"]["labels"]["release"] == "kube-prometheus-stack"
 
 
 def _services() -> list[str]:

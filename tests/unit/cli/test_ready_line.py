@@ -29,6 +29,7 @@ def server(tiny_bundle: Path) -> Any:
 @pytest.fixture(autouse=True)
 def started_as_the_quick_start_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [str(Path.cwd() / ".venv/bin/dragoman"), "serve"])
+    monkeypatch.setenv("PATH", "/usr/bin")
 
 
 def test_the_default_server_needs_no_address(server: Any) -> None:
@@ -78,6 +79,19 @@ def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch
     assert "Try: .venv/bin/python -m service translate" in ready_line(*server())
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     assert "Try: /usr/bin/python3 -m service translate" in ready_line(*server())
+
+
+def test_a_command_that_path_finds_needs_no_folder(
+    server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a container, whose working folder is /: there a path from here only looks like an absolute one."""
+    command = tmp_path / "bin" / "dragoman"
+    command.parent.mkdir()
+    command.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(command), "serve"])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"/usr/bin:{command.parent}")
+    assert "Try: dragoman translate" in ready_line(*server())
 
 
 def test_a_server_without_models_has_nothing_to_try(server: Any) -> None:

@@ -19,8 +19,17 @@
 {{- fail (printf "pool %s: maxSurge and maxUnavailable are both 0, so that no update could begin" $key) -}}
 {{- end -}}
 {{- $repository := required "set image.repository: the registry and name of your image (docs/kubernetes.md)" $pool.image.repository -}}
+{{- if regexMatch "[:@]" (base $repository) -}}
+{{- fail (printf "pool %s: image.repository is %s; set its tag or digest as image.tag or image.digest" $key $repository) -}}
+{{- end -}}
 {{- $tag := default (ternary "cuda" "cpu" $cuda) $pool.image.tag -}}
 {{- $_ := set $pool "imageName" (ternary (printf "%s@%s" $repository $pool.image.digest) (printf "%s:%s" $repository $tag) (ne $pool.image.digest "")) -}}
+{{- /* Services expect these ports; of the others the chart sets the variable, which would win without a word. */ -}}
+{{- range $setting, $instead := dict "port" "leave it out" "metrics_port" "leave it out" "num_threads" "set cpu" "device" "set device" -}}
+{{- if hasKey $pool.settings $setting -}}
+{{- fail (printf "pool %s: settings.%s is set by the chart; %s" $key $setting $instead) -}}
+{{- end -}}
+{{- end -}}
 {{- if and (eq $pool.models.from "imageVolume") (not $pool.models.reference) -}}
 {{- fail (printf "pool %s: models.from is imageVolume; set models.reference" $key) -}}
 {{- end -}}
