@@ -4,6 +4,7 @@ import random
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from dragoman_client import Client, ClientError, MimeType, Options, StreamEvent, Term
 from service.engine.sequence import Sequence
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import call
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
@@ -154,19 +156,20 @@ def test_a_deadline_that_only_one_can_meet_is_refused_at_once(server: InProcessS
     client.translate(distinct_texts(50), "fr", "de")  # so that both know how long they take
     first, second = ({model.name: model.engine for model in server.server.models}[name] for name in ("fr-en", "tiny"))
     tokens = server.server.models[0].tokenizer
-    options = server.server.models[0].default_options
+    options = replace(server.server.models[0].default_options, beam_size=4)  # longer than to plan the call
     alike = [Sequence((*tokens.encode(text), 2), options, 0.0) for text in texts]
     alone = [engine.alone_seconds(alike) for engine in (first, second)]
     started = server.metric("dragoman_sentences_total", model="fr-en", outcome="ok")
     with stub_of(server.address) as stub:
         seconds = max(alone) / 2 + sum(alone) / 4  # with the benefit of the doubt enough for either, not for both
-        request = request_of(texts, **FRENCH_TO_GERMAN)
+        beams = pb.DecodingOptions(beam_size=4)
+        request = request_of(texts, **FRENCH_TO_GERMAN, options=beams)
         with pytest.raises(grpc.RpcError, match="takes about") as refusal:
             stub.Translate(request, timeout=seconds)
         assert server.metric("dragoman_sentences_total", model="fr-en", outcome="ok") == started
         assert server.is_idle()
         accepted = stub.Translate.future(
-            request_of(texts, source_language_code="fr", target_language_code="en"), seconds
+            request_of(texts, source_language_code="fr", target_language_code="en", options=beams), seconds
         )
         eventually(lambda: first.snapshot().num_running > 0)
         accepted.cancel()
