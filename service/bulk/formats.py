@@ -1,16 +1,21 @@
 """The formats of tables: lines of text, JSON lines, comma- and tab-separated values, and Parquet."""
 
+import codecs
+import contextlib
 import csv
 import functools
 import gzip
+import io
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
-from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat, new_columns
+from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat
+from service.bundle.fields import is_unicode
 
 TEXT_COLUMN = "text"  # of lines of text
 _COMPRESSED = ".gz"
@@ -31,10 +36,10 @@ def format_of(path: Path) -> TableFormat:
     return _BY_ENDING[ending]
 
 
-def is_table(path: Path) -> bool:
-    """Return whether a file of a folder has a known ending, and is none that tools hide."""
+def has_known_ending(path: Path) -> bool:
+    """Return whether a file's name says that it is a table."""
     ending = Path(path.name.removesuffix(_COMPRESSED)).suffix.lower()
-    return path.is_file() and not path.name.startswith(("_", ".")) and bool(ending) and ending in _BY_ENDING
+    return bool(ending) and ending in _BY_ENDING
 
 
 def _count_lines(path: Path) -> int | None:
@@ -44,20 +49,30 @@ def _count_lines(path: Path) -> int | None:
         return sum(block.count(b"\n") for block in iter(lambda: stream.read(_READ_AT_ONCE), b""))
 
 
-def _opened(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path)) if path.name.endswith(_COMPRESSED) else path.open("rb")
+def _open(path: Path, mode: str, **settings: Any) -> Any:
+    return (gzip.open if path.name.endswith(_COMPRESSED) else open)(path, mode, **settings)
 
 
-def _chunks(
-    path: Path, num_rows: int, rows: Callable[[BinaryIO], Iterable[tuple[dict[str, Any], str]]]
-) -> Iterator[Rows]:
-    """Yield the rows of a file, each with its problem, in chunks."""
-    with _opened(path) as stream:
-        read = iter(rows(stream))
-        while chunk := list(islice(read, num_rows)):
-            yield RecordRows(
-                [row for row, _ in chunk], {index: problem for index, (_, problem) in enumerate(chunk) if problem}
-            )
+_json = functools.partial(json.dumps, ensure_ascii=False, default=str)
+_created = functools.partial(_open, mode="wt", encoding="utf-8", newline="")
+_Records = Iterator[tuple[dict[str, Any], str]]  # each with its problem
+
+
+def _chunks(path: Path, num_rows: int, rows: Callable[..., tuple[Sequence[str], _Records]]) -> Iterator[Rows]:
+    """Yield the rows of a file in chunks; one without rows if it has columns nevertheless."""
+    # Bytes that are not UTF-8 become surrogates in `lines`, by which their rows are found.
+    with _open(path, "rb") as stream, io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="") as lines:
+        mark = stream.peek(3)[:3]
+        if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise TableError("it is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8.")
+        stream.read(3 if mark == codecs.BOM_UTF8 else 0)
+        names, records = rows(stream, lines)
+        for number in count():
+            chunk = list(islice(records, num_rows))
+            if not chunk and (number or not names):
+                return
+            problems = {index: problem for index, (_, problem) in enumerate(chunk) if problem}
+            yield RecordRows([row for row, _ in chunk], problems, names)
 
 
 def _decoded(line: bytes, number: int) -> tuple[str, str]:
@@ -67,13 +82,13 @@ def _decoded(line: bytes, number: int) -> tuple[str, str]:
         return "", f"line {number} is not UTF-8: byte {error.start + 1} is 0x{line[error.start]:02x}"
 
 
-def _text_rows(stream: BinaryIO) -> Iterator[tuple[dict[str, Any], str]]:
+def _text_rows(stream: BinaryIO) -> _Records:
     for number, line in enumerate(stream, start=1):
         text, problem = _decoded(line.removesuffix(b"\n").removesuffix(b"\r"), number)
         yield {TEXT_COLUMN: text}, problem
 
 
-def _json_rows(stream: BinaryIO) -> Iterator[tuple[dict[str, Any], str]]:
+def _json_rows(stream: BinaryIO) -> _Records:
     for number, line in enumerate(stream, start=1):
         text, problem = _decoded(line, number)
         if not problem and not text.strip():
@@ -87,50 +102,80 @@ def _json_rows(stream: BinaryIO) -> Iterator[tuple[dict[str, Any], str]]:
         yield row, problem
 
 
-def _csv_rows(stream: BinaryIO, delimiter: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _csv_rows(_stream: BinaryIO, lines: Iterator[str], delimiter: str) -> tuple[Sequence[str], _Records]:
     csv.field_size_limit(_MAX_CELL)
-    lines = (line.decode("utf-8", "replace") for line in stream)
-    reader = csv.reader(lines, delimiter=delimiter)
-    names = [name.removeprefix("\ufeff") for name in next(reader, [])]
-    if len(set(names)) < len(names):
-        raise TableError("two columns of the first record have the same name; rename one.")
-    while (cells := _next_record(reader)) is not None:
-        if not cells:  # an empty line
-            continue
-        problem = ""
-        if len(cells) != len(names):
-            problem = f"the record that ends in line {reader.line_num} has {len(cells)} cells, not {len(names)}"
-        yield dict.fromkeys(names, "") | dict(zip(names, cells, strict=False)), problem
+    first = next(lines, "")
+    if delimiter not in first and ";" in first:  # a spreadsheet's, where numbers have a decimal comma
+        delimiter = ";"
+    records = _records(chain([first], lines), delimiter, may_be_plain=delimiter == "\t" and first[:1] != '"')
+    _, names = next(records, (0, []))
+    while names and not names[-1]:  # spreadsheets write as many cells as the widest row ever had
+        names.pop()
+    return names, (_named(names, *record) for record in records)
 
 
-def _next_record(reader: Any) -> list[str] | None:
-    try:
-        return next(reader, None)
-    except csv.Error as error:
-        raise TableError(f"line {reader.line_num} is not as tables are written: {error}.") from None
+def _named(names: Sequence[str], number: int, cells: list[str]) -> tuple[dict[str, Any], str]:
+    while len(cells) > len(names) and not cells[-1]:
+        cells.pop()
+    told = "" if len(cells) == len(names) else f"has {len(cells)} cells, not {len(names)}"
+    if not is_unicode("".join(cells)):
+        cells, told = [cell.encode(errors="surrogateescape").decode(errors="replace") for cell in cells], "is not UTF-8"
+    problem = f"the record that ends in line {number} {told}" if told else ""
+    return dict.fromkeys(names, "") | dict(zip(names, cells, strict=False)), problem
+
+
+def _records(lines: Iterator[str], delimiter: str, *, may_be_plain: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield records, each with the number of its last line.
+
+    An open quote goes on in the next lines if it ends there. In corpora, which `may_be_plain`, a quote is a character
+    as any other: a line with all cells is a record unless a quote is doubled, or open where the next has not all.
+    """
+    number, width, waiting = 0, -1, deque[str]()
+    while line := waiting.popleft() if waiting else next(lines, ""):
+        width = line.count(delimiter) if width < 0 else width
+        parts, is_open, is_plain = [line], line.count('"') % 2, may_be_plain and line.count(delimiter) == width
+        while is_open and (line := waiting.popleft() if waiting else next(lines, "")):
+            if is_plain and line.count(delimiter) == width:
+                waiting.appendleft(line)
+                break
+            parts.append(line)
+            is_open ^= line.count('"') % 2
+        cells = parts[0].rstrip("\r\n").split(delimiter)
+        for end in (len(parts), 1) if not is_plain or len(parts) > 1 or '""' in parts[0] else ():
+            with contextlib.suppress(csv.Error):
+                read = list(csv.reader(["".join(parts[:end])], delimiter=delimiter, strict=True))
+                if len(read) == 1 and (len(read[0]) == width + 1 or not may_be_plain):
+                    cells, parts = read[0], ["".join(parts[:end]), *parts[end:]]
+                    break
+        waiting.extendleft(reversed(parts[1:]))
+        number += parts[0].count("\n") or parts[0].count("\r")
+        if parts[0].strip("\r\n"):
+            yield number, cells
 
 
 def _write_text(path: Path, answered: Answered) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with _created(path) as file:
         file.writelines(each.text.replace("\r", " ").replace("\n", " ") + "\n" for each in answered.results)
 
 
 def _write_json(path: Path, answered: Answered) -> None:
     # Half of a surrogate pair, which JSON may have, is written as JSON's escape of it.
-    with path.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file:
-        file.writelines(json.dumps(each, ensure_ascii=False, default=str) + "\n" for each in answered.records())
+    with _created(path, errors="backslashreplace") as file:
+        file.writelines(_json({**row, **new}) + "\n" for row, new in answered.records())
 
 
 def _write_csv(path: Path, answered: Answered, delimiter: str) -> None:
-    names = [*answered.rows.names(), *new_columns(answered.translation_column)]
-    with path.open("w", encoding="utf-8", newline="", errors="replace") as file:
+    names = [*answered.rows.names(), *answered.columns()]
+    with _created(path, errors="replace") as file:
         writer = csv.DictWriter(file, names, delimiter=delimiter, lineterminator="\r\n")
         writer.writeheader()
-        writer.writerows({**each, "flags": " ".join(each["flags"])} for each in answered.records())
+        for row, new in answered.records():
+            cells = {name: _json(each) if isinstance(each, bool | list | dict) else each for name, each in row.items()}
+            writer.writerow({**cells, **new, "flags": " ".join(new["flags"])})
 
 
 def _join_lines(path: Path, parts: Sequence[Path]) -> None:
-    with path.open("wb") as file:
+    with _open(path, "wb") as file:
         for part in parts:
             with part.open("rb") as stream:
                 shutil.copyfileobj(stream, file, _READ_AT_ONCE)
@@ -143,9 +188,10 @@ def _join_csv(path: Path, parts: Sequence[Path], delimiter: str) -> None:
     for part in parts:
         with part.open(encoding="utf-8", newline="") as stream:
             columns |= dict.fromkeys(next(csv.reader(stream, delimiter=delimiter), []))
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with _created(path) as file:
         writer = csv.DictWriter(file, list(columns), delimiter=delimiter, lineterminator="\r\n")
-        writer.writeheader()
+        if columns:
+            writer.writeheader()
         for part in parts:
             with part.open(encoding="utf-8", newline="") as stream:
                 writer.writerows(csv.DictReader(stream, delimiter=delimiter))
@@ -160,38 +206,22 @@ def _separated(name: str, ending: str, delimiter: str) -> TableFormat:
     return _lines(name, ending, read, write, join)
 
 
-def _count_parquet(path: Path) -> int:
-    from service.bulk.parquet import count  # pyarrow, an extra
+def _parquet(name: str, *arguments: Any) -> Any:
+    from service.bulk import parquet  # pyarrow, an extra
 
-    return count(path)
-
-
-def _read_parquet(path: Path, num_rows: int) -> Iterator[Rows]:
-    from service.bulk.parquet import read
-
-    return read(path, num_rows)
-
-
-def _write_parquet(path: Path, answered: Answered) -> None:
-    from service.bulk.parquet import write
-
-    write(path, answered)
-
-
-def _join_parquet(path: Path, parts: Sequence[Path]) -> None:
-    from service.bulk.parquet import join
-
-    join(path, parts)
+    return getattr(parquet, name)(*arguments)
 
 
 FORMATS = {
     each.name: each
     for each in (
-        _lines("text", ".txt", _text_rows, _write_text),
-        _lines("jsonl", ".jsonl", _json_rows, _write_json),
+        _lines("text", ".txt", lambda stream, _: ([TEXT_COLUMN], _text_rows(stream)), _write_text),
+        _lines("jsonl", ".jsonl", lambda stream, _: ((), _json_rows(stream)), _write_json),
         _separated("csv", ".csv", ","),
         _separated("tsv", ".tsv", "\t"),
-        TableFormat("parquet", ".parquet", _count_parquet, _read_parquet, _write_parquet, _join_parquet),
+        TableFormat(
+            "parquet", ".parquet", *(functools.partial(_parquet, each) for each in ("count", "read", "write", "join"))
+        ),
     )
 }
 _BY_ENDING = {"": FORMATS["text"], ".ndjson": FORMATS["jsonl"], **{each.ending: each for each in FORMATS.values()}}

@@ -26,13 +26,11 @@ class ArrowRows:
 
     def names(self) -> Sequence[str]:
         """See `Rows.names`."""
-        names: list[str] = self.table.column_names
-        return names
+        return list(self.table.column_names)
 
     def column(self, name: str) -> Sequence[Any]:
         """See `Rows.column`."""
-        values: list[Any] = self.table.column(name).to_pylist()
-        return values
+        return list(self.table.column(name).to_pylist())
 
     def problem(self, index: int) -> str:
         """See `Rows.problem`."""
@@ -40,14 +38,15 @@ class ArrowRows:
 
     def records(self) -> Sequence[dict[str, Any]]:
         """See `Rows.records`."""
-        records: list[dict[str, Any]] = self.table.to_pylist()
-        return records
+        return list(self.table.to_pylist())
 
 
 def read(path: Path, num_rows: int) -> Iterator[ArrowRows]:
     """Yield the rows of a file in chunks of `num_rows`, wherever its row groups end."""
-    with _opened(path) as file:
+    with pq.ParquetFile(path) as file:
         waiting = file.schema_arrow.empty_table()
+        if not file.metadata.num_rows:
+            yield ArrowRows(waiting)
         for batch in file.iter_batches(batch_size=num_rows):
             waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
             while waiting.num_rows >= num_rows:
@@ -59,15 +58,8 @@ def read(path: Path, num_rows: int) -> Iterator[ArrowRows]:
 
 def count(path: Path) -> int:
     """Return how many rows a file has."""
-    with _opened(path) as file:
+    with pq.ParquetFile(path) as file:
         return int(file.metadata.num_rows)
-
-
-def _opened(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TableError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from None
 
 
 def write(path: Path, answered: Answered) -> None:
@@ -94,7 +86,7 @@ def _table(rows: Rows) -> pa.Table:
     for name in rows.names():
         try:
             columns[name] = pa.array(rows.column(name))
-        except (pa.ArrowException, UnicodeEncodeError) as error:
+        except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
             raise TableError(f"column {name!r} can't be written as Parquet: {error}; write JSON lines.") from None
     return pa.table(columns)
 
@@ -106,9 +98,10 @@ def join(path: Path, parts: Sequence[Path]) -> None:
         TableError: a column has types in different parts that have no type in common.
     """
     try:
-        schema = pa.unify_schemas([pq.read_schema(part) for part in parts], promote_options="permissive")
+        schemas = [pq.read_schema(part) for part in parts] or [pa.schema([])]
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
-        raise TableError(f"the parts don't fit into one table: {error}; write JSON lines, or a folder.") from None
+        raise TableError(f"the parts don't fit into one table: {error}; they stay in {parts[0].parent}.") from None
     with pq.ParquetWriter(path, schema) as writer:
         for part in parts:
             with pq.ParquetFile(part) as file:

@@ -11,6 +11,7 @@ from service.bulk.table import TableFormat
 from service.process.disk import flush
 
 _RECORD = "_run.json"  # readers of folders of Parquet or CSV skip what begins so
+_PARTIAL = f".{'[0-9a-f]' * 32}.*"  # what is being written
 
 
 class OtherRun(Exception):
@@ -27,7 +28,7 @@ class Parts:
     def begin(self, run: Mapping[str, Any]) -> None:
         """Create the folder for a run, or continue what an earlier one has left there; several shards may at once.
 
-        `run` is what all parts depend on, as JSON.
+        `run` is what all parts depend on, as JSON; of its "inputs", only those that have parts must stay as they are.
 
         Raises:
             OtherRun: the folder belongs to another run, or is no output of this command.
@@ -41,17 +42,23 @@ class Parts:
                 raise OtherRun(f"{self.folder} has files of something else; name a new folder.")
             self._replace(path, lambda partial: _write_json(partial, run))
         found = json.loads(path.read_text())
-        differing = [key for key in sorted({*run, *found}) if run.get(key) != found.get(key)]
+        old, new = (list(each["inputs"].items()) for each in (found, run))
+        begun = sorted({int(each.name.split("-")[0]) for each in self._written()})
+        changed = [f"inputs, such as {old[file][0]}" for file in begun if old[file : file + 1] != new[file : file + 1]]
+        differing = changed[:1] + [key for key in sorted({*run, *found} - {"inputs"}) if run.get(key) != found.get(key)]
         if differing:
             raise OtherRun(
                 f"{self.folder} was begun with other {' and '.join(differing)} ({path.name} has them); repeat that "
                 "command to continue it, name another output, or start anew with --force."
             )
+        if found != run:  # inputs without a part, which may have been mended or added
+            self._replace(path, lambda partial: _write_json(partial, run))
 
     def discard(self) -> None:
         """Delete the parts of earlier runs, and only those; nothing is deleted of a folder of something else."""
         if self.is_begun():
-            shutil.rmtree(self.folder)
+            for path in (*self.folder.glob(_PARTIAL), *self._written(), self.folder / _RECORD):
+                path.unlink()
 
     def is_begun(self) -> bool:
         """Return whether the folder has what a run can continue."""
@@ -67,26 +74,31 @@ class Parts:
 
     def tidy(self) -> None:
         """Delete what killed runs have left, when no other process writes any more."""
-        for path in self.folder.glob(".*"):
+        for path in self.folder.glob(_PARTIAL):
             path.unlink()
 
     def join(self, path: Path) -> None:
         """Write all parts to one file and delete them."""
-        parts: Sequence[Path] = sorted(self.folder.glob(f"[0-9]*{self._format.ending}"))
-        self._replace(path, lambda partial: self._format.join(partial, parts))
+        self._replace(path, lambda partial: self._format.join(partial, self._written()))
         # In one step, so that no later run takes what is left here for its own.
         shutil.rmtree(self.folder.rename(self.folder.with_name(f".{self.folder.name}.{uuid.uuid4().hex}")))
+
+    def _written(self) -> Sequence[Path]:
+        return sorted(self.folder.glob(f"{'[0-9]' * 6}-{'[0-9]' * 8}.*"))
 
     def _path(self, file: int, chunk: int) -> Path:
         return self.folder / f"{file:06d}-{chunk:08d}{self._format.ending}"
 
     def _replace(self, path: Path, write: Callable[[Path], None]) -> None:
-        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # two processes may write the same part
-        write(partial)
-        flush(partial)
-        partial.rename(path)
+        partial = self.folder / f".{uuid.uuid4().hex}.{path.name}"  # two processes may write the same part
+        try:
+            write(partial)
+            flush(partial)
+            partial.rename(path)
+        finally:
+            partial.unlink(missing_ok=True)  # a full disk has no room for what is of no use
         flush(path.parent)
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False))
+    path.write_text(json.dumps(document, indent=1))  # in ASCII: a file's name may be no Unicode

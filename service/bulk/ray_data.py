@@ -15,6 +15,7 @@ import pyarrow as pa
 from service.bulk.parquet import ArrowRows, with_results
 from service.bulk.pipeline import Pipeline
 from service.bulk.run import Job, answer
+from service.bulk.table import check_columns
 from service.domain.translation import TranslationRequest
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class _Translate:
         self._loading: asyncio.Future[Pipeline] | None = None
 
     async def __call__(self, table: pa.Table) -> AsyncIterator[pa.Table]:
+        check_columns(ArrowRows(table), self._job.columns_read(), ())
         yield with_results(await answer(await self._loaded(), ArrowRows(table), self._job))
 
     async def _loaded(self) -> Pipeline:

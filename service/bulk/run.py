@@ -1,8 +1,10 @@
 """One run: reads tables in chunks, translates several at a time, and writes a part for each."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,12 +14,13 @@ from service.bulk.formats import format_of
 from service.bulk.parts import Parts
 from service.bulk.pipeline import RowResult
 from service.bulk.shards import Shard
-from service.bulk.table import Answered, Rows, TableFormat, check_columns, new_columns
+from service.bulk.table import Answered, Rows, TableError, TableFormat, check_columns, new_columns
 from service.bundle.fields import is_unicode
 from service.domain.translation import TranslationRequest
 
 ROWS_PER_PART = 5000
 _COMPARED_BYTES = 65536  # of each end of an input: reading all of it would take as long as a run does
+_UNREADABLE = (TableError, OSError, EOFError, ValueError, zlib.error)  # of gzip and pyarrow, too
 _PARTS_IN_FLIGHT = 3  # so that the next one's rows wait in the engine while one ends
 
 
@@ -67,7 +70,10 @@ class Work:
         """Return about how many rows this process's shard has; `None` if only reading everything would tell."""
         num_files = len(self.inputs)
         own = [path for file, path in enumerate(self.inputs.values()) if self.shard.has_file(file, num_files)]
-        counts = [format_of(path).count(path) for path in own]
+        counts = []
+        for path in own:
+            with _naming(str(path), *_UNREADABLE):
+                counts.append(format_of(path).count(path))
         if None in counts:
             return None
         return sum(filter(None, counts)) // (1 if num_files >= self.shard.count else self.shard.count)
@@ -122,11 +128,14 @@ async def run(pipeline: Translates, work: Work, progressed: Callable[[Totals], N
         raise JobRefused(error)
     parts.begin(work.record(pipeline.versions()))
     totals = Totals()
+    names = list(work.inputs)
     running: set[asyncio.Task[None]] = set()
 
     async def translate(file: int, chunk: int, rows: Rows) -> None:
-        answered = await answer(pipeline, rows, job)
-        await asyncio.to_thread(parts.write, file, chunk, lambda path: work.form.write(path, answered))
+        with _naming(names[file], TableError):
+            answered = await answer(pipeline, rows, job)
+        with _naming(names[file], TableError, ValueError, NotImplementedError):  # values that the format does not have
+            await asyncio.to_thread(parts.write, file, chunk, lambda path: work.form.write(path, answered))
         totals.num_rows += len(rows)
         totals.num_failed += sum(1 for each in answered.results if each.error)
         progressed(totals)
@@ -163,21 +172,32 @@ async def _one_done(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]
 def _chunks(work: Work) -> Iterator[tuple[int, int, Rows]]:
     """Yield this shard's chunks with the numbers of file and chunk."""
     num_files = len(work.inputs)
-    for file, path in enumerate(work.inputs.values()):
+    for file, (name, path) in enumerate(work.inputs.items()):
         if work.shard.has_file(file, num_files):
-            for chunk, rows in enumerate(format_of(path).read(path, work.rows_per_part)):
-                if work.shard.has(file, chunk, num_files):
-                    yield file, chunk, rows
+            with _naming(name, *_UNREADABLE):
+                for chunk, rows in enumerate(format_of(path).read(path, work.rows_per_part)):
+                    if chunk == 0:  # records of JSON need not have it each
+                        check_columns(rows, work.job.columns_read(), ())
+                    if work.shard.has(file, chunk, num_files):
+                        yield file, chunk, rows
+
+
+@contextlib.contextmanager
+def _naming(name: str, *errors: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except errors as error:
+        raise TableError(f"{name}: {next(iter(str(error).splitlines()), type(error).__name__)}") from error
 
 
 async def answer(pipeline: Translates, rows: Rows, job: Job) -> Answered:
     """Translate rows.
 
     Raises:
-        TableError: they lack a column, or have one that is to be written.
+        TableError: they have a column that is to be written.
         ServiceError: as for `Pipeline.translate`.
     """
-    check_columns(rows, job.columns_read(), new_columns(job.translation_column))
+    check_columns(rows, (), new_columns(job.translation_column))
     return Answered(rows, await _results(pipeline, rows, job), job.translation_column)
 
 

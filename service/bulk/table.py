@@ -17,9 +17,11 @@ def check_columns(rows: "Rows", read: Iterable[str], written: Iterable[str]) -> 
     """Check that the rows have the columns to read, and none of those to write.
 
     Raises:
-        TableError: a column is missing, or is there already.
+        TableError: a column is missing, or is there already, or two have the same name.
     """
     names = rows.names()
+    if twice := [name for number, name in enumerate(names) if name in names[:number]]:
+        raise TableError(f"two columns have {f'the name {twice[0]!r}' if twice[0] else 'no name'}; rename one.")
     if names and (missing := [name for name in read if name not in names]):
         raise TableError(f"there is no column {missing[0]!r}; there are {', '.join(map(repr, names))}.")
     if present := [name for name in written if name in names]:
@@ -72,11 +74,11 @@ class Answered:
         names = new_columns(self.translation_column)
         return {name: [row[number] for row in values] for number, name in enumerate(names)}
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Yield each row's values by column, the new ones last."""
+    def records(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Yield each row's values by column, and those of the new ones."""
         columns = self.columns()
         for record, values in zip(self.rows.records(), zip(*columns.values(), strict=True), strict=True):
-            yield {**record, **dict(zip(columns, values, strict=True))}
+            yield record, dict(zip(columns, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,11 @@ class TableFormat:
 
 @dataclass(frozen=True, slots=True)
 class RecordRows:
-    """Rows as records; `problems` are those of rows that can't be read, by index."""
+    """Rows as records; `problems` are those of rows that can't be read, by index. Only some formats name columns."""
 
     rows: Sequence[dict[str, Any]]
     problems: Mapping[int, str]
+    columns: Sequence[str] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -108,7 +111,7 @@ class RecordRows:
 
     def names(self) -> Sequence[str]:
         """See `Rows.names`: those of all records."""
-        return list(dict.fromkeys(name for row in self.rows for name in row))
+        return self.columns or list(dict.fromkeys(name for row in self.rows for name in row))
 
     def column(self, name: str) -> Sequence[Any]:
         """See `Rows.column`. A record without this key has no value."""

@@ -90,11 +90,12 @@ def bulk(
     OUT is written.
     """
     # Imported here: other commands need no engine, and should start quickly.
-    from service.bulk.formats import FORMATS, format_of
+    from service.bulk.formats import FORMATS, format_of, has_known_ending
     from service.bulk.parts import OtherRun, Parts
     from service.bulk.run import ROWS_PER_PART, Job, JobRefused, Work
     from service.bulk.shards import Shard, parse_shard
     from service.bulk.table import TableError
+    from service.process.disk import held
 
     if not target and not to_column:
         raise click.UsageError("give --to, or a column with --to-column.")
@@ -104,49 +105,78 @@ def bulk(
         raise click.BadParameter(str(error), param_hint="'--shard'") from None
     if force and shard.count > 1:
         raise click.UsageError("--force would delete the parts of other shards; delete them before all begin.")
-    is_file = bool(output.suffix) and not output.is_dir()
+    is_file = bool(output.suffix) and not output.is_dir() and (has_known_ending(output) or not source_path.is_dir())
     job = Job(column, target_column, source, target, from_column, to_column, _request(request_fields))
     try:
-        inputs = _inputs(source_path)
+        inputs = _inputs(source_path, output)
         first = next(iter(inputs.values()))
         form = format_of(output) if is_file else FORMATS[output_format] if output_format else format_of(first)
         parts = Parts(output.with_name(f"{output.name}.parts") if is_file else output, form)
-        if is_file and output.exists() and not force and not parts.is_begun():  # a run begun with --force goes on
-            raise CommandError(f"{output} exists; name another file, or overwrite it with --force.", ExitCode.USAGE)
-        if force:
-            parts.discard()
+        is_whole = is_file and shard.count == 1
         work = Work(inputs, parts, form, job, shard, rows_per_part or ROWS_PER_PART)
-        totals = _run(work, models, num_threads=num_threads, device=device, glossaries=glossaries)
+        with held(parts.folder, alone=shard.count == 1):
+            if is_file and output.exists() and not force and not parts.is_begun():  # a run begun with --force goes on
+                raise CommandError(f"{output} exists; name another file, or overwrite it with --force.", ExitCode.USAGE)
+            if force:
+                parts.discard()
+            totals = _run(work, models, num_threads=num_threads, device=device, glossaries=glossaries)
+            if shard.count == 1:
+                parts.tidy()
+            if is_whole:
+                parts.join(output)
     except JobRefused as error:
         raise CommandError(str(error), ExitCode.USAGE) from None
     except (OtherRun, TableError) as error:
         raise CommandError(str(error), ExitCode.DATA) from None
-    is_whole = is_file and shard.count == 1
-    if shard.count == 1:
-        parts.tidy()
-    if is_whole:
-        parts.join(output)
+    except KeyboardInterrupt as error:
+        error.add_note("what is done stays; the same command continues.")
+        raise
+    except BlockingIOError:
+        raise CommandError(f"another process writes {output}; wait until it has ended.", ExitCode.TRY_LATER) from None
+    except OSError as error:
+        told = f"{error.filename or output}: {error.strerror or error}"
+        raise CommandError(f"{told}; when that is mended, the same command continues.", ExitCode.IO_ERROR) from error
     kept = f", {totals.num_kept} of them from earlier runs" if totals.num_kept else ""
     failed = f"; {totals.num_failed} rows of this run have an error" if totals.num_failed else ""
     click.echo(f"{output if is_whole else parts.folder}: {totals.num_rows} rows{kept}{failed}.", err=True)
 
 
-def _inputs(path: Path) -> dict[str, Path]:
-    """Return the tables to read by their names.
+def _inputs(path: Path, output: Path) -> dict[str, Path]:
+    """Return the tables to read by their names; those that are left out of a folder are told.
 
     Raises:
-        TableError: a folder has none, or the ending of a file is unknown.
+        TableError: a folder has none, the ending of a file is unknown, or the output would replace the input.
     """
-    from service.bulk.formats import format_of, is_table
+    from service.bulk.formats import format_of, has_known_ending
     from service.bulk.table import TableError
 
+    if output.exists() and output.samefile(path):
+        raise TableError(f"{output} is the input; name another output.")
     if not path.is_dir():
+        if not path.is_file():
+            raise TableError(f"{path} is no regular file, which a run can read again where it continues.")
         format_of(path)
         return {path.name: path}
-    inputs = {str(each.relative_to(path)): each for each in sorted(filter(is_table, path.rglob("*")))}
+    own = [path / each.relative_to(path.resolve()) for each in _written(output) if each.is_relative_to(path.resolve())]
+    inputs, others = {}, []
+    for each in sorted(path.rglob("*")):
+        name = each.relative_to(path)
+        if any(part.startswith(("_", ".")) for part in name.parts) or any(each.is_relative_to(it) for it in own):
+            continue  # hidden, or written by an earlier run
+        if each.is_file() and has_known_ending(each):
+            inputs[str(name)] = each
+        elif each.is_symlink() or not each.is_dir():
+            others.append(str(name))
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        click.echo(f"dragoman: left out, as no files of a known ending: {', '.join(others[:3])}{more}", err=True)
     if not inputs:
         raise TableError(f"{path} has no file with a known ending.")
     return inputs
+
+
+def _written(output: Path) -> tuple[Path, Path]:
+    return output.resolve(), output.with_name(f"{output.name}.parts").resolve()
 
 
 def _request(fields: RequestFields) -> "TranslationRequest":

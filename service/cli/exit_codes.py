@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     PORT = 71  # a port can't be listened on
     CANT_CREATE = 73  # the output file can't be created
     IO_ERROR = 74  # reading or writing failed halfway
-    TRY_LATER = 75  # the server stayed overloaded, or the call timed out
+    TRY_LATER = 75  # the server stayed overloaded, the call timed out, or another process writes the output
     NOT_SECURE = 76  # no TLS connection: certificates do not match, or only one side uses TLS
     NO_PERMISSION = 77  # the server requires a valid API key
     # A bundle is missing, damaged or fails its self-test; memory runs out; a setting, or a file it names, is invalid.

@@ -1,6 +1,9 @@
-"""What has been written reaches the disk."""
+"""What has been written reaches the disk, and one process writes at a time."""
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -15,3 +18,32 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def held(folder: Path, *, alone: bool) -> Iterator[None]:
+    """Create a folder, and keep other processes from it: all if `alone`, else those that are to be alone.
+
+    The end of a process ends its hold; nothing is held on a file system without locks. The folder is deleted if it is
+    new, and stays empty.
+
+    Raises:
+        BlockingIOError: another process holds it.
+        OSError: it can't be created.
+    """
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_NB | (fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()

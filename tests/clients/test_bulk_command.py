@@ -14,6 +14,7 @@ import pytest
 
 from dragoman_client import Client
 from service.cli.exit_codes import ExitCode
+from service.process.disk import held
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 
@@ -101,3 +102,40 @@ def test_an_output_is_not_overwritten_without_force(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text() == "mine"
     assert bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de", "--force").returncode == 0
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 5
+
+
+def test_a_folder_with_its_output_in_it(tmp_path: Path) -> None:
+    source = tmp_path / "crawl.en"
+    for name in ("a b.txt", "lang=de/ü.csv", ".hidden/c.txt", "_temporary/d.txt", "e.xlsx"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("text\nGood morning.\n")
+    (source / "link").symlink_to(source)
+    command = (source, source / "crawl.de", "--to", "de", "--output-format", "jsonl")
+    for kept in ("", ", 3 of them from earlier runs"):
+        answer = bulk(*command)
+        assert answer.returncode == 0, answer.stderr
+        assert f"crawl.de: 3 rows{kept}." in answer.stderr
+        assert "left out, as no files of a known ending: e.xlsx, link" in answer.stderr
+
+
+def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", 5)
+    with held(tmp_path / "out.jsonl.parts", alone=False):
+        assert bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de", "--shard", "0/2").returncode == 0
+        answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de")
+    assert (answer.returncode, "another process writes" in answer.stderr) == (ExitCode.TRY_LATER, True), answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "told"),
+    [
+        ("in.jsonl", ExitCode.DATA, "in.jsonl is the input; name another output"),
+        ("in.jsonl/out.jsonl", ExitCode.IO_ERROR, "Not a directory; when that is mended, the same command continues"),
+    ],
+)
+def test_outputs_that_cannot_be(output: str, code: int, told: str, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.jsonl", 5)
+    written = (tmp_path / "in.jsonl").read_bytes()
+    answer = bulk(tmp_path / "in.jsonl", tmp_path / output, "--to", "de", "--force")
+    assert (answer.returncode, told in answer.stderr) == (code, True), answer.stderr
+    assert (tmp_path / "in.jsonl").read_bytes() == written

@@ -1,6 +1,7 @@
 """A run continues whatever an earlier one has left: every row once, in order."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -89,7 +90,7 @@ async def run_to_the_end(counts: list[int], ends: list[int], num_shards: int, sp
             try:
                 await run(Upper(end), work_of(folder, inputs, Shard(number % num_shards, num_shards)), lambda _: None)
             except Unavailable:
-                for index, path in enumerate(sorted((folder / "out.jsonl.parts").glob("*.jsonl"))):
+                for index, path in enumerate(sorted((folder / "out.jsonl.parts").glob("0*.jsonl"))):
                     if index in spoiled:  # killed while it wrote
                         path.rename(path.with_name(f".{path.name}.0"))
         work = work_of(folder, inputs)
@@ -134,8 +135,64 @@ async def test_another_command_does_not_continue_a_run(change: dict[str, Any], t
     written = path.read_bytes()
     for other in (written[:-2], written[:-2] + b"?\n", b"?" + written[1:]):
         path.write_bytes(other)
-        with pytest.raises(OtherRun, match="begun with other inputs"):
+        with pytest.raises(OtherRun, match=r"begun with other inputs, such as 0\.jsonl"):
             await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
+
+
+async def test_inputs_without_a_part_may_be_mended_and_added(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path, [4, 0])
+    (tmp_path / "1.jsonl").write_text('{"id": 1}\n')
+    with pytest.raises(TableError, match=r"1\.jsonl: there is no column 'text'; there are 'id'"):
+        await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
+    inputs = write_inputs(tmp_path, [4, 1, 2])
+    totals = await run(Upper(), work_of(tmp_path, inputs), lambda _: None)
+    assert totals.num_rows == 7
+    with pytest.raises(OtherRun, match=r"begun with other inputs, such as 2\.jsonl"):
+        await run(Upper(), work_of(tmp_path, write_inputs(tmp_path, [4, 1])), lambda _: None)
+
+
+async def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path, [4])
+    lines = (tmp_path / "0.jsonl").read_bytes() * 20_000
+    (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(lines)[:-2000])
+    (tmp_path / "2.txt.gz").write_bytes(b"no")
+    for name, told in (("1.jsonl.gz", "ended before"), ("2.txt.gz", "Not a gzipped file")):
+        parts = Parts(tmp_path / f"of {name}", FORMATS["jsonl"])
+        work = work_of(tmp_path, {**inputs, name: tmp_path / name}, rows_per_part=1000, parts=parts)
+        with pytest.raises(TableError, match=f"{name}: .*{told}"):
+            await run(Upper(), work, lambda _: None)
+    (tmp_path / "3.parquet").write_bytes(b"no")
+    with pytest.raises(TableError, match=r"3\.parquet: .*Parquet"):
+        work_of(tmp_path, {"3.parquet": tmp_path / "3.parquet"}).num_rows()
+
+
+async def test_records_need_not_have_the_column_each(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"text": "b"}\n' + 4 * '{"id": 1}\n' + '{"text": "c"}\n')
+    work = work_of(tmp_path, {"in.jsonl": path}, rows_per_part=2)
+    assert (await run(Upper(), work, lambda _: None)).num_failed == 4
+
+
+async def test_what_could_not_be_written_is_deleted(tmp_path: Path) -> None:
+    def fill(path: Path) -> None:
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    parts = work_of(tmp_path, write_inputs(tmp_path, [1])).parts
+    parts.begin({"inputs": {}})
+    with pytest.raises(OSError, match="No space"):
+        parts.write(0, 0, fill)
+    assert names_in(parts.folder) == {"_run.json"}
+
+
+async def test_only_parts_are_deleted(tmp_path: Path) -> None:
+    work = work_of(tmp_path, write_inputs(tmp_path, [4]))
+    await run(Upper(), work, lambda _: None)
+    (work.parts.folder / ".mine").mkdir()
+    (work.parts.folder / "notes.txt").write_text("mine")
+    work.parts.tidy()
+    work.parts.discard()
+    assert names_in(work.parts.folder) == {".mine", "notes.txt"}
 
 
 async def test_parts_that_another_shard_writes_meanwhile_are_of_the_same_run(
