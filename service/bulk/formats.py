@@ -1,14 +1,12 @@
 """The formats of tables: lines of text, JSON lines, comma- and tab-separated values, and Parquet."""
 
 import codecs
-import contextlib
 import csv
 import functools
 import gzip
 import io
 import json
 import shutil
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, count, islice
 from pathlib import Path
@@ -16,10 +14,10 @@ from typing import Any, BinaryIO
 
 from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat
 from service.bundle.fields import is_unicode
+from service.documents.records import MAX_CELL, split_records
 
 TEXT_COLUMN = "text"  # of lines of text
 _COMPRESSED = ".gz"
-_MAX_CELL = 2**27  # characters; the module's own limit is 128 KiB
 _READ_AT_ONCE = 2**20
 
 
@@ -103,11 +101,12 @@ def _json_rows(stream: BinaryIO) -> _Records:
 
 
 def _csv_rows(_stream: BinaryIO, lines: Iterator[str], delimiter: str) -> tuple[Sequence[str], _Records]:
-    csv.field_size_limit(_MAX_CELL)
     first = next(lines, "")
     if delimiter not in first and ";" in first:  # a spreadsheet's, where numbers have a decimal comma
         delimiter = ";"
-    records = _records(chain([first], lines), delimiter, may_be_plain=delimiter == "\t" and first[:1] != '"')
+    may_be_plain = delimiter == "\t" and first[:1] != '"'
+    found = split_records(chain([first], lines), delimiter, may_be_plain=may_be_plain)
+    records = ((number, cells) for number, text, cells in found if text.strip("\r\n"))
     _, names = next(records, (0, []))
     while names and not names[-1]:  # spreadsheets write as many cells as the widest row ever had
         names.pop()
@@ -120,37 +119,8 @@ def _named(names: Sequence[str], number: int, cells: list[str]) -> tuple[dict[st
     told = "" if len(cells) == len(names) else f"has {len(cells)} cells, not {len(names)}"
     if not is_unicode("".join(cells)):
         cells, told = [cell.encode(errors="surrogateescape").decode(errors="replace") for cell in cells], "is not UTF-8"
-    problem = f"the record that ends in line {number} {told}" if told else ""
+    problem = f"the record in line {number} {told}" if told else ""
     return dict.fromkeys(names, "") | dict(zip(names, cells, strict=False)), problem
-
-
-def _records(lines: Iterator[str], delimiter: str, *, may_be_plain: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield records, each with the number of its last line.
-
-    An open quote goes on in the next lines if it ends there. In corpora, which `may_be_plain`, a quote is a character
-    as any other: a line with all cells is a record unless a quote is doubled, or open where the next has not all.
-    """
-    number, width, waiting = 0, -1, deque[str]()
-    while line := waiting.popleft() if waiting else next(lines, ""):
-        width = line.count(delimiter) if width < 0 else width
-        parts, is_open, is_plain = [line], line.count('"') % 2, may_be_plain and line.count(delimiter) == width
-        while is_open and (line := waiting.popleft() if waiting else next(lines, "")):
-            if is_plain and line.count(delimiter) == width:
-                waiting.appendleft(line)
-                break
-            parts.append(line)
-            is_open ^= line.count('"') % 2
-        cells = parts[0].rstrip("\r\n").split(delimiter)
-        for end in (len(parts), 1) if not is_plain or len(parts) > 1 or '""' in parts[0] else ():
-            with contextlib.suppress(csv.Error):
-                read = list(csv.reader(["".join(parts[:end])], delimiter=delimiter, strict=True))
-                if len(read) == 1 and (len(read[0]) == width + 1 or not may_be_plain):
-                    cells, parts = read[0], ["".join(parts[:end]), *parts[end:]]
-                    break
-        waiting.extendleft(reversed(parts[1:]))
-        number += parts[0].count("\n") or parts[0].count("\r")
-        if parts[0].strip("\r\n"):
-            yield number, cells
 
 
 def _write_text(path: Path, answered: Answered) -> None:
@@ -183,7 +153,7 @@ def _join_lines(path: Path, parts: Sequence[Path]) -> None:
 
 def _join_csv(path: Path, parts: Sequence[Path], delimiter: str) -> None:
     """Write the records of all parts, whose columns may differ: records in JSON need not have the same keys."""
-    csv.field_size_limit(_MAX_CELL)
+    csv.field_size_limit(MAX_CELL)
     columns: dict[str, None] = {}
     for part in parts:
         with part.open(encoding="utf-8", newline="") as stream:

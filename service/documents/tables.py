@@ -4,6 +4,7 @@ Columns are named by the first record, or by numbers from 1.
 """
 
 import functools
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from service.documents.document import Document, DocumentOptions, DocumentText, 
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import on_one_line
+from service.documents.records import split_records
 
 _DELIMITERS = ",;\t|"
 _NO_DELIMITER = ""  # of a table with one column
@@ -134,7 +136,16 @@ def read_tsv(data: bytes, options: DocumentOptions) -> Document:
         DocumentError: a column does not exist.
     """
     source, encode = decoded(data)
-    return _document(source, encode, read_records(source, 0, "\t", is_strict=False), options, _tsv_written)
+    return _document(source, encode, _tsv_records(source), options, _tsv_written)
+
+
+def _tsv_records(source: str) -> Iterator[Record]:
+    start = 0
+    for line, text, _ in split_records(io.StringIO(source, newline=""), "\t", may_be_plain=True):
+        for record in read_records(text, 0, "\t", is_strict=False):
+            cells = [Cell(start + cell.start, start + cell.end, cell.is_quoted) for cell in record.cells]
+            yield Record(line + record.line - 1, cells)
+        start += len(text)
 
 
 def _document(

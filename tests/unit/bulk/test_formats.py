@@ -116,8 +116,8 @@ def test_a_record_with_more_or_fewer_cells_is_its_own_problem(tmp_path: Path) ->
     (rows,) = format_of(path).read(path, 100)
     assert [rows.problem(index) for index in range(3)] == [
         "",
-        "the record that ends in line 4 has 3 cells, not 2",
-        "the record that ends in line 5 has 1 cells, not 2",
+        "the record in line 4 has 3 cells, not 2",
+        "the record in line 5 has 1 cells, not 2",
     ]
     assert rows.column("text")[0] == "a\nb"
 
@@ -157,7 +157,7 @@ def test_the_mark_of_utf_8_is_no_text_and_utf_16_is_refused(ending: str, tmp_pat
 def test_cells_that_are_not_utf_8_are_their_rows_problem(tmp_path: Path) -> None:
     rows, problems = read(tmp_path / "in.csv", "id,text\né,a\n2,b\n".encode("latin-1"))
     assert rows == [{"id": "\ufffd", "text": "a"}, {"id": "2", "text": "b"}]
-    assert problems == ["the record that ends in line 2 is not UTF-8", ""]
+    assert problems == ["the record in line 2 is not UTF-8", ""]
 
 
 def test_tables_of_spreadsheets(tmp_path: Path) -> None:

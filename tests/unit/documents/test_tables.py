@@ -33,6 +33,13 @@ def test_tsv_has_quoted_cells_as_spreadsheets_write_them_and_others_stay_in_thei
     assert document.written(['b\t"c\nd', 'e\t"f"', "z"]) == (b'id\ttext\r\n1\tb "c d\r\n2\t"e\t""f"""\r\n3\tz\r\n\r\n')
 
 
+def test_quotes_of_corpora_are_characters() -> None:
+    source = b'"He said,\tx\nthen he left."\ty\n"Go!"\tz\n'
+    document = open_document("t.tsv", source, DocumentOptions(columns=("1",)))
+    assert texts(document) == ['"He said,', 'then he left."', "Go!"]
+    assert unchanged(document) == source
+
+
 def test_a_translation_that_begins_with_a_quotation_mark_is_quoted_in_tsv_as_well() -> None:
     document = open_document("t.tsv", b"id\ttext\n1\tgo\n2\tgo\n", TEXT)
     written = document.written(['"a" b', '"c'])
