@@ -3,6 +3,7 @@
 import click
 
 from service.bulk.ray_data import ray_translate
+from service.bulk.run import ROWS_PER_PART
 
 
 @click.command()
@@ -12,10 +13,19 @@ from service.bulk.ray_data import ray_translate
 @click.option("--actors", default=2, show_default=True)
 @click.option("--cpus", default=2, show_default=True, help="Of the node, as Ray counts them.")
 @click.option("--resource", help="What an actor takes one of, on its node.")
+@click.option("--rows-per-block", default=ROWS_PER_PART, show_default=True)
 @click.option("--start-seconds", default=900, show_default=True, help="How long to wait for the actors.")
 @click.option("--folder", required=True, help="For Ray's own files and the checkpoint.")
 def main(
-    tables: str, output: str, models: str, actors: int, cpus: int, resource: str | None, start_seconds: int, folder: str
+    tables: str,
+    output: str,
+    models: str,
+    actors: int,
+    cpus: int,
+    resource: str | None,
+    rows_per_block: int,
+    start_seconds: int,
+    folder: str,
 ) -> None:
     """Translate the Parquet files in TABLES from English to German; rows that a checkpoint has are left out."""
     import ray
@@ -37,6 +47,7 @@ def main(
         num_actors=actors,
         threads_per_actor=1,
         resources={resource: 1} if resource else None,
+        rows_per_block=rows_per_block,
     )
     rows.write_parquet(output)
 

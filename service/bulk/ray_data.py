@@ -14,15 +14,14 @@ import pyarrow as pa
 
 from service.bulk.parquet import ArrowRows, with_results
 from service.bulk.pipeline import Pipeline
-from service.bulk.run import Job, answer
+from service.bulk.run import ROWS_PER_PART, Job, answer
 from service.bulk.table import check_columns
 from service.domain.translation import TranslationRequest
 
 if TYPE_CHECKING:
     import ray.data
 
-ROWS_PER_BLOCK = 1000
-_BATCHES_IN_FLIGHT = 4  # of an actor, so that its engine always has rows that wait
+_BATCHES_IN_FLIGHT = 2  # of an actor, so that its engine always has rows that wait
 # Ray waits for ever by default. Nodes that a cluster adds on demand may take minutes; the models are loaded later.
 _SECONDS_TO_START = 900
 # A checkpoint's filter, one actor, takes a CPU until the end of the job; another is for the tasks that read and write.
@@ -62,6 +61,7 @@ def ray_translate(
     threads_per_actor: int = 0,
     resources: Mapping[str, float] | None = None,
     num_gpus: float = 0,
+    rows_per_block: int = ROWS_PER_PART,
 ) -> "ray.data.Dataset":
     """Return the dataset with columns for each row's translation, finish_reason, flags, source_language and error.
 
@@ -80,6 +80,7 @@ def ray_translate(
         resources: What an actor takes of its node's custom resources, such as {"translator": 1} to have one on each. It
             takes no CPU of Ray's: those are for the tasks that read and write.
         num_gpus: What an actor takes of its node's GPUs; the models then run on CUDA.
+        rows_per_block: How many rows a killed task repeats; small blocks cost more, and become more files.
 
     Raises:
         ValueError: the job would hang once it resumes, as the cluster has too few CPUs for its checkpoint.
@@ -110,15 +111,17 @@ def ray_translate(
     settings = {"num_threads": threads_per_actor, "device": "cuda" if num_gpus else "cpu"}
     if isinstance(num_actors, int):
         num_actors = num_actors, num_actors
-    return dataset.repartition(target_num_rows_per_block=ROWS_PER_BLOCK).map_batches(
+    return dataset.repartition(target_num_rows_per_block=rows_per_block).map_batches(
         _Translate,
         fn_constructor_args=(str(models), job, settings),
-        batch_size=ROWS_PER_BLOCK,
+        batch_size=rows_per_block,
         batch_format="pyarrow",
         compute=ActorPoolStrategy(
-            min_size=num_actors[0], max_size=num_actors[1], max_tasks_in_flight_per_actor=_BATCHES_IN_FLIGHT
+            min_size=num_actors[0],
+            max_size=num_actors[1],
+            max_tasks_in_flight_per_actor=_BATCHES_IN_FLIGHT,
+            max_concurrent_calls_per_actor=_BATCHES_IN_FLIGHT,
         ),
-        max_concurrency=_BATCHES_IN_FLIGHT,
         num_cpus=0,
         num_gpus=num_gpus,
         resources=dict(resources or {}),
