@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat
 from service.bundle.fields import is_unicode
 from service.documents.records import MAX_CELL, split_records
+from service.documents.tables import DELIMITERS, SEP_LINE
 
 TEXT_COLUMN = "text"  # of lines of text
 _COMPRESSED = ".gz"
@@ -101,12 +102,13 @@ def _json_rows(stream: BinaryIO) -> _Records:
 
 
 def _csv_rows(_stream: BinaryIO, lines: Iterator[str], delimiter: str) -> tuple[Sequence[str], _Records]:
-    first = next(lines, "")
-    if delimiter not in first and ";" in first:  # a spreadsheet's, where numbers have a decimal comma
-        delimiter = ";"
-    may_be_plain = delimiter == "\t" and first[:1] != '"'
-    found = split_records(chain([first], lines), delimiter, may_be_plain=may_be_plain)
-    records = ((number, cells) for number, text, cells in found if text.strip("\r\n"))
+    first, may_be_plain = next(lines, ""), delimiter == "\t"
+    if sep_line := SEP_LINE.match(first):
+        delimiter, first = sep_line[1], next(lines, "")
+    elif delimiter == "," and "," not in first:  # a spreadsheet has others where numbers have a decimal comma
+        delimiter = next((each for each in DELIMITERS if each in first), delimiter)
+    found = split_records(chain([first], lines), delimiter, may_be_plain=may_be_plain and first[:1] != '"')
+    records = ((number + bool(sep_line), cells) for number, text, cells in found if text.strip("\r\n"))
     _, names = next(records, (0, []))
     while names and not names[-1]:  # spreadsheets write as many cells as the widest row ever had
         names.pop()

@@ -16,7 +16,7 @@ from service.documents.errors import DocumentError
 from service.documents.lines import on_one_line
 from service.documents.records import split_records
 
-_DELIMITERS = ",;\t|"
+DELIMITERS = ",;\t|"
 _NO_DELIMITER = ""  # of a table with one column
 _SAMPLE_RECORDS = 20  # from which the delimiter is guessed
 _MAX_NAMES = 20  # listed in an error
@@ -24,7 +24,7 @@ _MAX_NAME = 60  # characters of one, which stands in the place of each of its te
 _USUAL_NAMES = frozenset(
     {"comment", "context", "description", "id", "key", "lang", "message", "name", "note", "source", "target", "text"}
 )
-_SEP_LINE = re.compile(r'"?sep=([,;\t|])"?(?=\r|\n|\Z)', re.IGNORECASE)  # how spreadsheets are told the delimiter
+SEP_LINE = re.compile(r'"?sep=([,;\t|])"?(?=\r|\n|\Z)', re.IGNORECASE)  # how spreadsheets are told the delimiter
 _SPACES = re.compile(" *+")
 
 
@@ -121,7 +121,7 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
         DocumentError: a quotation mark is missing or misplaced, or a column does not exist.
     """
     source, encode = decoded(data)
-    sep_line = _SEP_LINE.match(source)
+    sep_line = SEP_LINE.match(source)
     start = sep_line.end() if sep_line else 0
     delimiter = sep_line[1] if sep_line else _delimiter(source, options)
     records = read_records(source, start, delimiter, is_strict=True)
@@ -234,7 +234,7 @@ def _repr(name: str) -> str:
 
 def _delimiter(source: str, options: DocumentOptions) -> str:
     """Return the delimiter under which the asked columns exist, and as many records as can be are equally wide."""
-    samples: dict[str, list[Record]] = {each: _sample(source, each) for each in (*_DELIMITERS, _NO_DELIMITER)}
+    samples: dict[str, list[Record]] = {each: _sample(source, each) for each in (*DELIMITERS, _NO_DELIMITER)}
 
     def fitness(delimiter: str) -> tuple[bool, int, int]:
         sample = samples[delimiter]

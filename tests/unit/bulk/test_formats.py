@@ -119,6 +119,7 @@ def test_a_record_with_more_or_fewer_cells_is_its_own_problem(tmp_path: Path) ->
         "the record in line 4 has 3 cells, not 2",
         "the record in line 5 has 1 cells, not 2",
     ]
+    assert read(path, b"sep=;\nid;text\n1\n")[1] == ["the record in line 3 has 1 cells, not 2"]
     assert rows.column("text")[0] == "a\nb"
 
 
@@ -166,6 +167,9 @@ def test_tables_of_spreadsheets(tmp_path: Path) -> None:
     assert read(tmp_path / "in.csv", content.encode()) == (expected, ["", ""])
     semicolons = 'id;text\r1;"a\r\nb"\r2;"""c"", d"\r'  # and line ends as they once were
     assert read(tmp_path / "in.csv", semicolons.encode()) == (expected, ["", ""])
+    for told in ("id\ttext", "id|text", "sep=|\r\nid|text", "\ufeffsep=;\nid;text"):
+        rows = f'{told}\r\n1{told[-5]}"a, b"\r\n'.encode()
+        assert read(tmp_path / "in.csv", rows) == ([{"id": "1", "text": "a, b"}], [""])
     assert read(tmp_path / "in.csv", b'text\n""\n\nb\n') == ([{"text": ""}, {"text": "b"}], ["", ""])
 
 
