@@ -6,17 +6,21 @@ Prints `under way` when all calls are, then, once the server has stopped being r
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-from dragoman_client import Client
+from dragoman_client import Client, Options
 from tests.servers import distinct_texts, eventually, http_get, samples
 
 NUM_CALLS = 8
-TEXTS_PER_CALL = 150
+TEXTS_PER_CALL = 150  # few enough for one request, of which a server that stops answers all
+BEAMS = Options(beam_size=4)  # so that the first call takes longer than all need to begin
 METRICS = "http://127.0.0.1:9464"
 
 
 def main() -> None:
     with Client("127.0.0.1:50051") as client, ThreadPoolExecutor(NUM_CALLS) as pool:
-        calls = [pool.submit(client.translate, distinct_texts(TEXTS_PER_CALL), "en", "de") for _ in range(NUM_CALLS)]
+        calls = [
+            pool.submit(client.translate, distinct_texts(TEXTS_PER_CALL), "en", "de", options=BEAMS)
+            for _ in range(NUM_CALLS)
+        ]
         eventually(lambda: samples(http_get(f"{METRICS}/metrics")[2], "dragoman_inflight_requests") == [NUM_CALLS])
         print("under way", flush=True)
         eventually(lambda: http_get(f"{METRICS}/readyz")[0] == 503)

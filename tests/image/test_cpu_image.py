@@ -11,6 +11,7 @@ import pytest
 
 import service
 from tests.deploy.test_dockerfile import CODE_AND_MODELS
+from tests.image.callers import NUM_CALLS, TEXTS_PER_CALL
 from tests.image.conftest import build, report
 from tests.image.engine import ContainerEngine
 from tests.image.inspection import MODEL, labels, layers, problems, sbom_problems, size_over_base, surprises
@@ -122,14 +123,15 @@ def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerC
 
     with server.client("-m", "tests.image.callers") as callers:
         assert callers.stdout is not None
-        assert callers.stdout.readline() == "under way\n"
+        assert callers.stderr is not None
+        assert callers.stdout.readline() == "under way\n", callers.stderr.read()
         charged, resident = server.peak_memory()
         server.signal("TERM")
         out, err = callers.communicate(timeout=60)
     assert callers.returncode == 0, err
     told = json.loads(out)
     assert told["unanswered_when_draining"] > 0  # otherwise this test proves nothing
-    assert told["answered_texts"] == 8 * 150
+    assert told["answered_texts"] == NUM_CALLS * TEXTS_PER_CALL
     assert server.wait(GRACE_SECONDS) == 0
     assert not server.was_out_of_memory()
     assert server.logs().count("\n") == 0  # nothing but the ready line
