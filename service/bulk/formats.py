@@ -28,7 +28,7 @@ def format_of(path: Path) -> TableFormat:
     Raises:
         TableError: the ending is unknown.
     """
-    ending = Path(path.name.removesuffix(_COMPRESSED)).suffix.lower()
+    ending = _ending(path)
     if ending not in _BY_ENDING:
         known = ", ".join(filter(None, _BY_ENDING))
         raise TableError(f"{path} ends with {ending!r}; known are {known}, each also with .gz.")
@@ -37,8 +37,12 @@ def format_of(path: Path) -> TableFormat:
 
 def has_known_ending(path: Path) -> bool:
     """Return whether a file's name says that it is a table."""
-    ending = Path(path.name.removesuffix(_COMPRESSED)).suffix.lower()
+    ending = _ending(path)
     return bool(ending) and ending in _BY_ENDING
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(_COMPRESSED)).suffix.lower()
 
 
 def _count_lines(path: Path) -> int | None:

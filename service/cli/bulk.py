@@ -111,7 +111,7 @@ def bulk(
         inputs = _inputs(source_path, output)
         first = next(iter(inputs.values()))
         form = format_of(output) if is_file else FORMATS[output_format] if output_format else format_of(first)
-        parts = Parts(output.with_name(f"{output.name}.parts") if is_file else output, form)
+        parts = Parts(_parts_folder(output) if is_file else output, form)
         is_whole = is_file and shard.count == 1
         work = Work(inputs, parts, form, job, shard, rows_per_part or ROWS_PER_PART)
         with held(parts.folder, alone=shard.count == 1):
@@ -157,7 +157,9 @@ def _inputs(path: Path, output: Path) -> dict[str, Path]:
             raise TableError(f"{path} is no regular file, which a run can read again where it continues.")
         format_of(path)
         return {path.name: path}
-    own = [path / each.relative_to(path.resolve()) for each in _written(output) if each.is_relative_to(path.resolve())]
+    root = path.resolve()
+    written = output.resolve(), _parts_folder(output).resolve()
+    own = [path / each.relative_to(root) for each in written if each.is_relative_to(root)]
     inputs, others = {}, []
     for each in sorted(path.rglob("*")):
         name = each.relative_to(path)
@@ -175,8 +177,8 @@ def _inputs(path: Path, output: Path) -> dict[str, Path]:
     return inputs
 
 
-def _written(output: Path) -> tuple[Path, Path]:
-    return output.resolve(), output.with_name(f"{output.name}.parts").resolve()
+def _parts_folder(output: Path) -> Path:
+    return output.with_name(f"{output.name}.parts")
 
 
 def _request(fields: RequestFields) -> "TranslationRequest":

@@ -1,6 +1,5 @@
 """Where the records of delimited text end: quotes may enclose line ends, or be characters as any other."""
 
-import contextlib
 import csv
 from collections import deque
 from collections.abc import Iterator
@@ -25,13 +24,21 @@ def split_records(lines: Iterator[str], delimiter: str, *, may_be_plain: bool) -
                 break
             parts.append(line)
             is_open ^= line.count('"') % 2
-        cells = parts[0].rstrip("\r\n").split(delimiter)
+        text, cells = parts[0], parts[0].rstrip("\r\n").split(delimiter)
         for end in (len(parts), 1) if not is_plain or len(parts) > 1 or '""' in parts[0] else ():
-            with contextlib.suppress(csv.Error):
-                read = list(csv.reader(["".join(parts[:end])], delimiter=delimiter, strict=True))
-                if len(read) == 1 and (len(read[0]) == width + 1 or not may_be_plain):
-                    cells, parts = read[0], ["".join(parts[:end]), *parts[end:]]
-                    break
+            quoted = _cells("".join(parts[:end]), delimiter)
+            if quoted is not None and (len(quoted) == width + 1 or not may_be_plain):
+                text, cells, parts = "".join(parts[:end]), quoted, parts[end - 1 :]
+                break
         waiting.extendleft(reversed(parts[1:]))
-        yield number, parts[0], cells
-        number += parts[0].count("\n") or parts[0].count("\r")
+        yield number, text, cells
+        number += text.count("\n") or text.count("\r")
+
+
+def _cells(text: str, delimiter: str) -> list[str] | None:
+    """Return the cells of a record whose quotes are those of CSV; `None` if the text is not exactly one."""
+    try:
+        records = list(csv.reader([text], delimiter=delimiter, strict=True))
+    except csv.Error:
+        return None
+    return records[0] if len(records) == 1 else None

@@ -50,7 +50,7 @@ def test_a_job_resumes_on_two_cpus_where_it_was(tables: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     checkpoint = sorted((tables.parent / "checkpoint").iterdir())
     (written,) = {len(checkpoint), len(list((tables.parent / "out").iterdir()))}
-    assert written >= 4, "as few blocks as Ray makes of such files: one actor would do all, and a crash would lose all"
+    assert written >= 4, "one block: one actor would do all, and a crash would lose all"
     lost = pq.read_table(checkpoint[0])["id"].to_pylist()
     checkpoint[0].unlink()  # as if the job had been killed before it
     answer = job(tables, "--rows-per-block", "1000")
