@@ -8,13 +8,17 @@ from service.domain.errors import InvalidRequest, Path
 from service.domain.translation import TranslationRequest
 from service.translation.source_languages import parts_by_language
 
+SOURCES = ["en", "fr"]
+
 
 def request(*texts: str, prefixes: tuple[str, ...] = ()) -> TranslationRequest:
     return TranslationRequest(texts, "", "de", model="m", target_prefixes=prefixes)
 
 
 def test_texts_of_one_language_go_together_in_order() -> None:
-    parts = parts_by_language(request("a", "b", "1", "c", prefixes=("A", "B", "", "C")), ["fr", "en", "und", "fr"])
+    parts = parts_by_language(
+        request("a", "b", "1", "c", prefixes=("A", "B", "", "C")), ["fr", "en", "und", "fr"], SOURCES
+    )
     assert [(part.request.source_language_code, part.indices) for part in parts] == [("fr", (0, 3)), ("en", (1,))]
     assert [part.request.texts for part in parts] == [("a", "c"), ("b",)]
     assert [part.request.target_prefixes for part in parts] == [("A", "C"), ("B",)]
@@ -22,7 +26,7 @@ def test_texts_of_one_language_go_together_in_order() -> None:
 
 
 def test_prefixes_of_a_wrong_number_stay_for_who_refuses_them() -> None:
-    (part,) = parts_by_language(request("a", "b", prefixes=("A",)), ["en", "en"])
+    (part,) = parts_by_language(request("a", "b", prefixes=("A",)), ["en", "en"], SOURCES)
     assert part.request.target_prefixes == ("A",)
 
 
@@ -30,9 +34,9 @@ def test_letters_of_no_language_are_refused() -> None:
     with pytest.raises(
         InvalidRequest, match=r"^texts\[1\] is in no language that can be translated into 'de'"
     ) as raised:
-        parts_by_language(request("1", "x"), ["und", "und"])
+        parts_by_language(request("1", "x"), ["und", "und"], SOURCES)
     assert raised.value.field == "texts[1]"
-    assert parts_by_language(request("1", "-"), ["und", "und"]) == []
+    assert parts_by_language(request("1", "-"), ["und", "und"], SOURCES) == []
 
 
 @pytest.mark.parametrize(
@@ -47,7 +51,7 @@ def test_letters_of_no_language_are_refused() -> None:
     ],
 )
 def test_errors_name_texts_by_their_place_in_the_whole(path: Path, problem: str, expected: tuple[str, str]) -> None:
-    parts = parts_by_language(request("a", "b", "c", "d"), ["fr", "en", "en", "fr"])
+    parts = parts_by_language(request("a", "b", "c", "d"), ["fr", "en", "en", "fr"], SOURCES)
     error = InvalidRequest(problem, path)
     parts[0].name_in_whole(error)
     assert (error.field, str(error)) == expected
@@ -56,7 +60,7 @@ def test_errors_name_texts_by_their_place_in_the_whole(path: Path, problem: str,
 @given(st.lists(st.tuples(st.text(max_size=3), st.sampled_from(["en", "de", "fr"])), max_size=20))
 @settings(derandomize=True, max_examples=50, deadline=None)
 def test_nothing_is_lost_or_doubled(texts: list[tuple[str, str]]) -> None:
-    parts = parts_by_language(request(*(text for text, _ in texts)), [code for _, code in texts])
+    parts = parts_by_language(request(*(text for text, _ in texts)), [code for _, code in texts], ["en", "fr"])
     placed = {
         index: (text, part.request.source_language_code)
         for part in parts
