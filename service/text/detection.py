@@ -62,8 +62,10 @@ class LanguageDetector:
         first. A text without letters, or in a script that no candidate uses, is `UNDETERMINED` with confidence 0.
         """
         text = text[:_MAX_CHARACTERS]
-        fitting = _written_in(_letters(text), _known() if self._scripts is None else self._scripts)
-        shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, fitting)
+        scripts = _known() if self._scripts is None else self._scripts
+        written = _scripts_of(text, set(scripts.values()))
+        fitting = [code for code, script in scripts.items() if script in written]
+        shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, {code: _label(code) for code in fitting})
         detected = [DetectedLanguage(code, share) for code, share in shares.items() if share >= _LEAST_CONFIDENCE]
         # Ties go to English: most texts too short to tell, such as "OK", are in English.
         detected.sort(key=lambda each: (-each.confidence, language_of(each.language_code) != "en", each.language_code))
@@ -78,30 +80,32 @@ class SourceDetector:
     equal part. So a text is in another language if the mean likelihood of these exceeds the sum of the likelihoods of
     sources and target, which takes evidence of 136 to 1 for one of them, as many as there are. Otherwise the likeliest
     of sources and target is chosen; a source, if the text does not tell.
-
-    Measured in `tests/unit/text/test_source_detection.py` and described in docs/api.md.
     """
 
     def __init__(self, sources: Iterable[str], target: str) -> None:
         """Set the codes of the languages that are translated into `target`, which may itself be one of them."""
-        self._sources = {code: script_of(code) for code in sources}
-        labels = {code: _label(code) for code in (*self._sources, *_known(), target)}
-        served = {(labels[code], script) for code, script in self._sources.items()}
-        own = labels[target], script_of(target)
-        names = {label for label, _ in served}
-        self._others = {
+        self._sources = list(sources)
+        served = {code: script_of(code) for code in self._sources}
+        labels = {_label(code) for code in served}
+        own = _label(target), script_of(target)
+        if own not in {(_label(code), script) for code, script in served.items()}:
+            # Else texts of the target are translated, too, by a model that corrects them, say.
+            served[canonical("-".join(filter(None, (language_of(target), own[1]))))] = own[1]
+        others = {
             code: script
             for code, script in _known().items()
-            if labels[code] not in names and (labels[code], script) != own
+            if _label(code) not in labels and (_label(code), script) != own
         }
-        self._num_others = max(len({labels[code] for code in self._others}), 1)
-        of_target = canonical("-".join(filter(None, (language_of(target), own[1]))))
-        # If texts of the target are translated themselves, which corrects them, say, they are not to be recognised.
-        self._scripts = self._others | ({} if own in served else {of_target: own[1]}) | self._sources
-        if own[1] not in _CHARACTER_SETS and not _CHARACTER_SETS.keys() <= set(self._sources.values()):
+        self._others = frozenset(others)
+        self._num_others = len({_label(code) for code in others})
+        self._latin_share = _LATIN_SHARE if set(served.values()) - {_LATIN} else 1.0
+        scripts = others | served
+        if own[1] not in _CHARACTER_SETS and not _CHARACTER_SETS.keys() <= set(served.values()):
             # Neither of the Chinese scripts has to be told from the other one.
-            self._scripts = {code: _CHINESE.get(script, script) for code, script in self._scripts.items()}
-        self._latin_share = _LATIN_SHARE if set(self._sources.values()) - {_LATIN} else 1.0
+            scripts = {code: _CHINESE.get(script, script) for code, script in scripts.items()}
+        self._labels: dict[str, dict[str, str | None]] = {script: {} for script in scripts.values()}
+        for code, script in scripts.items():
+            self._labels[script][code] = _label(code)
 
     def detect(self, text: str) -> str:
         """Return the code of a source, of the target without its region, or of another language that the text is in.
@@ -110,18 +114,20 @@ class SourceDetector:
         is `UNDETERMINED`.
         """
         text = text[:_MAX_CHARACTERS]
-        fitting = _written_in(_letters(text), self._scripts, self._latin_share)
-        if len(fitting) <= 1:
-            return fitting[0] if fitting else UNDETERMINED
+        fitting: dict[str, str | None] = {}
+        for script in _scripts_of(text, self._labels.keys(), self._latin_share):
+            fitting |= self._labels[script]
+        if len(fitting) == 1:
+            return next(iter(fitting))
         shares = _shares(text, fitting)
         if not shares:
             return UNDETERMINED
-        others = {code: share for code, share in shares.items() if code in self._others}
         served = {code: share for code, share in shares.items() if code not in self._others}
-        if math.fsum(others.values()) > self._num_others * math.fsum(served.values()):
+        of_served = math.fsum(served.values())
+        if 1.0 - of_served > self._num_others * of_served:
             # A source that the model does not know may be what looks like another language.
-            unknown = [code for code in fitting if code in self._sources and code not in shares]
-            return unknown[0] if len(unknown) == 1 else max(others, key=others.__getitem__)
+            unknown = [code for code in self._sources if code in fitting and fitting[code] is None]
+            return unknown[0] if len(unknown) == 1 else max(shares, key=shares.__getitem__)
         return max(served, key=lambda code: (served[code], code in self._sources, language_of(code) == "en"))
 
 
@@ -131,27 +137,25 @@ def source_detector(sources: Sequence[str], target: str) -> SourceDetector:
     return SourceDetector(sources, target)
 
 
-def _letters(text: str) -> Counter[str]:
-    return Counter(character for character in text if character.isalpha())
-
-
-def _written_in(letters: Counter[str], scripts: Mapping[str, str], latin_share: float = 1.0) -> list[str]:
-    """Return the codes in `scripts` whose script has most of the letters; each Latin one counts `latin_share`."""
+def _scripts_of(text: str, scripts: Iterable[str], latin_share: float = 1.0) -> set[str]:
+    """Return those of `scripts` that most of the letters are in; each Latin one counts `latin_share`."""
+    letters = Counter(character for character in text if character.isalpha())
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
         counts[unicodedata.name(letter, "").split(" ")[0]] += count
-    known = {
-        script: sum(counts[name] for name in _LETTERS[script]) * (latin_share if script == _LATIN else 1.0)
-        - _num_of_other_set(letters, script)
-        for script in set(scripts.values())
-        if script in _LETTERS
-    }
-    best = max(known.values(), default=0)
+    num_written = {script: float(_num_written(letters, counts, script)) for script in scripts if script in _LETTERS}
+    if _LATIN in num_written:
+        num_written[_LATIN] *= latin_share
+    best = max(num_written.values(), default=0)
     # An unknown script may be the one that fits best, or account for all letters that fit no other candidate.
     unknown = max(best, letters.total() - best)
-    num_written = {code: known.get(script, unknown) for code, script in scripts.items()}
+    num_written |= {script: unknown for script in scripts if script not in _LETTERS}
     most = max(num_written.values(), default=0)
-    return [code for code, number in num_written.items() if number == most > 0]
+    return {script for script, number in num_written.items() if number == most > 0}
+
+
+def _num_written(letters: Counter[str], counts: Counter[str], script: str) -> int:
+    return sum([counts[name] for name in _LETTERS[script]]) - _num_of_other_set(letters, script)
 
 
 def _num_of_other_set(letters: Counter[str], script: str) -> int:
@@ -174,11 +178,9 @@ def _has(character_set: str, letter: str) -> bool:
     return True
 
 
-def _shares(text: str, candidates: list[str]) -> dict[str, float]:
-    """Return the probabilities of the candidates that the model knows; codes of the same model language share its
-    evenly.
-    """
-    label_of = {code: label for code in candidates if (label := _label(code)) is not None}
+def _shares(text: str, labels: Mapping[str, str | None]) -> dict[str, float]:
+    """Return the probabilities of the codes that the model has a label for; those of one label share its evenly."""
+    label_of = {code: label for code, label in labels.items() if label is not None}
     if not label_of:
         return {}
     scores = dict(_identifier().rank(text))
