@@ -9,6 +9,7 @@ import pytest
 
 from dragoman_client import Client, ClientError, Flag, MimeType
 from tests.http_caller import Reply, call, events
+from tests.http_post import form_of
 from tests.servers import REPOSITORY, InProcessServer, Serve
 from tests.texts_in_languages import rows
 
@@ -181,6 +182,21 @@ def test_streams_send_it_whole(server: InProcessServer, client: Client) -> None:
     document = {"text": ENGLISH, "target_language_code": "en"}
     answer = call(server.http_url, "POST", "/v1/translate/stream", document)
     assert events(answer.body)[0][1]["translation"]["flags"] == ["target_language"]
+
+
+def test_a_document_is_judged_by_its_beginning(server: InProcessServer) -> None:
+    def send(text: str, target: str) -> Reply:
+        body, kind = form_of("a.md", text.encode(), {"target_language_code": target})
+        return call(server.http_url, "POST", "/v1/files", body=body, content_type=kind)
+
+    document = "# Train station\n\nWhere *is* the   train station?\n\nWo?\n"
+    kept = send(document, "en")
+    assert (kept.status, kept.body.decode()) == (200, document)
+    assert kept.headers["x-document-notes"] == "3 texts were flagged: 3 target_language."
+    assert "Bahnhof" in send(document, "de").body.decode()
+    refused = send("# La gare\n\nOù est la gare, s'il vous plaît ?\n", "en")
+    assert (refused.status, refused.error["field"]) == (400, "file")
+    assert "seems to be in 'fr'" in refused.error["message"]
 
 
 def test_no_tokens_are_used(server: InProcessServer) -> None:

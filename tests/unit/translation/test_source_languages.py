@@ -1,12 +1,14 @@
 """Calls without a source language."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest, Path
-from service.domain.translation import TranslationRequest
-from service.translation.source_languages import parts_by_language
+from service.domain.translation import Flag, MimeType, TranslationRequest
+from service.translation.source_languages import Part, parts_by_language, read_texts, unchanged
 
 SOURCES = ["en", "fr"]
 
@@ -37,6 +39,37 @@ def test_letters_of_no_language_are_refused() -> None:
         parts_by_language(request("1", "x"), ["und", "und"], SOURCES)
     assert raised.value.field == "texts[1]"
     assert parts_by_language(request("1", "-"), ["und", "und"], SOURCES) == []
+
+
+def test_a_language_that_is_not_served_is_named_or_kept() -> None:
+    texts = request("ciao", "1", "hello", "hallo", "ᚠᚢ")
+    codes = ["it", "und", "en", "de", "und"]
+    with pytest.raises(InvalidRequest) as raised:
+        parts_by_language(texts, codes, SOURCES)
+    assert str(raised.value) == (
+        "texts[0] seems to be in 'it'; into 'de' are translated here: en, fr; "
+        "give source_language_code if it is in one of these."
+    )
+    parts = parts_by_language(replace(texts, keeps_other_languages=True), codes, SOURCES)
+    assert [(part.detected_language_code, part.indices, part.is_kept) for part in parts] == [
+        ("it", (0,), True), ("en", (2,), False), ("de", (3,), False), ("und", (4,), True),
+    ]  # fmt: skip
+    for part in (parts[0], parts[2]):
+        (answer,) = unchanged(part)
+        assert answer.text == answer.hypotheses[0].text == part.request.texts[0]
+        assert answer.detected_language_code == part.detected_language_code
+        assert answer.segments[0].flags == (Flag.OTHER_LANGUAGE if part.is_kept else Flag.TARGET_LANGUAGE,)
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_segments_of_unchanged_html_count_without_tags(is_read: bool) -> None:
+    html = request("<p>one <b>two</b></p>\n<p>three &amp; four</p>")
+    html = replace(html, source_language_code="de", mime_type=MimeType.HTML)
+    read = read_texts(html.texts, html.mime_type)
+    documents = tuple(each.document for each in read if each.document is not None) if is_read else ()
+    (answer,) = unchanged(Part(html, documents=documents))
+    assert answer.text == html.texts[0]
+    assert [(each.source_start, each.source_end, each.target_end) for each in answer.segments] == [(0, 19, 19)]
 
 
 @pytest.mark.parametrize(
