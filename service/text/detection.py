@@ -143,7 +143,11 @@ def _scripts_of(text: str, scripts: Iterable[str], latin_share: float = 1.0) -> 
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
         counts[unicodedata.name(letter, "").split(" ")[0]] += count
-    num_written = {script: float(_num_written(letters, counts, script)) for script in scripts if script in _LETTERS}
+    num_written = {
+        script: float(_num_written(letters, counts, script))
+        for script in scripts
+        if script in _LETTERS and not _LETTERS[script].isdisjoint(counts)
+    }
     if _LATIN in num_written:
         num_written[_LATIN] *= latin_share
     best = max(num_written.values(), default=0)
