@@ -63,6 +63,7 @@ REQUESTS = st.builds(
     target_prefixes=seldom(st.lists(texts(), max_size=3), []),
     return_alignments=st.booleans(),
     strict=st.booleans(),
+    keep_other_languages=st.booleans(),
     labels=seldom(st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=2), {}),
     priority=st.sampled_from(pb.Priority.values()),
 )

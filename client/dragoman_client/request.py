@@ -32,6 +32,7 @@ class RequestFields(TypedDict, total=False):
     placeholders: Sequence[Placeholder]
     return_alignments: bool
     strict: bool
+    keep_other_languages: bool
     labels: Mapping[str, str]
 
 

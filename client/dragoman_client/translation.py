@@ -29,6 +29,8 @@ class Flag(enum.Enum):
     UNKNOWN = "unknown"  # the same for characters that the model has no pieces for
     EMPTY = "empty"  # the model wrote neither letters nor numbers for a source that has letters
     NUMBERS = "numbers"  # a number was changed, or the position of a number or an identifier was guessed
+    TARGET_LANGUAGE = "target_language"  # unchanged: the text is in the target language already
+    OTHER_LANGUAGE = "other_language"  # unchanged: the text's language is not translated into the target
 
 
 @dataclass(frozen=True, slots=True)

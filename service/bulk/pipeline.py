@@ -96,7 +96,8 @@ class Pipeline:
     async def translate(
         self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
     ) -> list[RowResult]:
-        """Translate texts of one language pair, in order; with an empty `source`, each text's language is detected.
+        """Translate texts of one language pair, in order; with an empty `source`, each text's language is detected, and
+        texts whose language is not translated into `target` come back unchanged, with a flag.
 
         `request` has the options; its own texts and languages do not count.
 
@@ -106,20 +107,12 @@ class Pipeline:
         request = replace(
             request or TranslationRequest((), "", ""),
             texts=(),
-            source_language_code=source or self._only_source(target, request),
+            source_language_code=source,
             target_language_code=target,
+            keeps_other_languages=True,
         )
         parts = [tuple(texts[start : start + ROWS_PER_CALL]) for start in range(0, len(texts), ROWS_PER_CALL)]
         return [result for part in await all_of(self._call(request, part) for part in parts) for result in part]
-
-    def _only_source(self, target: str, request: TranslationRequest | None) -> str:
-        """Return the only language that can be translated into `target`; empty if there are several, or none."""
-        model, version = (request.model, request.model_version) if request else ("", "")
-        try:
-            sources = self.server.translator.catalogue().sources(model, version, target)
-        except _ROWS_FAULTS:  # each row reports it
-            return ""
-        return sources[0] if len(sources) == 1 else ""
 
     async def _call(self, request: TranslationRequest, texts: tuple[str, ...]) -> list[RowResult]:
         async with self._turns:

@@ -34,7 +34,7 @@ _LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
     "source",
     default="",
     metavar="CODE",
-    help="Language of the texts. Default: the only possible one; of several, detected for each text.",
+    help="Language of the texts. Default: detected for each text.",
 )
 @click.option("--models", type=_PATH, default=Path("models"), show_default=True, help="A bundle, or a repository.")
 @click.option("--column", default="text", show_default=True, metavar="NAME", help="Column to translate.")

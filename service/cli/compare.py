@@ -17,7 +17,6 @@ from service.cli.exit_codes import ExitCode
 from service.cli.lines import Line, read_lines
 from service.cli.options import Connection, credentials_options
 from service.cli.percentile import percentile
-from service.cli.source_language import only_source
 from service.cli.streams import located, open_input, write
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -54,7 +53,7 @@ class Side:
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.option("--to", "target", required=True, metavar="CODE", help="Language to translate into, such as de.")
-@click.option("--from", "source", default="", metavar="CODE", help="Language of the lines. Default: the only possible.")
+@click.option("--from", "source", default="", metavar="CODE", help="Language of the lines. Default: detected.")
 @click.option("-i", "--file", "input_file", type=_FILE, metavar="FILE", help="Its lines. Default: standard input.")
 @click.option("--model", default="", metavar="NAME", help="Model of both. Default: the one for the languages.")
 @click.option("--worst", default=5, show_default=True, type=click.IntRange(0), help="Print this many different lines.")
@@ -90,7 +89,7 @@ def compare(
         lines = [line for line in read_lines(stream) if line.text.strip()]
         if not lines:
             raise CommandError("there is no line to translate.", ExitCode.DATA)
-        sides = _translated((one, other), lines, source or only_source(one, target, model, ""), target, model)
+        sides = _translated((one, other), lines, source, target, model)
     found = _difference(*sides, lines, scores, worst)
     write(sys.stdout.buffer, json.dumps(found, ensure_ascii=False) + "\n" if as_json else _table(found))
     if found["chrf"] < min_chrf:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import click
 
-from dragoman_client import Client, ClientError, MimeType, RequestFields, Translation
+from dragoman_client import Client, ClientError, MimeType, Options, RequestFields, Translation
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
 from service.cli.output_file import open_output
@@ -15,8 +15,10 @@ from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
 from service.cli.reports import reporting
 from service.cli.streams import write_bytes
-from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document
+from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document, sample
 from service.documents.opening import MAX_BYTES
+
+_UNDETERMINED = "und"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +66,14 @@ def translate_document(
         CommandError: writing failed.
     """
     stream, input_file, output_file = files
-    source = source or document.language
+    source = source or document.language or _detected(document, client, target, request_fields)
 
     def translated(chunk: list[_Item]) -> list[Translation]:
         found: dict[int, Translation] = {}
         for mime_type in (MimeType.PLAIN, MimeType.HTML):
             numbers = [number for number, item in enumerate(chunk) if item.mime_type is mime_type]
             if numbers:
-                fields: RequestFields = {**request_fields, "mime_type": mime_type}
+                fields: RequestFields = {**request_fields, "mime_type": mime_type, "keep_other_languages": True}
                 answers = _call(client, [chunk[number] for number in numbers], source, target, fields)
                 found.update(zip(numbers, answers, strict=True))
         return [found[number] for number in range(len(chunk))]
@@ -93,6 +95,30 @@ def translate_document(
         write_bytes(output, written)
     for note in report.notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _detected(document: Document, client: Client, target: str, request_fields: RequestFields) -> str:
+    """Return the language of a document by its beginning, one that is translated into `target` or that language itself;
+    empty if it has no letters.
+
+    Raises:
+        ClientError: it is in another language, or the call failed.
+    """
+    text, mime_type = sample(document.texts)
+    if not text:
+        return ""
+    fields: RequestFields = {
+        "model": request_fields["model"],
+        "model_version": request_fields["model_version"],
+        "mime_type": MimeType(mime_type.value),
+        "options": Options(max_output_tokens=1),  # the translation is not needed
+    }
+    try:
+        (translation,) = client.translate([text], "", target, **fields)
+    except ClientError as error:
+        raise error.renamed("the document") if error.path[:1] == ("texts",) else error from None
+    language = translation.detected_language_code
+    return "" if language == _UNDETERMINED else language
 
 
 def _items(document: Document) -> Iterator[_Item]:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from dragoman_client import ClientError, MimeType, RequestFields, StreamEvent, Translation
+from dragoman_client import ClientError, Flag, MimeType, RequestFields, StreamEvent, Translation
 from service.cli.formats import Documents, Format, JsonField, Record, TextLines, TsvColumn, render
 from service.cli.lines import Line, read_document, read_lines
 from service.cli.options import Connection, connection_options
@@ -17,7 +17,6 @@ from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
 from service.cli.reports import reporting
 from service.cli.request_options import request_options
-from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
 from service.documents import FORMATS
 
@@ -57,7 +56,7 @@ _OPTIONS_OF_FORMATS = {
     envvar="DRAGOMAN_TRANSLATE_FROM",
     default="",
     metavar="CODE",
-    help="Language of the texts. Default: the only possible one; of several, detected for each text.",
+    help="Language of the texts. Default: detected for each text, or once for a document.",
 )
 @click.option("-i", "--file", "input_file", type=_FILE, metavar="FILE", help="Translate this file.")
 @click.option("-o", "--output", "output_file", type=_FILE, metavar="FILE", help="Write to this file.")
@@ -182,7 +181,6 @@ def translate(
     with contextlib.ExitStack() as stack:
         input_stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(connection.client(timeout_seconds))
-        source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         if is_document:
             assert input_stream is not None  # texts are of other formats
             # Imported here: lines need none of the readers of documents, and should start quickly.
@@ -206,6 +204,8 @@ def translate(
             translate_document(document, client, source, target, request_fields, files, report)
             return
         noun, lines = _input(texts, input_stream, name)
+        request_fields["keep_other_languages"] = not source
+        num_kept = 0
 
         def translate_chunk(chunk: list[Record]) -> list[Translation]:
             try:
@@ -215,7 +215,8 @@ def translate(
 
         if stream:
             for line in lines:
-                _print_stream(client.stream([line.text], source, target, **request_fields), line)
+                num_kept += _print_stream(client.stream([line.text], source, target, **request_fields), line)
+            _note_kept(num_kept, noun, source, target)
             return
         output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
         reported = stack.enter_context(reporting(report))
@@ -229,11 +230,13 @@ def translate(
                 write(output, "".join(rendered))
                 for record, translation in chunk:
                     reported.add(record.number, f"{noun} {record.number}", translation)
+                    num_kept += _is_kept(translation)
                 num_done += len(chunk)
                 bar.update(len(chunk))
             if name == "html":
                 for note in reported.notes:
                     click.echo(f"note: {note}", err=True)
+            _note_kept(num_kept, noun, source, target)
         except BaseException as error:
             if can_resume and num_done:
                 error.add_note(f"{output_file} has {num_done} lines; run the same command with --resume to continue.")
@@ -325,14 +328,34 @@ def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) ->
     return ("document", read_document(stream)) if format_name == "html" else ("line", read_lines(stream))
 
 
-def _print_stream(parts: Iterable[StreamEvent], line: Line) -> None:
-    """Print a text's translation as it grows."""
+def _print_stream(parts: Iterable[StreamEvent], line: Line) -> bool:
+    """Print a text's translation as it grows, and return whether it is the text itself: `_is_kept`."""
+    is_kept = False
     try:
         for part in parts:
             write(sys.stdout.buffer, part.delta)
+            is_kept |= part.translation is not None and _is_kept(part.translation)
         write(sys.stdout.buffer, line.ending)
     except ClientError as error:
         raise located(error, [line], "text") from None
+    return is_kept
+
+
+def _is_kept(translation: Translation) -> bool:
+    """Return whether a text came back unchanged because of its language."""
+    kept = (Flag.TARGET_LANGUAGE, Flag.OTHER_LANGUAGE)
+    return any(flag in kept for segment in translation.segments for flag in segment.flags)
+
+
+def _note_kept(number: int, noun: str, source: str, target: str) -> None:
+    """Say how many texts came back unchanged, unless the caller gave their language."""
+    if number and not source:
+        texts = f"{noun}s are" if number > 1 else f"{noun} is"
+        click.echo(
+            f"note: {number} {texts} unchanged, being in {target!r} already or in a language that is not translated "
+            "into it here, as far as can be told; --from names the language.",
+            err=True,
+        )
 
 
 def _ranked(record: Record, translation: Translation) -> str:

@@ -4,7 +4,7 @@ A document is never written anew from a parsed form: translations replace the te
 every other byte stays as it was.
 """
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, MimeType
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, MimeType, sample
 from service.documents.errors import DocumentError, UnknownFormat
 from service.documents.opening import ENDINGS, FORMATS, open_document
 
@@ -19,4 +19,5 @@ __all__ = [
     "MimeType",
     "UnknownFormat",
     "open_document",
+    "sample",
 ]

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, TypedDict
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Doubt
+from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, sample
 from service.documents.errors import DocumentError
 from service.documents.opening import open_document
 
@@ -31,7 +31,6 @@ MAX_CPU_SECONDS = 60
 
 _NICENESS = 10  # below all that serves other calls
 _LIMITS = ((resource.RLIMIT_AS, MAX_MEMORY_BYTES), (resource.RLIMIT_CPU, MAX_CPU_SECONDS), (resource.RLIMIT_CORE, 0))
-_SAMPLE_CHARACTERS = 4096
 
 Opener = Callable[[str, bytes, DocumentOptions], Document]
 
@@ -156,16 +155,15 @@ def _opened(opener: Opener, order: Order, data: bytes) -> Document | Refusal:
 
 def _head(document: Document, num_chunks: int) -> Head:
     texts = document.texts
-    kind = texts[0].mime_type if texts else None
-    sample = "\n".join(each.text for each in texts[:_SAMPLE_CHARACTERS] if each.mime_type is kind)
+    text, kind = sample(texts)
     return Head(
         num_chunks=num_chunks,
         num_texts=len(texts),
         num_characters=sum(len(each.text) for each in texts),
         notes=list(document.notes),
         language=document.language,
-        sample=sample[:_SAMPLE_CHARACTERS],
-        sample_type=kind.value if kind else "",
+        sample=text,
+        sample_type=kind.value,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from service.documents.errors import DocumentError
 
 STOP = "stop"  # the finish reason of what ended by itself
+_SAMPLE_CHARACTERS = 4096
 MAX_TEXTS = 500_000  # in a document: each takes some hundred bytes
 
 
@@ -87,6 +88,13 @@ class Document(Protocol):
         Raises:
             ValueError: there are more or fewer translations than texts.
         """
+
+
+def sample(texts: Sequence[DocumentText]) -> tuple[str, MimeType]:
+    """Return the beginning of a document, texts of one type, to detect its language from; empty without texts."""
+    kind = texts[0].mime_type if texts else MimeType.TEXT
+    text = "\n".join(each.text for each in texts[:_SAMPLE_CHARACTERS] if each.mime_type is kind)
+    return text[:_SAMPLE_CHARACTERS], kind
 
 
 @dataclass(frozen=True, slots=True)

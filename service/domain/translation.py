@@ -63,6 +63,8 @@ class Flag(enum.Enum):
     UNKNOWN = "unknown"  # the same for characters that the model has no pieces for
     EMPTY = "empty"  # the model produced no letter and no number for a source with letters
     NUMBERS = "numbers"  # a number was changed, or the position of a number or an identifier was guessed
+    TARGET_LANGUAGE = "target_language"  # unchanged: the text is in the language that it was to be translated into
+    OTHER_LANGUAGE = "other_language"  # unchanged: the text is in a language that is not translated into the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,9 @@ class TranslationRequest:
 
     `target_prefixes`, one for each text or none at all, are the required beginnings of the translations. `glossary`
     names one of the server's; `terms` take precedence over it. `placeholders` are kept besides those of common kinds. A
-    segment that is too long for the model is split at the best position, or rejected if the request `is_strict`.
+    segment that is too long for the model is split at the best position, or rejected if the request `is_strict`. A text
+    whose detected language is not translated into the target is rejected, or returned unchanged if the request
+    `keeps_other_languages`.
     """
 
     texts: tuple[str, ...]
@@ -169,6 +173,16 @@ class TranslationRequest:
     terms: tuple[Term, ...] = ()
     placeholders: tuple[OwnPlaceholder, ...] = ()
     return_alignments: bool = False
+    keeps_other_languages: bool = field(
+        default=False,
+        metadata=_option(
+            "Return texts unchanged whose detected language is not translated into the target, instead of rejecting "
+            "the call.",
+            name="keep_other_languages",
+            in_commands=False,
+            in_parameters=False,
+        ),
+    )
     is_strict: bool = field(
         default=False,
         metadata=_option("Reject segments that are too long for the model instead of splitting them.", name="strict"),

@@ -82,7 +82,7 @@ class DocumentTranslator:
     ) -> TranslatedDocument:
         document = await self._readers.read(upload, deadline_seconds)
         current_call().num_texts = document.num_texts
-        request = await self._with_source(document, request)
+        request = replace(await self._with_source(document, request), keeps_other_languages=True)
         report = Report(document.notes)
         translations = await self._translations(document.chunks, request, report, deadline_seconds)
         data = await self._readers.write(upload, translations, deadline_seconds)

@@ -8,7 +8,7 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
 from service.models.loaded_model import MAX_RESOLVED, LoadedModel
 from service.models.repository import version_number
-from service.text.languages import canonical, in_message, is_well_formed, language_of
+from service.text.languages import canonical, in_message, is_same, is_well_formed, language_of
 
 T = TypeVar("T")
 
@@ -24,16 +24,13 @@ class Leg(NamedTuple):
 class Route:
     """How texts of one language become texts of another: by one model, or by two, by way of a pivot language.
 
-    `pivot_language_code`, BCP 47, is empty with one leg.
+    Without legs they are of the other language already, and stay unchanged. `writer` is the model of the last leg, or
+    one that knows the language. `pivot_language_code`, BCP 47, is empty with one leg.
     """
 
+    writer: LoadedModel
     legs: tuple[Leg, ...]
     pivot_language_code: str = ""
-
-    @property
-    def writer(self) -> LoadedModel:
-        """Return the model that writes the translations."""
-        return self.legs[-1].model
 
 
 class PivotedPair(NamedTuple):
@@ -85,7 +82,8 @@ class Catalogue:
 
         With an empty `name`, the model whose pair is nearest to these codes is chosen, the first of equally near ones;
         with an empty `version`, the highest that is served. If no model has the pair, two translate it by way of a
-        pivot language; of a named model, two of its own pairs do.
+        pivot language; of a named model, two of its own pairs do. If there is no such way from a language to itself, or
+        to the same in another region, the route has no legs.
 
         Raises:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
@@ -98,12 +96,14 @@ class Catalogue:
         _check_code("target_language_code", target)
         candidates = self._candidates(name, version)
         if direct := _leg(candidates, source, target):
-            return Route((direct,))
+            return Route(direct.model, (direct,))
         if language_of(source) != language_of(target):
             for pivot in self._pivots:
                 first, second = _leg(candidates, source, pivot), _leg(candidates, pivot, target)
                 if first and second:
-                    return Route((first, second), pivot)
+                    return Route(second.model, (first, second), pivot)
+        if is_same(source, target) and (knowing := [each for each in candidates if each.pairs.knows(target)]):
+            return Route(knowing[0], ())
         raise _unknown_pair(name, source, target, candidates)
 
     def sources(self, name: str, version: str, target: str) -> list[str]:

@@ -56,6 +56,10 @@ class LanguagePairs:
         )
         return min(found, key=lambda each: each.distance, default=None)
 
+    def knows(self, code: str) -> bool:
+        """Return whether this language is translated, or translated into."""
+        return bool(self._sources.find(code) or self._targets.find(code))
+
     def sources(self, target: str) -> list[str]:
         """Return the languages that can be translated into this one, sorted."""
         targets = [folded(into.code) for into in self._targets.find(target)]

@@ -6,7 +6,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from service.domain.translation import DetectedLanguage
@@ -16,6 +16,8 @@ UNDETERMINED = "und"  # BCP 47's code for an unknown language
 
 _MAX_CHARACTERS = 4_000  # only so much of a text is examined
 _LEAST_CONFIDENCE = 0.001
+_LATIN = "Latn"
+_LATIN_SHARE = 0.25  # of a Latin letter's weight where a source has another script: names and terms are in Latin ones
 _NO_LANGUAGE = "zxx"  # the model's label for text that is not in any language
 
 # py3langid divides log-probabilities by the square root of the text's length in bytes, and is then less confident than
@@ -30,21 +32,23 @@ _ALPHABETS = (
     "TAMIL Telu TELUGU Tfng TIFINAGH Thaa THAANA Thai THAI Tibt TIBETAN"
 )
 _LETTERS = {code: {name} for code, name in re.findall(r"(\w{4}) (\w+)", _ALPHABETS)} | {
+    "Hani": {"CJK"},
     "Hans": {"CJK"},
     "Hant": {"CJK"},
     "Jpan": {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"},
     "Kore": {"CJK", "HANGUL"},
 }
-_SCRIPTS = {"gcf": "Latn", "grc": "Grek", "hbo": "Hebr", "uzs": "Arab"}  # the model's languages that CLDR lacks
+_SCRIPTS = {"gcf": "Latn", "grc": "Grek", "hbo": "Hebr", "uzs": "Arab"}  # where CLDR has none, or one of antiquity
 # The character sets of mainland China and Taiwan: characters in only one of them are simplified or traditional.
 _CHARACTER_SETS = {"Hans": "gb2312", "Hant": "big5"}
+_CHINESE = {"Hans": "Hani", "Hant": "Hani"}
 _LOADING = threading.Lock()
 
 
 class LanguageDetector:
     """Language detector. Thread-safe.
 
-    The model, which is slow to load, is loaded for the first text whose script is not decisive, once per process.
+    The model, which is slow to load, is loaded for the first text that needs it, once per process.
     """
 
     def __init__(self, candidates: Iterable[str] | None = None) -> None:
@@ -58,31 +62,104 @@ class LanguageDetector:
         first. A text without letters, or in a script that no candidate uses, is `UNDETERMINED` with confidence 0.
         """
         text = text[:_MAX_CHARACTERS]
-        letters = Counter(character for character in text if character.isalpha())
-        fitting = _written_in(letters, _known() if self._scripts is None else self._scripts)
-        shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, fitting)
+        scripts = _known() if self._scripts is None else self._scripts
+        written = _scripts_of(text, set(scripts.values()))
+        fitting = [code for code, script in scripts.items() if script in written]
+        shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, {code: _label(code) for code in fitting})
         detected = [DetectedLanguage(code, share) for code, share in shares.items() if share >= _LEAST_CONFIDENCE]
         # Ties go to English: most texts too short to tell, such as "OK", are in English.
         detected.sort(key=lambda each: (-each.confidence, language_of(each.language_code) != "en", each.language_code))
         return tuple(detected) or (DetectedLanguage(UNDETERMINED, 0.0),)
 
 
-def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:
-    """Return the codes in `scripts` whose script has most of the letters."""
+class SourceDetector:
+    """Detector of the languages of texts that are to be translated into one language. Thread-safe.
+
+    The source languages and the target are candidates, and so are all other languages that the model knows. Their prior
+    probabilities: a source is as probable as the target, and as all other languages together, each of which gets an
+    equal part. So a text is in another language if the mean likelihood of these exceeds the sum of the likelihoods of
+    sources and target, which takes evidence of 136 to 1 for one of them, as many as there are. Otherwise the likeliest
+    of sources and target is chosen; a source, if the text does not tell.
+    """
+
+    def __init__(self, sources: Iterable[str], target: str) -> None:
+        """Set the codes of the languages that are translated into `target`, which may itself be one of them."""
+        self._sources = list(sources)
+        served = {code: script_of(code) for code in self._sources}
+        labels = {_label(code) for code in served}
+        own = _label(target), script_of(target)
+        if own not in {(_label(code), script) for code, script in served.items()}:
+            # Else texts of the target are translated, too, by a model that corrects them, say.
+            served[canonical("-".join(filter(None, (language_of(target), own[1]))))] = own[1]
+        others = {
+            code: script
+            for code, script in _known().items()
+            if _label(code) not in labels and (_label(code), script) != own
+        }
+        self._others = frozenset(others)
+        self._num_others = len({_label(code) for code in others})
+        self._latin_share = _LATIN_SHARE if set(served.values()) - {_LATIN} else 1.0
+        scripts = others | served
+        if own[1] not in _CHARACTER_SETS and not _CHARACTER_SETS.keys() <= set(served.values()):
+            # Neither of the Chinese scripts has to be told from the other one.
+            scripts = {code: _CHINESE.get(script, script) for code, script in scripts.items()}
+        self._labels: dict[str, dict[str, str | None]] = {script: {} for script in scripts.values()}
+        for code, script in scripts.items():
+            self._labels[script][code] = _label(code)
+
+    def detect(self, text: str) -> str:
+        """Return the code of a source, of the target without its region, or of another language that the text is in.
+
+        `text` must be plain: remove markup first. A text without letters, or in a script of no language that is known,
+        is `UNDETERMINED`.
+        """
+        text = text[:_MAX_CHARACTERS]
+        fitting: dict[str, str | None] = {}
+        for script in _scripts_of(text, self._labels.keys(), self._latin_share):
+            fitting |= self._labels[script]
+        if len(fitting) == 1:
+            return next(iter(fitting))
+        shares = _shares(text, fitting)
+        if not shares:
+            return UNDETERMINED
+        served = {code: share for code, share in shares.items() if code not in self._others}
+        of_served = math.fsum(served.values())
+        if 1.0 - of_served > self._num_others * of_served:
+            # A source that the model does not know may be what looks like another language.
+            unknown = [code for code in self._sources if code in fitting and fitting[code] is None]
+            return unknown[0] if len(unknown) == 1 else max(shares, key=shares.__getitem__)
+        return max(served, key=lambda code: (served[code], code in self._sources, language_of(code) == "en"))
+
+
+@functools.lru_cache(maxsize=64)
+def source_detector(sources: Sequence[str], target: str) -> SourceDetector:
+    """Return the detector of the languages of texts that are to be translated from one of `sources` into `target`."""
+    return SourceDetector(sources, target)
+
+
+def _scripts_of(text: str, scripts: Iterable[str], latin_share: float = 1.0) -> set[str]:
+    """Return those of `scripts` that most of the letters are in; each Latin one counts `latin_share`."""
+    letters = Counter(character for character in text if character.isalpha())
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
         counts[unicodedata.name(letter, "").split(" ")[0]] += count
-    known = {
-        script: sum(counts[name] for name in _LETTERS[script]) - _num_of_other_set(letters, script)
-        for script in scripts.values()
-        if script in _LETTERS
+    num_written = {
+        script: float(_num_written(letters, counts, script))
+        for script in scripts
+        if script in _LETTERS and not _LETTERS[script].isdisjoint(counts)
     }
-    best = max(known.values(), default=0)
+    if _LATIN in num_written:
+        num_written[_LATIN] *= latin_share
+    best = max(num_written.values(), default=0)
     # An unknown script may be the one that fits best, or account for all letters that fit no other candidate.
     unknown = max(best, letters.total() - best)
-    num_written = {code: known.get(script, unknown) for code, script in scripts.items()}
+    num_written |= {script: unknown for script in scripts if script not in _LETTERS}
     most = max(num_written.values(), default=0)
-    return [code for code, number in num_written.items() if number == most > 0]
+    return {script for script, number in num_written.items() if number == most > 0}
+
+
+def _num_written(letters: Counter[str], counts: Counter[str], script: str) -> int:
+    return sum([counts[name] for name in _LETTERS[script]]) - _num_of_other_set(letters, script)
 
 
 def _num_of_other_set(letters: Counter[str], script: str) -> int:
@@ -105,11 +182,9 @@ def _has(character_set: str, letter: str) -> bool:
     return True
 
 
-def _shares(text: str, candidates: list[str]) -> dict[str, float]:
-    """Return the probabilities of the candidates that the model knows; codes of the same model language share its
-    evenly.
-    """
-    label_of = {code: label for code in candidates if (label := _label(code)) is not None}
+def _shares(text: str, labels: Mapping[str, str | None]) -> dict[str, float]:
+    """Return the probabilities of the codes that the model has a label for; those of one label share its evenly."""
+    label_of = {code: label for code, label in labels.items() if label is not None}
     if not label_of:
         return {}
     scores = dict(_identifier().rank(text))
@@ -137,7 +212,7 @@ def _labels() -> ServedLanguages:
 def _known() -> dict[str, str]:
     """Return the model's languages and their scripts; it does not distinguish traditional from simplified Chinese."""
     codes = [canonical(label) for label in _identifier().labels if label != _NO_LANGUAGE]
-    return {code: script_of(code) or _SCRIPTS.get(code, "") for code in (*codes, "zh-Hant")}
+    return {code: _SCRIPTS.get(code) or script_of(code) for code in (*codes, "zh-Hant")}
 
 
 def _identifier() -> Any:

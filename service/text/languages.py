@@ -85,6 +85,11 @@ def script_of(code: str) -> str:
     return "" if tag is None else _script(tag)
 
 
+def is_same(code: str, other: str) -> bool:
+    """Return whether two codes mean the same language in the same script, whatever the region."""
+    return script_of(code) == script_of(other) and bool(ServedLanguages([other]).find(code))
+
+
 def display_name(code: str, in_language: str) -> str:
     """Return the name of a language in `in_language`: `display_name("de-AT", "en")` is "German (Austria)".
 

@@ -1,21 +1,23 @@
 """Calls without a source language: one call is split into several, each with the texts of one language."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
-from service.domain.errors import InvalidRequest, Path
+from service.domain.errors import InvalidRequest, Path, Public, listed
 from service.domain.translation import (
     DetectedLanguage,
     FinishReason,
+    Flag,
     Hypothesis,
     MimeType,
+    Segment,
     Translation,
     TranslationRequest,
 )
-from service.text.detection import UNDETERMINED, LanguageDetector
-from service.text.languages import in_message
+from service.text.detection import UNDETERMINED, LanguageDetector, source_detector
+from service.text.languages import in_message, is_same
 from service.text.markup import HtmlDocument, parse
 
 
@@ -31,13 +33,15 @@ class Part:
     """A request for the texts of one language, and their indices in the whole request.
 
     Without `indices` it is the whole request. `documents` are the parsed texts if they are HTML and were parsed for
-    detection; `detected_language_code` is empty if the caller gave the language.
+    detection; `detected_language_code` is empty if the caller gave the language. The texts are not translated if
+    `is_kept`.
     """
 
     request: TranslationRequest
     indices: tuple[int, ...] = ()
     documents: tuple[HtmlDocument, ...] = ()
     detected_language_code: str = ""
+    is_kept: bool = False
 
     def place(self, index: int) -> int:
         """Return the index in the whole request of the part's text at `index`."""
@@ -59,39 +63,53 @@ def detect_languages(texts: Sequence[str], mime_type: MimeType) -> list[tuple[De
 
 
 def parts_by_detection(request: TranslationRequest, sources: Sequence[str]) -> list[Part]:
-    """Split a request by its texts' languages, detected among `sources`: `parts_by_language`. Passes checkpoints."""
-    detector = LanguageDetector(sources)
+    """Split a request by its texts' languages: `parts_by_language`. Passes checkpoints.
+
+    `sources` are the languages that can be translated into the target.
+    """
+    detector = source_detector(tuple(sources), request.target_language_code)
     read = read_texts(request.texts, request.mime_type)
-    codes = [detector.detect(each.plain)[0].language_code for each in paced(read, every=4)]
-    return parts_by_language(request, codes, read)
+    codes = [detector.detect(each.plain) for each in paced(read, every=4)]
+    return parts_by_language(request, codes, sources, read)
 
 
 def parts_by_language(
-    request: TranslationRequest, language_codes: Sequence[str], read: Sequence[ReadText] = ()
+    request: TranslationRequest, language_codes: Sequence[str], sources: Sequence[str], read: Sequence[ReadText] = ()
 ) -> list[Part]:
     """Split a request by its texts' languages, in the order of each language's first text.
 
-    `language_codes` has one code per text, and `read` its read text; plain texts may omit it. Texts without a language
-    and without letters are in no part.
+    `language_codes` has one code per text, and `read` its read text; plain texts may omit it. `sources` are the
+    languages that can be translated into the target. Texts without a language and without letters are in no part.
 
     Raises:
-        InvalidRequest: a text has letters, but is in no language that can be translated into the target.
+        InvalidRequest: a text is neither in one of `sources` nor in the target language, and the request does not keep
+            such texts.
     """
     indices: dict[str, list[int]] = {}
+    served = {*sources, *(code for code in set(language_codes) if is_same(code, request.target_language_code))}
     for index, code in enumerate(language_codes):
-        if code != UNDETERMINED:
-            indices.setdefault(code, []).append(index)
-        elif any(map(str.isalpha, read[index].plain if read else request.texts[index])):
-            raise InvalidRequest(
-                "{path} is in no language that can be translated into {target} here",
-                Path("texts", index),
-                target=in_message(request.target_language_code),
-                advice="give source_language_code",
-            )
+        if code == UNDETERMINED and not any(map(str.isalpha, read[index].plain if read else request.texts[index])):
+            continue
+        if code not in served and not request.keeps_other_languages:
+            raise _not_served(request, Path("texts", index), code, sources)
+        indices.setdefault(code, []).append(index)
     return [
-        Part(_part(request, code, chosen), tuple(chosen), _documents(read, chosen), code)
+        Part(_part(request, code, chosen), tuple(chosen), _documents(read, chosen), code, code not in served)
         for code, chosen in indices.items()
     ]
+
+
+def _not_served(request: TranslationRequest, path: Path, code: str, sources: Sequence[str]) -> InvalidRequest:
+    return InvalidRequest(
+        "{path} is in no language that can be translated into {target} here: {sources}"
+        if code == UNDETERMINED
+        else "{path} seems to be in {language}; into {target} are translated here: {sources}",
+        path,
+        language=in_message(code),
+        target=in_message(request.target_language_code),
+        sources=Public(listed(sources)),
+        advice="give source_language_code if it is in one of these",
+    )
 
 
 def joined(
@@ -107,8 +125,27 @@ def joined(
 
 def undetermined(text: str) -> Translation:
     """Return the answer to a text without letters, which never reaches a model."""
-    unchanged = Hypothesis(text)
-    return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)
+    return replace(_unchanged(text), detected_language_code=UNDETERMINED)
+
+
+def unchanged(part: Part) -> tuple[Translation, ...]:
+    """Return the answers to the texts of a part that are not to be translated, and their flags. Passes checkpoints."""
+    flag = Flag.OTHER_LANGUAGE if part.is_kept else Flag.TARGET_LANGUAGE
+    texts, mime_type = part.request.texts, part.request.mime_type
+    documents: Iterable[HtmlDocument | None] = part.documents or (None for _ in texts)
+    if mime_type is not MimeType.PLAIN and not part.documents:
+        documents = (each.document for each in read_texts(texts, mime_type))
+    found = []
+    for text, document in zip(texts, documents, strict=True):
+        end = len(text) if document is None else sum(len(block.text) for block in document.blocks)
+        segments = (Segment(0, end, 0, end, FinishReason.STOP, 0, 0, (flag,)),)
+        answer = replace(_unchanged(text), segments=segments, detected_language_code=part.detected_language_code)
+        found.append(answer)
+    return tuple(found)
+
+
+def _unchanged(text: str) -> Translation:
+    return Translation(text, (Hypothesis(text),), FinishReason.STOP, 0)
 
 
 def read_texts(texts: Sequence[str], mime_type: MimeType) -> list[ReadText]:

@@ -38,7 +38,14 @@ from service.translation.computations import MAX_INLINE_ENTRIES, Computations
 from service.translation.decoding import SegmentDecoder
 from service.translation.pivoting import Onward, Pivoter
 from service.translation.repairing import Repairer
-from service.translation.source_languages import Part, detect_languages, joined, parts_by_detection, undetermined
+from service.translation.source_languages import (
+    Part,
+    detect_languages,
+    joined,
+    parts_by_detection,
+    unchanged,
+    undetermined,
+)
 
 T = TypeVar("T")
 
@@ -206,8 +213,8 @@ class Translator:
         return await self._computations.run(detected, sum(map(len, texts)), deadline_seconds)
 
     async def source_of(self, request: TranslationRequest) -> str:
-        """Return the language of a request's only text, among those that can be translated into its target; empty if
-        it has no letters.
+        """Return the language of a request's only text, one that can be translated into its target or the target's;
+        empty if it has no letters.
 
         Raises:
             ServiceError: as for `translate`, of a request without a source language.
@@ -234,7 +241,7 @@ class Translator:
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """Check a request and split it by source language: the one given by the caller, or the one detected for each
-        text among those that can be translated into the target."""
+        text."""
         self.models()
         check_request(request, self.limits.max_characters)
         if request.source_language_code:
@@ -251,7 +258,10 @@ class Translator:
         try:
             requested = part.request
             codes = requested.source_language_code, requested.target_language_code
-            route = self._catalogue.resolve(requested.model, requested.model_version, *codes)
+            if part.is_kept:
+                route = Route(self._model_into(requested), ())
+            else:
+                route = self._catalogue.resolve(requested.model, requested.model_version, *codes)
             with ExitStack() as held:
                 for model, _ in route.legs:
                     held.enter_context(model.leases)
@@ -261,9 +271,19 @@ class Translator:
             part.name_in_whole(error)
             raise
 
+    async def _unchanged(self, part: Part) -> tuple[Translation, ...]:
+        """Return the answers to texts that are not to be translated."""
+        request = part.request
+        if part.documents or request.mime_type is MimeType.PLAIN:
+            return unchanged(part)
+        work = functools.partial(unchanged, part)
+        return await self._computations.run(work, sum(map(len, request.texts)), request.deadline_seconds)
+
     async def _translate(self, part: Part) -> TranslationResult:
         request = part.request
         with self._route_for(part) as route:
+            if not route.legs:
+                return TranslationResult(route.writer.name, route.writer.version, await self._unchanged(part))
             call, onward = await self._planned(part, route)
             if onward is None:
                 candidates = await self._repairer.translate(call)
@@ -282,8 +302,12 @@ class Translator:
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
         request = part.request
         with self._route_for(part) as route:
-            call, onward = await self._planned(part, route)
             model = route.writer
+            if not route.legs:
+                for index, each in enumerate(await self._unchanged(part)):
+                    yield StreamEvent(part.place(index), each.text, each, model.name, model.version)
+                return
+            call, onward = await self._planned(part, route)
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
             translations: dict[int, Translation] = {}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman_client import Client, ClientError
+from dragoman_client import Client, ClientError, Flag
 from tests.servers import Serve
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -75,17 +75,39 @@ def test_each_text_is_translated_from_its_own_language(client: Client) -> None:
             assert (translation.text, translation.hypotheses) == (expected.text, expected.hypotheses)
 
 
-def test_only_languages_that_lead_to_the_target_are_considered(client: Client) -> None:
-    (translation,) = client.translate([FRENCH], "", "it")
-    assert translation.detected_language_code == "en"
+def test_a_language_that_does_not_lead_to_the_target_is_named(client: Client) -> None:
+    code, field, message = refusal(client, [ENGLISH, FRENCH], "", "it")
+    assert (code, field) == ("INVALID_ARGUMENT", "texts[1]")
+    assert message == (
+        "texts[1] seems to be in 'fr'; into 'it' are translated here: en; "
+        "give source_language_code if it is in one of these."
+    )
     (translation,) = client.translate([HINDI, ENGLISH], "", "fr", model="many")[:1]
     assert translation.detected_language_code == "hi"
 
 
+def test_with_a_target_that_is_translated_itself_texts_are_not_kept(
+    share: Serve, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    models = tmp_path_factory.mktemp("models")
+    write_tiny_bundle(models / "corrects" / "1", "corrects", "en", "en", seed=5)
+    write_tiny_bundle(models / "american" / "1", "american", "en-US", "en-GB", seed=6)
+    with share(models=models, max_slots=4).client() as client:
+        for source, target in (("", "en"), ("en", "en"), ("", "en-GB"), ("en-US", "en-GB")):
+            (translation,) = client.translate([ENGLISH], source, target)
+            assert translation.num_source_tokens > 0
+            assert Flag.TARGET_LANGUAGE not in translation.segments[0].flags
+        (kept,) = client.translate([ENGLISH], "en-GB", "en-GB", model="corrects")
+        assert kept.num_source_tokens > 0  # the nearest pair of the named model
+
+
 def test_errors_name_the_text_by_its_place_in_the_call(client: Client) -> None:
-    code, field, message = refusal(client, ["1", ENGLISH, "Привет"], "", "fr")
+    code, field, message = refusal(client, ["1", ENGLISH, "ᚠᚢᚦᚨᚱᚲ"], "", "fr")
     assert (code, field) == ("INVALID_ARGUMENT", "texts[2]")
-    assert message == ("texts[2] is in no language that can be translated into 'fr' here; give source_language_code.")
+    assert message == (
+        "texts[2] is in no language that can be translated into 'fr' here: en, hi, zh-Hant; "
+        "give source_language_code if it is in one of these."
+    )
     code, field, message = refusal(client, [HINDI, "7", ENGLISH, "Où est la gare, " * 40], "", "zh-TW", strict=True)
     assert (code, field) == ("INVALID_ARGUMENT", "texts[3]")
     assert message.startswith("texts[3] has ")

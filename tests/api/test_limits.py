@@ -33,7 +33,9 @@ def test_all_texts_of_a_call_together_have_a_limit(channel: grpc.Channel, way: s
     own, infer = pb_grpc.TranslationServiceStub(channel), kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer
     calls: dict[str, Callable[[list[str]], Any]] = {
         **ways_of(channel),
-        "detected": lambda texts: own.Translate(request_of(texts, source_language_code=""), timeout=patient(30)),
+        "detected": lambda texts: own.Translate(
+            request_of(texts, source_language_code="", keep_other_languages=True), timeout=patient(30)
+        ),
         "detection": lambda texts: own.DetectLanguage(pb.DetectLanguageRequest(texts=texts), timeout=patient(30)),
         "parts": lambda texts: infer(infer_request(*texts, source_language=["en", ""]), timeout=patient(30)),
     }

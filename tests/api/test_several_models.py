@@ -92,7 +92,7 @@ def test_a_call_finds_its_model_by_pair_by_name_and_by_version(
         not_found,
         "version '1' of model 'tiny' is not served here; served are 3, 2.",
     )
-    assert refusal(server, source="fr", target="fr")[0] is not_found
+    assert refusal(server, source="ja", target="ja")[0] is not_found
     assert refusal(server, source="fr", target="de")[1].endswith("from 'fr' it can be es, it, pt.")
     assert refusal(server, model_version="2")[0] is grpc.StatusCode.INVALID_ARGUMENT
 

@@ -66,6 +66,21 @@ def test_a_killed_run_is_continued_and_gives_the_answers_of_a_server(tmp_path: P
     assert not parts.exists()
 
 
+def test_rows_in_other_languages_come_back_unchanged_with_a_flag(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    texts = {
+        "Where is the train station?": ("en", []),
+        "Wo ist der Bahnhof, bitte?": ("de", ["target_language"]),
+        "Où est la gare, s'il vous plaît ?": ("fr", ["other_language"]),
+        "42": ("und", []),
+    }
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    assert bulk(source, output, "--to", "de").returncode == 0
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [(row["source_language"], row["flags"]) for row in rows] == list(texts.values())
+    assert [row["translation"] for row in rows] == ["Wo ist der Bahnhof?", *list(texts)[1:]]
+
+
 def test_shards_share_a_folder_and_the_last_run_joins_it(tmp_path: Path) -> None:
     source, output = tmp_path / "in.jsonl", tmp_path / "out.parquet"
     write_rows(source, 40)

@@ -76,14 +76,39 @@ def test_without_from_each_line_is_translated_from_its_own_language(run: Any) ->
     assert both.stdout == expected[0] + b"12\n" + expected[1]
 
 
-def test_a_line_of_no_language_that_fits_is_named(run: Any) -> None:
-    tried = run("translate", "--to", "hi", stdin="Hello\n\nสวัสดี\n".encode())
-    assert tried.returncode == 65
-    (line,) = tried.stderr.decode().splitlines()
-    assert line.startswith("dragoman: line 3 is in no language that can be translated into 'hi' here; ")
+def test_lines_of_the_target_language_and_of_others_come_back_unchanged_and_are_counted(run: Any) -> None:
+    lines = ["Where is the train station?", "", "สวัสดีครับ", "स्टेशन कहाँ है?"]
+    options = ("translate", "--to", "hi", "--max-output-tokens", "6")
+    kept = run(*options, stdin="\n".join(lines).encode())
+    assert kept.returncode == 0
+    first, *others = kept.stdout.decode().split("\n")
+    assert first != lines[0]
+    assert others == lines[1:]
+    (note,) = kept.stderr.decode().splitlines()
+    assert note.startswith("note: 2 lines are unchanged, being in 'hi' already or in a language that is not translated")
+    streamed = run(*options, "--stream", lines[3])
+    assert streamed.stdout.decode() == f"{lines[3]}\n"
+    assert streamed.stderr.decode().startswith("note: 1 text is unchanged, ")
+    given = run(*options, "--from", "hi", lines[3])
+    assert (given.stdout.decode(), given.stderr) == (f"{lines[3]}\n", b"")  # as was asked for
+
+
+def test_a_document_is_in_one_language(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    command = ("translate", "--to", "fr", "--max-output-tokens", "6", "-i", path)
+    path.write_text("# Où se trouve la gare ?\n\nLe train part à huit heures.\n\nTaxi\n", encoding="utf-8")
+    kept = run(*command)
+    assert (kept.returncode, kept.stdout) == (0, path.read_bytes())
+    assert kept.stderr.decode() == "note: 3 texts were flagged: 3 target_language.\n"
+    path.write_text("# Where is the train station?\n\nThe train leaves at eight.\n\nTaxi\n", encoding="utf-8")
+    assert run(*command).stdout == run(*command, "--from", "en").stdout != path.read_bytes()
+    path.write_text("Wo ist hier der Bahnhof?\n", encoding="utf-8")
+    refused = run(*command)
+    assert refused.returncode == 65
+    assert refused.stderr.decode().startswith("dragoman: the document seems to be in 'de'; into 'fr' are translated he")
 
 
 def test_nothing_translates_into_what_nobody_serves(run: Any) -> None:
     tried = run("translate", "--to", "de", "Hello")
     assert tried.returncode == 2
-    assert "no model here translates into 'de'; served: en to fr" in tried.stderr.decode()
+    assert "no model here translates into 'de'; served are among en, fr, hi" in tried.stderr.decode()

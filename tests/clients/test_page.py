@@ -142,12 +142,46 @@ def test_what_is_typed_is_translated(visit: Visit) -> None:
     assert visit.translated(QUESTION) == visit.expected(QUESTION) == "Wo ist der Bahnhof?"
     assert "English, detected" in visit.window.text("#detected")
     assert visit.window.text("#count") == "27 characters"
-    assert re.fullmatch(r"en-de 1 · licence CC-BY-4\.0 · \d+ ms · request [0-9a-f]{16}", visit.window.text("#facts"))
+    assert re.fullmatch(r"en-de 1 · licence CC-BY-4\.0 · [\d,]+ ms · request [0-9a-f]{16}", visit.window.text("#facts"))
     assert visit.window.text("#spoken") == "Wo ist der Bahnhof?"  # what a screen reader says
     assert visit.window.run("return document.querySelector('#result').lang") == "de"
     visit.type(" ")
     eventually(lambda: visit.state == "empty")
     assert visit.window.text("#facts") == ""
+
+
+INTO = "return document.querySelector('#into').value"
+
+
+@ON_BOTH_PORTS
+def test_a_text_that_is_not_translated_into_the_first_target_is_translated_into_another(visit: Visit) -> None:
+    assert visit.window.run(INTO) == "fr"
+    visit.type(QUESTION)
+    eventually(lambda: visit.state == "done" and visit.window.text("#result") == "Wo ist der Bahnhof?")
+    assert visit.window.run(INTO) == "de"
+    assert visit.window.text("#said") == (
+        "The text seems to be in English, which is not translated into French here. "
+        "It is translated into German instead."
+    )
+    visit.choose("into", "fr")  # the visitor's own choice stays
+    eventually(lambda: visit.window.text("#said").endswith("French here. Translate into German"))
+    assert visit.window.run(INTO) == "fr"
+    assert visit.window.text("#result") == QUESTION
+
+
+@ON_BOTH_PORTS
+def test_a_text_in_the_target_language_stays_and_is_said_to_be(visit: Visit) -> None:
+    visit.choose("into", "de")
+    german = "Wo ist der Bahnhof, bitte?"
+    assert visit.translated(german) == german
+    assert visit.window.text("#said") == "The text is in German already."  # and German is translated into nothing
+    assert re.fullmatch(r"[\d,]+ ms · request [0-9a-f]{16}", visit.window.text("#facts"))
+    visit.choose("into", "fr")
+    visit.type("Où est la gare, s'il vous plaît ?")
+    eventually(lambda: visit.window.text("#said") == "The text is in French already. Translate into Italian")
+    visit.click("#said button")
+    eventually(lambda: visit.state == "done" and visit.window.run(INTO) == "it")
+    assert "already" not in visit.window.text("#said")
 
 
 @ON_BOTH_PORTS

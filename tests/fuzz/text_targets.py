@@ -14,7 +14,7 @@ from service.domain.translation import (
     TranslationRequest,
 )
 from service.engine.sequence import DecodedHypothesis
-from service.text.detection import UNDETERMINED, LanguageDetector
+from service.text.detection import UNDETERMINED, LanguageDetector, source_detector
 from service.text.formatting import preserve_formatting
 from service.text.forms import has_invisible, normalized, visible
 from service.text.languages import ServedLanguages, canonical, folded, is_well_formed, language_of, script_of
@@ -190,10 +190,13 @@ def words_of(data: bytes) -> None:
 
 
 def detection(data: bytes) -> None:
-    """Check that languages are among the candidates, the best first, with confidences that sum to 1."""
+    """Check that languages are among the candidates, the best first, with confidences that sum to 1, and that a text
+    on the way into a language is in one.
+    """
     source = Source(data)
     candidates = source.pick((None, ("en", "de"), _CODES, ("zh-Hans", "zh-Hant", "ja"), ()))
-    found = LanguageDetector(candidates).detect(source.text())
+    text = source.text()
+    found = LanguageDetector(candidates).detect(text)
     confidences = [each.confidence for each in found]
     assert found and confidences == sorted(confidences, reverse=True)
     if found[0].language_code == UNDETERMINED:
@@ -201,6 +204,9 @@ def detection(data: bytes) -> None:
     else:
         assert candidates is None or {each.language_code for each in found} <= set(candidates)
         assert 0.8 < sum(confidences) < 1.000001
+    sources = candidates or _CODES
+    code = source_detector(sources, source.pick(("en", "zh-TW", "xx"))).detect(text)
+    assert code in sources or is_well_formed(code)
 
 
 def languages(data: bytes) -> None:

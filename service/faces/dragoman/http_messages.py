@@ -108,6 +108,7 @@ class TranslateRequest(_Message):
     return_alignments: bool = Field(False, description="Return which parts of source and translation correspond.")
     return_segments: bool = Field(False, description="Return the segments that each text was translated in.")
     strict: bool = Field(False, description=about("strict"))
+    keep_other_languages: bool = Field(False, description=about("keep_other_languages"))
     labels: Annotated[dict[Name, Name], AtMost(MAX_LABELS)] = Field({}, description="Labels of yours.")
     deadline: float | None = Field(None, description=DEADLINE)
 

@@ -155,5 +155,6 @@ _REQUEST_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
         lambda own: tuple(OwnPlaceholder(p.pattern, p.start, p.end) for p in own),
     ),
     "strict": ("is_strict", None),
+    "keep_other_languages": ("keeps_other_languages", None),
     "labels": ("labels", lambda labels: tuple(sorted(labels.items()))),
 }

@@ -27,7 +27,8 @@ def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
     """Return the pair that a name means; codes may be in any spelling, such as `eng_Latn-deu_Latn`.
 
     Raises:
-        NotFound: no model has such a pair, nor have two by way of a pivot language.
+        NotFound: no model has such a pair, nor have two by way of a pivot language, nor is it of a served language with
+            itself.
     """
     name, _, pair = given.removeprefix(_OWNER).rpartition(":")
     found: list[tuple[int, NamedPair]] = []
@@ -39,8 +40,8 @@ def pair_of(given: str, catalogue: Catalogue) -> NamedPair:
                 for source, target in _splits(pair)
                 if (distance := _distance(each, source, target)) is not None
             ]
-    if not found and not name:
-        found = [(0, pivoted) for codes in _splits(pair) if (pivoted := _pivoted(catalogue, *codes)) is not None]
+    if not found:
+        found = [(0, routed) for codes in _splits(pair) if (routed := _routed(catalogue, name, *codes)) is not None]
     if not found:
         advice = f"GET /v1/models lists pairs, such as {next(names_of(catalogue), 'en-de')}"
         raise NotFound("model {given} is not served", "model", given, advice=advice, given=given)
@@ -78,10 +79,10 @@ def _distance(model: LoadedModel, source: str, target: str) -> int | None:
     return found.distance if found else None
 
 
-def _pivoted(catalogue: Catalogue, source: str, target: str) -> NamedPair | None:
-    """Return the pair if two models translate it by way of a pivot language."""
+def _routed(catalogue: Catalogue, name: str, source: str, target: str) -> NamedPair | None:
+    """Return the pair if it is translated by way of a pivot language, or is one of a language with itself."""
     try:
-        route = catalogue.resolve("", "", source, target)
+        route = catalogue.resolve(name, "", source, target)
     except (InvalidRequest, NotFound):
         return None
-    return NamedPair("", source, target, route.writer.manifest.limits.max_output_tokens)
+    return NamedPair(name, source, target, route.writer.manifest.limits.max_output_tokens)

@@ -10,6 +10,8 @@
   const whole = new Intl.NumberFormat("en");
   let languages = new Languages();
   let detected = ""; // the source language of the translation that is shown, if it was detected
+  let isIntoChosen = false; // by the visitor
+  let notice = ""; // what was said of the language of the text as it is
   let running = new AbortController(); // the calls for the text as it is
   let timer = 0;
   let current = -1; // the number of the word that the arrow keys are at
@@ -36,8 +38,13 @@
     const before = $(id).value;
     const options = codes.map((code) => element("option", { value: code }, languageName(code)));
     $(id).replaceChildren(...kept, ...options);
-    const wanted = [before, ...navigator.languages.map((code) => code.split("-")[0])];
-    if (!kept.length || codes.includes(before)) $(id).value = wanted.find((code) => codes.includes(code)) ?? codes[0] ?? "";
+    if (codes.includes(before)) $(id).value = before;
+    else if (!kept.length) $(id).value = preferred(codes);
+  }
+
+  /** Returns the code that the visitor's browser prefers, else the first one; empty if there is none. */
+  function preferred(codes) {
+    return navigator.languages.map((code) => code.split("-")[0]).find((code) => codes.includes(code)) ?? codes[0] ?? "";
   }
 
   const offerTargets = () => choose("into", languages.targets($("from").value));
@@ -102,6 +109,7 @@
     clearTimeout(timer);
     running.abort();
     current = -1;
+    notice = "";
     words.showSource(text);
     closeAlternatives();
     put("said", "");
@@ -136,6 +144,7 @@
       target_language_code: $("into").value,
       mime_type: isHtml ? "text/html" : "text/plain",
       glossary: $("glossary").value.trim(),
+      keep_other_languages: true,
       // In HTML, positions count without the tags.
       return_alignments: !isHtml && text.length <= MOST_MARKED,
     };
@@ -183,14 +192,45 @@
     detected = translation.detected_language_code ?? "";
     put("detected", detected && (detected === "und" ? "no language detected" : `${languageName(detected)}, detected`));
     $("text").lang = tag(detected || asked.source_language_code);
-    const licence = server.licences.get(model);
+    const kept = ["target_language", "other_language"].find((flag) => translation.flags?.includes(flag));
+    const licence = !kept && server.licences.get(model);
     $("facts").replaceChildren(
-      [`${model} ${version}`.trim(), licence && `licence ${licence}`, `${whole.format(Math.round(milliseconds))} ms`].filter(Boolean).join(" · "),
+      [!kept && `${model} ${version}`.trim(), licence && `licence ${licence}`, `${whole.format(Math.round(milliseconds))} ms`].filter(Boolean).join(" · "),
       " · request ", element("code", {}, id),
     );
     const isCut = translation.finish_reason && translation.finish_reason !== "stop";
-    put("said", isCut ? `The translation may be incomplete: it ended by ${translation.finish_reason}.` : "");
+    put("said", isCut ? `The translation may be incomplete: it ended by ${translation.finish_reason}.` : notice);
     put("spoken", translation.text);
+    showSwap();
+    if (kept) goOn(kept, asked.target_language_code);
+  }
+
+  /** Says why a text came back unchanged, and has it translated into another language, or proposes that to a visitor who
+   * chose this one. */
+  function goOn(kept, into) {
+    let why = `The text is in ${languageName(into)} already.`;
+    if (kept === "other_language") {
+      const seems = detected === "und" ? "in a language that is not known" : `in ${languageName(detected)}, which is not translated into ${languageName(into)}`;
+      why = `The text seems to be ${seems} here.`;
+    }
+    const others = languages.targets(detected || into).filter((code) => code !== into);
+    const next = preferred(others);
+    if (!next) {
+      put("said", why);
+    } else if (isIntoChosen || notice) {
+      const going = element("button", { className: "quiet", type: "button" }, `Translate into ${languageName(next)}`);
+      going.addEventListener("click", () => turnTo(next));
+      $("said").replaceChildren(why, " ", going);
+    } else {
+      turnTo(next);
+      notice = `${why} It is translated into ${languageName(next)} instead.`;
+      put("said", notice);
+    }
+  }
+
+  function turnTo(into) {
+    $("into").value = into;
+    changed(0);
     showSwap();
   }
 
@@ -316,6 +356,7 @@
     showSwap();
   });
   $("into").addEventListener("change", () => {
+    isIntoChosen = true;
     changed(0);
     showSwap();
   });

@@ -113,7 +113,8 @@ class OperatorsServer extends Server {
   async translate(request, { id, signal }) {
     const document = await (await this.ask("api/translate", { id, body: request, signal })).json();
     const { text = "", finish_reason: reason = "", ...rest } = document.translations[0];
-    const translation = { ...rest, text, finish_reason: reason.replace("FINISH_REASON_", "").toLowerCase() };
+    const flags = (rest.segments ?? []).flatMap((each) => each.flags ?? []).map((flag) => flag.replace("FLAG_", "").toLowerCase());
+    const translation = { ...rest, flags, text, finish_reason: reason.replace("FINISH_REASON_", "").toLowerCase() };
     return { translation, model: document.model ?? "", version: document.model_version ?? "" };
   }
 

@@ -103,6 +103,7 @@ def test_every_keyword_reaches_the_message() -> None:
         placeholders=[Placeholder("a+"), Placeholder(start="[", end="]")],
         return_alignments=True,
         strict=True,
+        keep_other_languages=True,
         labels={"a": "b"},
     )
     assert message == pb.TranslateRequest(
@@ -122,6 +123,7 @@ def test_every_keyword_reaches_the_message() -> None:
         placeholders=[pb.Placeholder(pattern="a+"), pb.Placeholder(start="[", end="]")],
         return_alignments=True,
         strict=True,
+        keep_other_languages=True,
         labels={"a": "b"},
     )
     assert {field.name for field, _ in message.ListFields()} == {

@@ -142,10 +142,21 @@ def test_the_model_with_the_nearest_codes_answers(model: Any) -> None:
 
 
 def test_a_language_is_not_translated_into_itself(model: Any) -> None:
-    catalogue = Catalogue([model("a", among=("en", "de"))])
-    for source, target in [("en", "en"), ("en-GB", "en-US"), ("de", "deu")]:
+    catalogue = Catalogue([model("a", "fr>it", among=("en", "de", "zh"))])
+    for source, target in [("en", "en"), ("en-GB", "en-US"), ("de", "deu"), ("zh-CN", "cmn_Hans"), ("fr", "FR")]:
+        route = catalogue.resolve("", "", source, target)
+        assert (route.legs, route.writer.name) == ((), "a")
+        assert catalogue.resolve("a", "", source, target) == route
+    for source, target in [("es", "es"), ("zh", "zh-Hant"), ("zh-Hant", "zh-TW"), ("sr", "sr-Latn")]:
         with pytest.raises(NotFound):
             catalogue.resolve("", "", source, target)
+
+
+def test_a_model_may_translate_a_language_into_itself(model: Any) -> None:
+    catalogue = Catalogue([model("a", among=("en", "de")), model("corrects", "en>en", "en-US>en-GB")])
+    for source, target in [("en", "en"), ("en-US", "en-GB"), ("en-AU", "en")]:
+        assert [leg.model.name for leg in catalogue.resolve("", "", source, target).legs] == ["corrects"]
+    assert catalogue.resolve("a", "", "en", "en").legs == ()
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_name_means_a_pair(given: str, found: tuple[str, str, str]) -> None:
         "auto-auto",
         "back:is-de",
         "a-" * 500,
-        "en-en",
+        "ja-ja",
     ],
 )
 def test_another_is_no_model(given: str) -> None:

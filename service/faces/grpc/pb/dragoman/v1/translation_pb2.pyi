@@ -39,6 +39,8 @@ class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FLAG_UNKNOWN: _ClassVar[Flag]
     FLAG_EMPTY: _ClassVar[Flag]
     FLAG_NUMBERS: _ClassVar[Flag]
+    FLAG_TARGET_LANGUAGE: _ClassVar[Flag]
+    FLAG_OTHER_LANGUAGE: _ClassVar[Flag]
 SPLIT_SENTENCES_UNSPECIFIED: SplitSentences
 SPLIT_SENTENCES_OFF: SplitSentences
 SPLIT_SENTENCES_ON: SplitSentences
@@ -60,9 +62,11 @@ FLAG_TERM: Flag
 FLAG_UNKNOWN: Flag
 FLAG_EMPTY: Flag
 FLAG_NUMBERS: Flag
+FLAG_TARGET_LANGUAGE: Flag
+FLAG_OTHER_LANGUAGE: Flag
 
 class TranslateRequest(_message.Message):
-    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "mime_type", "split_sentences", "preserve_formatting", "glossary", "terms", "target_prefixes", "return_alignments", "strict", "labels", "priority", "model_version", "placeholders")
+    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "mime_type", "split_sentences", "preserve_formatting", "glossary", "terms", "target_prefixes", "return_alignments", "strict", "labels", "priority", "model_version", "placeholders", "keep_other_languages")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +91,7 @@ class TranslateRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     PLACEHOLDERS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_OTHER_LANGUAGES_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedScalarFieldContainer[str]
     source_language_code: str
     target_language_code: str
@@ -104,7 +109,8 @@ class TranslateRequest(_message.Message):
     priority: Priority
     model_version: str
     placeholders: _containers.RepeatedCompositeFieldContainer[Placeholder]
-    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., mime_type: _Optional[str] = ..., split_sentences: _Optional[_Union[SplitSentences, str]] = ..., preserve_formatting: _Optional[bool] = ..., glossary: _Optional[str] = ..., terms: _Optional[_Iterable[_Union[Term, _Mapping]]] = ..., target_prefixes: _Optional[_Iterable[str]] = ..., return_alignments: _Optional[bool] = ..., strict: _Optional[bool] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., model_version: _Optional[str] = ..., placeholders: _Optional[_Iterable[_Union[Placeholder, _Mapping]]] = ...) -> None: ...
+    keep_other_languages: bool
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., mime_type: _Optional[str] = ..., split_sentences: _Optional[_Union[SplitSentences, str]] = ..., preserve_formatting: _Optional[bool] = ..., glossary: _Optional[str] = ..., terms: _Optional[_Iterable[_Union[Term, _Mapping]]] = ..., target_prefixes: _Optional[_Iterable[str]] = ..., return_alignments: _Optional[bool] = ..., strict: _Optional[bool] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., model_version: _Optional[str] = ..., placeholders: _Optional[_Iterable[_Union[Placeholder, _Mapping]]] = ..., keep_other_languages: _Optional[bool] = ...) -> None: ...
 
 class Placeholder(_message.Message):
     __slots__ = ("pattern", "start", "end")

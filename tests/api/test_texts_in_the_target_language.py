@@ -1,0 +1,207 @@
+"""Texts without a source language, by every API on the shipped models: translated, unchanged or refused."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dragoman_client import Client, ClientError, Flag, MimeType
+from tests.http_caller import Reply, call, events
+from tests.http_post import form_of
+from tests.servers import REPOSITORY, InProcessServer, Serve
+from tests.texts_in_languages import rows
+
+ENGLISH = "Where is the train station?"
+KSERVE = {"name": "text", "datatype": "BYTES", "shape": [1]}
+
+
+@dataclass(frozen=True)
+class Api:
+    """How a text is sent, with a source language or without, and what an answer says of it: text and language."""
+
+    path: str
+    asked: Callable[[str, str, str], Any]
+    answered: Callable[[Any], tuple[str, str]]
+
+
+def _openai(text: str, source: str, target: str) -> Any:
+    return {"model": f"{source or 'auto'}-{target}", "messages": [{"role": "user", "content": text}]}
+
+
+def _kserve(text: str, source: str, target: str) -> Any:
+    parameters = {"target_language": target, **({"source_language": source} if source else {})}
+    return {"inputs": [{**KSERVE, "data": [text]}], "parameters": parameters}
+
+
+APIS = {
+    "v1": Api(
+        "/v1/translate",
+        lambda text, source, target: {
+            "text": text, "target_language_code": target, "source_language_code": source,
+        },
+        lambda answer: (answer["translations"][0]["text"], answer["translations"][0].get("detected_language_code", "")),
+    ),
+    "google.v2": Api(
+        "/language/translate/v2",
+        lambda text, source, target: {"q": text, "target": target, "format": "text", "source": source or None},
+        lambda answer: (
+            answer["data"]["translations"][0]["translatedText"],
+            answer["data"]["translations"][0].get("detectedSourceLanguage", ""),
+        ),
+    ),
+    "google.v3": Api(
+        "/v3/projects/p/locations/global:translateText",
+        lambda text, source, target: {
+            "contents": [text], "mimeType": "text/plain", "targetLanguageCode": target, "sourceLanguageCode": source,
+        },
+        lambda answer: (
+            answer["translations"][0]["translatedText"],
+            answer["translations"][0].get("detectedLanguageCode", ""),
+        ),
+    ),
+    "deepl": Api(
+        "/v2/translate",
+        lambda text, source, target: {"text": [text], "target_lang": target.upper(), "source_lang": source or None},
+        lambda answer: (
+            answer["translations"][0]["text"], answer["translations"][0]["detected_source_language"].lower(),
+        ),
+    ),
+    "libretranslate": Api(
+        "/translate",
+        lambda text, source, target: {"q": text, "source": source or "auto", "target": target},
+        lambda answer: (answer["translatedText"], answer.get("detectedLanguage", {}).get("language", "")),
+    ),
+    "openai": Api(
+        "/v1/chat/completions", _openai, lambda answer: (answer["choices"][0]["message"]["content"], "")
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(share: Serve) -> InProcessServer:
+    return share(models=REPOSITORY / "models", http_port=0, num_threads=1)
+
+
+@pytest.fixture(scope="module")
+def client(server: InProcessServer) -> Iterator[Client]:
+    with server.client() as client:
+        yield client
+
+
+def ask(server: InProcessServer, name: str, text: str, target: str, source: str = "") -> Reply:
+    api = APIS[name]
+    document = {key: value for key, value in api.asked(text, source, target).items() if value not in (None, "")}
+    return call(server.http_url, "POST", api.path, document)
+
+
+# A language's texts of one word, some words, and a sentence.
+SOME = [row for number, row in enumerate(rows()) if number % 51 in (0, 6, 16, 26, 46)]
+
+
+def test_all_outcomes_are_among_them() -> None:
+    assert {"translated", "unchanged", "fr", "ru"} <= {row.outcome for row in SOME}
+
+
+@pytest.mark.parametrize("name", APIS)
+def test_each_api_translates_keeps_or_refuses(server: InProcessServer, name: str) -> None:
+    for row in SOME:
+        answer = ask(server, name, row.text, row.target)
+        if row.outcome not in ("translated", "unchanged"):
+            assert answer.status == 400, row
+            assert f"seems to be in '{row.outcome}'" in answer.body.decode(), row
+            continue
+        assert answer.status == 200, (row, answer.body)
+        text, language = APIS[name].answered(answer.document)
+        assert text == row.text or row.outcome == "translated"
+        if language:
+            assert (language == row.target) == (row.outcome == "unchanged"), row
+
+
+@pytest.mark.parametrize("name", APIS)
+def test_a_language_into_itself_is_unchanged_in_any_region(server: InProcessServer, name: str) -> None:
+    for source, target in (("en", "en"), ("en-US", "en-GB"), ("hi", "hi")):
+        answer = ask(server, name, "  <b>Hello,\tworld</b>  ", target, source)
+        assert answer.status == 200, (source, target, answer.body)
+        assert APIS[name].answered(answer.document)[0] == "  <b>Hello,\tworld</b>  "
+    assert ask(server, name, "Bonjour", "fr", "fr").status in (400, 404)  # not served
+
+
+def test_kserve_names_a_model_and_so_its_pair(server: InProcessServer) -> None:
+    def texts(source: str, target: str, model: str) -> Reply:
+        return call(server.http_url, "POST", f"/v2/models/{model}/infer", _kserve(ENGLISH, source, target))
+
+    same = texts("en", "en", "de-en").document["outputs"]
+    assert [each["data"] for each in same] == [[ENGLISH], ["stop"]]
+    assert texts("", "de", "en-de").document["outputs"][0]["data"] == ["Wo ist der Bahnhof?"]
+
+
+def test_our_own_api_flags_what_is_unchanged(client: Client) -> None:
+    texts = [ENGLISH, "Guten Morgen", "42", "How are you?"]
+    first, morning, number, last = client.translate(texts, "", "en")
+    for text, each in ((texts[0], first), (texts[3], last)):
+        assert (each.text, each.detected_language_code, each.num_source_tokens) == (text, "en", 0)
+        (segment,) = each.segments
+        assert segment.flags == (Flag.TARGET_LANGUAGE,)
+        assert (segment.source_start, segment.source_end, segment.target_end) == (0, len(text), len(text))
+    assert (morning.text, morning.detected_language_code) == ("Good morning", "de")
+    assert (number.detected_language_code, number.segments) == ("und", ())
+    (given,) = client.translate([ENGLISH], "en-US", "en-GB")
+    assert (given.text, given.detected_language_code, given.segments[0].flags) == (ENGLISH, "", (Flag.TARGET_LANGUAGE,))
+
+
+def test_other_languages_are_kept_on_demand(client: Client) -> None:
+    texts = [ENGLISH, "Où est la gare, s'il vous plaît ?", "Wo ist der Bahnhof?"]
+    with pytest.raises(ClientError, match=r"^texts\[1\] seems to be in 'fr'; into 'en' are translated here: de; give"):
+        client.translate(texts, "", "en")
+    kept = client.translate(texts, "", "en", keep_other_languages=True)
+    assert [each.detected_language_code for each in kept] == ["en", "fr", "de"]
+    assert kept[1].text == texts[1]
+    assert kept[1].segments[0].flags == (Flag.OTHER_LANGUAGE,)
+    assert kept[2].text != texts[2]
+
+
+def test_html_is_unchanged_byte_for_byte(client: Client) -> None:
+    html = "<!-- x --><P CLASS=a>Where &amp; when\n does  the <B>train</B> leave?<p>How are you?"
+    for source in ("", "en"):
+        (kept,) = client.translate([html], source, "en", mime_type=MimeType.HTML)
+        assert kept.text == html
+        assert kept.segments[0].flags == (Flag.TARGET_LANGUAGE,)
+
+
+def test_streams_send_it_whole(server: InProcessServer, client: Client) -> None:
+    received = list(client.stream([ENGLISH, "Guten Morgen"], "", "en"))
+    (whole,) = [event for event in received if event.text_index == 0]
+    assert whole.delta == ENGLISH
+    assert whole.translation is not None
+    assert whole.translation.segments[0].flags == (Flag.TARGET_LANGUAGE,)
+    assert "".join(event.delta for event in received if event.text_index == 1) == "Good morning"
+    (given,) = client.stream([ENGLISH], "en", "en")
+    assert given.delta == ENGLISH
+    document = {"text": ENGLISH, "target_language_code": "en"}
+    answer = call(server.http_url, "POST", "/v1/translate/stream", document)
+    assert events(answer.body)[0][1]["translation"]["flags"] == ["target_language"]
+
+
+def test_a_document_is_judged_by_its_beginning(server: InProcessServer) -> None:
+    def send(text: str, target: str) -> Reply:
+        body, kind = form_of("a.md", text.encode(), {"target_language_code": target})
+        return call(server.http_url, "POST", "/v1/files", body=body, content_type=kind)
+
+    document = "# Train station\n\nWhere *is* the   train station?\n\nWo?\n"
+    kept = send(document, "en")
+    assert (kept.status, kept.body.decode()) == (200, document)
+    assert kept.headers["x-document-notes"] == "3 texts were flagged: 3 target_language."
+    assert "Bahnhof" in send(document, "de").body.decode()
+    refused = send("# La gare\n\nOù est la gare, s'il vous plaît ?\n", "en")
+    assert (refused.status, refused.error["field"]) == (400, "file")
+    assert "seems to be in 'fr'" in refused.error["message"]
+
+
+def test_no_tokens_are_used(server: InProcessServer) -> None:
+    document = {**_openai(ENGLISH, "", "en"), "stream": True, "stream_options": {"include_usage": True}}
+    answer = call(server.http_url, "POST", "/v1/chat/completions", document)
+    parts = [json.loads(line[6:]) for line in answer.body.splitlines() if line.startswith(b"data: {")]
+    assert parts[0]["choices"][0]["delta"]["content"] == ENGLISH
+    assert parts[-1]["usage"]["total_tokens"] == 0
