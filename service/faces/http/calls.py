@@ -104,9 +104,8 @@ class HttpCalls:
     async def _take(
         self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, sending: "_Sending"
     ) -> None:
-        hold: CallHold | None = None
+        hold = CallHold(self._budget, self._open_calls)
         try:
-            hold = CallHold(self._budget, self._open_calls)
             request = await self._intake.receive(call, route, request, metadata, sending.exchange, hold)
             hold.open()
             if self._is_closing():
@@ -121,8 +120,7 @@ class HttpCalls:
         else:
             await self._serve(route, request, call, metadata, sending)
         finally:
-            if hold is not None:
-                hold.end()
+            hold.end()
 
     async def _serve(
         self, route: Route, request: HttpRequest, call: Call, metadata: Metadata, sending: "_Sending"

@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 from service.faces.http.refusals import HeadRefused
 
+MAX_CHUNKS = 100  # read at once, and of a body whose sender is unknown
 _MAX_IGNORED_BYTES = 1024  # of a chunk's size with extensions, and of all trailers
 _TRAILER = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
 _LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
@@ -17,17 +18,20 @@ class ChunkReader:
         self._left = 0  # of the current chunk, and of the line end behind it
         self._trailer_bytes = 0
         self._in_trailers = False
+        self.num_chunks = 0
         self.is_complete = False
 
     def take(self, received: bytearray) -> bytes:
-        """Remove and return the content at the beginning of `received`, as far as it has arrived.
+        """Remove and return the content at the beginning of `received`, as far as it has arrived: of `MAX_CHUNKS` at
+        most, but never nothing if there is any.
 
         Raises:
             HeadRefused: it is malformed.
         """
         content: list[bytes] = []
         at = 0
-        while not self.is_complete and (found := self._next(received, at, content)) > at:
+        most = self.num_chunks + MAX_CHUNKS
+        while not self.is_complete and self.num_chunks <= most and (found := self._next(received, at, content)) > at:
             at = found
         del received[:at]
         return b"".join(content)
@@ -58,6 +62,7 @@ class ChunkReader:
         if line is None:
             raise _malformed()
         size = int(line[1], 16)
+        self.num_chunks += 1
         self._in_trailers = not size
         self._left = size + 2 if size else 0
         return end
