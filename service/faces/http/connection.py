@@ -134,6 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         """Go on after something of what had been received was used, or more may be."""
         if exchange.is_received and self.state is State.BODY:
             self._enter(State.WORKING)
+            self._limit_waiting()  # which could not be told from the body before
         self._regulate()
 
     def trust(self) -> None:
