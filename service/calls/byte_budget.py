@@ -53,19 +53,19 @@ class ByteBudget:
         owner, size = hold.owner, hold.num_bytes + num_bytes
         counted = min(size, self._largest_bytes)
         room = max(size, self._parts_of_share * counted) - hold.num_bytes
-        while room > self._share - self._of_owners[owner]:
-            if not self._evict(owner, hold):
-                raise MemoryFull(
-                    "there is no room for {number} bytes beside the messages of your other calls",
-                    number=num_bytes,
-                    allowed=f"{self._share // 2**20} MiB for all calls of one API key or host",
-                    advice="wait for one to end",
-                )
+        lacking = room - (self._share - self._of_owners[owner])
+        if lacking > 0 and not self._evict(owner, hold, lacking):
+            raise MemoryFull(
+                "there is no room for {number} bytes beside the messages of your other calls",
+                number=num_bytes,
+                allowed=f"{self._share // 2**20} MiB for all calls of one API key or host",
+                advice="wait for one to end",
+            )
         room = max(_HALF * size, self._parts * counted) - hold.num_bytes
         while room > self.max_bytes - self.num_bytes:
             most = max(self._of_owners, key=self._of_owners.__getitem__)
             is_more = self._of_owners[most] > self._of_owners[owner] + num_bytes
-            if not is_more or not self._evict(most, hold):
+            if not is_more or not self._evict(most, hold, 1):
                 raise MemoryFull(
                     "there is no room for {number} bytes beside the messages of other calls",
                     number=num_bytes,
@@ -97,11 +97,22 @@ class ByteBudget:
             hold.evict = None
             self._arriving.pop(hold, None)
 
-    def _evict(self, owner: str, asking: "Hold") -> bool:
-        """Give up the call of an owner whose message has brought nothing for longest; return whether there was one."""
-        hold = next((each for each in self._arriving if each.owner == owner and each is not asking), None)
-        if hold is None:
+    def _evict(self, owner: str, asking: "Hold", num_bytes: int) -> bool:
+        """Give up so many bytes of an owner's calls that are arriving, first of what has brought nothing for longest.
+
+        Return whether there were as many; otherwise none is given up.
+        """
+        theirs = [each for each in self._arriving if each.owner == owner and each is not asking]
+        if sum(each.num_bytes for each in theirs) < num_bytes:
             return False
+        for hold in theirs:
+            num_bytes -= hold.num_bytes
+            self._give_up(hold)
+            if num_bytes <= 0:
+                break
+        return True
+
+    def _give_up(self, hold: "Hold") -> None:
         del self._arriving[hold]
         hold.release()
         hold.failure = MessageTooSlow(
@@ -109,7 +120,6 @@ class ByteBudget:
         )
         if hold.evict is not None:
             hold.evict(hold.failure)
-        return True
 
 
 class Hold:

@@ -16,8 +16,9 @@ from benchmarks import http2_frames as http2
 from tests.faults.bystanders import SmallCaller
 from tests.faults.proofs import Proved
 from tests.faults.raw_connection import RawConnection
-from tests.faults.test_http_attacks import ASKED, HOST, KEY, MIB, PIECE, serving
+from tests.faults.test_http_attacks import ASKED, HOST, MIB, PIECE, serving
 from tests.grpc_calls import request_of, stub_of
+from tests.key_files import BOB as KEY
 from tests.patience import patient
 from tests.servers import TIMEOUT_SECONDS, ServerProcess, eventually, samples
 
@@ -58,7 +59,7 @@ def codes(server: ServerProcess, number: int, key: str = "", host: str = HERE) -
                 stub.Translate(request_of(["Hello"]), metadata=[("x-api-key", key)] if key else [], timeout=patient(30))
                 found["OK"] += 1
             except grpc.RpcError as error:
-                found[error.code().name] += 1  # type: ignore[attr-defined]
+                found[error.code().name] += 1
     return found
 
 
@@ -93,6 +94,7 @@ def test_heads_without_a_key_take_nothing_of_what_all_share(
         eventually(lambda: in_flight(server) == 0)
     assert found == {200: num_calls, "OK": num_calls}
     proved("attacks", cases=number, worst_ms=round(1000 * caller.seconds[-1]))
+    print(f"p99 {caller.p99_seconds():.3f} s, worst {caller.seconds[-1]:.3f} s of {len(caller.seconds)}")
     assert num_calls == 10 or (caller.p99_seconds() < 0.1 and caller.seconds[-1] < 0.2)
 
 
@@ -129,46 +131,49 @@ def test_streams_without_a_key_leave_room_for_who_has_one(tiny_models: Path, tmp
         assert in_flight(server) <= 8 * MIB + PIECE
 
 
-def upload(stack: ExitStack, server: ServerProcess, about: bytes) -> tuple[socket.socket, bytes]:
-    """Begin an upload; return its connection, and what is still to be sent."""
-    body = json.dumps(ASKED).encode() + b" " * 200_000
-    head = b"POST /v1/translate HTTP/1.1\r\n" + HOST + about + b"Connection: close\r\nExpect: 100-continue\r\n"
-    connection = connect(server, stack)
-    connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body))
-    assert connection.recv(1024).startswith(b"HTTP/1.1 100 ")
-    connection.sendall(body[:1000])
-    return connection, body[1000:]
+class Upload:
+    """A call whose body arrives in parts."""
+
+    def __init__(self, server: ServerProcess, stack: ExitStack, about: bytes) -> None:
+        self._connection = connect(server, stack)
+        self._body = json.dumps(ASKED).encode() + b" " * 900_000
+        head = b"POST /v1/translate HTTP/1.1\r\n" + HOST + about + b"Connection: close\r\nExpect: 100-continue\r\n"
+        self._connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(self._body))
+        assert self._connection.recv(1024).startswith(b"HTTP/1.1 100 ")
+
+    def go_on(self) -> None:
+        self._connection.sendall(self._body[:20_000])
+        self._body = self._body[20_000:]
+
+    def status(self) -> bytes:
+        self._connection.sendall(self._body)
+        return self._connection.recv(PIECE).split(b" ")[1]
 
 
 @pytest.mark.parametrize(("host", "has_key"), [(HERE, True), (THERE, True), (THERE, False)])
-@pytest.mark.parametrize("number", [300, pytest.param(10_000, marks=[full, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("rounds", [2, pytest.param(40, marks=[full, pytest.mark.timeout(900)])])
 def test_connections_of_strangers_end_no_upload(
-    tiny_models: Path, tmp_path: Path, proved: Proved, host: str, number: int, *, has_key: bool
+    tiny_models: Path, tmp_path: Path, proved: Proved, host: str, rounds: int, *, has_key: bool
 ) -> None:
     """24 of 26 uploads with a good key were ended by connections that sent nothing."""
-    flags = ("--max-connections", "64")
+    flags, about = ("--max-connections", "64"), WITH_KEY if has_key else b""
     started = serving(tiny_models, tmp_path, *flags) if has_key else keyless(tiny_models, *flags)
+    get = b"GET /v1/models HTTP/1.1\r\n" + HOST + about + b"\r\n"
     with started as server, ExitStack() as stack:
         idle = connect(server, stack)
-        get = b"GET /v1/models HTTP/1.1\r\n" + HOST + (WITH_KEY if has_key else b"") + b"\r\n"
         idle.sendall(get)
         assert idle.recv(PIECE).startswith(b"HTTP/1.1 200 ")
-        uploads = [upload(stack, server, WITH_KEY if has_key else b"") for _ in range(20)]
-        with ExitStack() as silent:
-            for index in range(number):
-                if index % 200 == 0:
-                    silent.close()
-                with suppress(ConnectionError):
-                    connect(server, silent, host)
-            idle.sendall(get)
-            assert idle.recv(PIECE).startswith(b"HTTP/1.1 200 ")
-
-        def finished(begun: tuple[socket.socket, bytes]) -> bytes:
-            connection, rest = begun
-            connection.sendall(rest)
-            return connection.recv(PIECE).split(b" ")[1]
-
+        uploads = [Upload(server, stack, about) for _ in range(20)]
+        for _ in range(rounds):
+            with ExitStack() as silent:
+                for _ in range(200):
+                    with suppress(ConnectionError):
+                        connect(server, silent, host)
+            for upload in uploads:
+                upload.go_on()
+        idle.sendall(get)
+        assert idle.recv(PIECE).startswith(b"HTTP/1.1 200 ")
         with ThreadPoolExecutor(4) as pool:
-            statuses = Counter(pool.map(finished, uploads))
+            statuses = Counter(pool.map(Upload.status, uploads))
     assert statuses == {b"200": 20}
-    proved("attacks", cases=number)
+    proved("attacks", cases=200 * rounds)

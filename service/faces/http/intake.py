@@ -61,7 +61,8 @@ class Intake:
         is_known = identification.by(reception)
         if route.needs_key and not is_known and size > MAX_UNKNOWN_BYTES and not reception.is_form:
             raise _no_key()
-        exchange.know(is_known=is_known)
+        if not is_known:
+            exchange.know(is_known=False)
         with self._limits.budget.arriving(hold, exchange.fail):
             if is_known:
                 await self._begin(call, exchange, hold, reception)
@@ -91,7 +92,8 @@ class Intake:
         if call.key_name:
             exchange.trust()
         hold.begin(self._pipeline.owner(call), reception.num_bytes)
-        exchange.know(is_known=True)
+        if not exchange.is_known:
+            exchange.know(is_known=True)
         await reception.read_fields()
 
 
