@@ -13,7 +13,8 @@ CALL_BYTES = 32 * 2**10
 # A message takes at most this fraction (1/n) of the bytes left: as memory runs short, large messages are rejected
 # first, and a flood of them leaves room for small ones. Of what is larger than a message, documents, a half.
 _PARTS = 16
-_HALF = 2  # 1/n of all bytes is what the calls of one owner may hold
+_HALF = 2  # 1/n of all bytes is the share of one owner
+_PARTS_OF_SHARE = 4  # of what is left of its owner's share a message takes at most 1/n, for the same reason
 
 
 class ByteBudget:
@@ -33,7 +34,7 @@ class ByteBudget:
         self._share = self.max_bytes // _HALF
         self._largest_bytes = largest_bytes
         self._parts = min(_PARTS, self.max_bytes // largest_call)
-        self._parts_of_share = min(_PARTS, self._share // largest_call)
+        self._parts_of_share = min(_PARTS_OF_SHARE, self._share // largest_call)
         self._of_owners: Counter[str] = Counter()
         self._arriving: dict[Hold, None] = {}  # first what has not grown for longest
 
