@@ -112,6 +112,8 @@ SHAPES: Mapping[str, bytes] = {
     # forms in parts
     "parts": body(b"/v2/translate", MULTIPART, b"", PART % b"a" + b"1\r\n", b"--b--\r\n"),
     "parts with keys": body(b"/v2/translate", MULTIPART, b"", PART % b"auth_key" + b"\r\n", b"--b--\r\n"),
+    "parts of names": body(b"/v2/document", MULTIPART, b"", b" name=auth_key\r\nContent-a: "),
+    "parts of empty lines": body(b"/v2/document", MULTIPART, b"", b' name="auth_key"\r\n\r\n'),
     "parts of LibreTranslate's": body(b"/translate", MULTIPART, b"", PART % b"q" + b"\r\n", b"--b--\r\n"),
     "parts with parameters": body(
         b"/v2/document",
@@ -170,6 +172,9 @@ STATUSES: Mapping[str, int] = {
     "chunks": 400,
     "chunks for nobody": 405,
     "trailers": 400,
+    "parts with keys": 400,
+    "parts of names": 400,
+    "parts of empty lines": 400,
     "form": 400,
     "form of plus": 403,
     "form of percents": 403,

@@ -29,7 +29,7 @@ def fields_of(form: bytes) -> list[tuple[str, str]]:
     form = form.removeprefix(codecs.BOM_UTF8)
     if not form:
         return []
-    check_number(form)
+    check_number(form.count(b"&") + 1)
     found: list[tuple[str, str]] = []
     for field in filter(None, form.split(b"&")):
         name, _, value = field.partition(b"=")
@@ -44,14 +44,14 @@ def fields_of(form: bytes) -> list[tuple[str, str]]:
     return found
 
 
-def check_number(form: bytes) -> None:
+def check_number(number: int, most: int = MAX_FIELDS) -> None:
     """Check the number of a form's fields.
 
     Raises:
-        InvalidRequest: there are more than `MAX_FIELDS`.
+        InvalidRequest: there are more than `most`.
     """
-    if form.count(b"&") >= MAX_FIELDS:
-        raise InvalidRequest("the form has too many fields", allowed=f"up to {MAX_FIELDS}")
+    if number > most:
+        raise InvalidRequest("the form has too many fields", allowed=f"up to {most}")
 
 
 def list_name(name: str) -> str:

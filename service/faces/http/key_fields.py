@@ -22,6 +22,9 @@ _IN_PARTS = (
 )
 
 
+_MOST_PARTS = 100  # with a key, of which the first counts
+
+
 class KeyField:
     """The field of an API in which its callers may send their keys."""
 
@@ -35,6 +38,7 @@ class KeyField:
         self._in_form = compiled(_IN_FORM.replace(b"BEGIN", begin))
         self._in_json = compiled(_IN_JSON) if in_json else None
         self._in_parts = compiled(_IN_PARTS)
+        self._part_names = (f'name="{name}"'.encode(), f"name={name}".encode())
 
     def find(self, request: HttpRequest) -> str:
         """Return the first key in a request; empty if there is none. Of a form in parts, `body` has what was sent.
@@ -45,6 +49,7 @@ class KeyField:
         if found := self._find_in_form(request.query.encode("latin-1")):
             return found
         if content_type(request) == MULTIPART:
+            check_number(sum(map(request.body.count, self._part_names)), _MOST_PARTS)
             found_in_parts = self._in_parts.search(request.body)
             return found_in_parts[1].decode("utf-8", "replace") if found_in_parts else ""
         if looks_like_json(request.body):
@@ -53,7 +58,7 @@ class KeyField:
         return self._find_in_form(request.body)
 
     def _find_in_form(self, form: bytes) -> str:
-        check_number(form)
+        check_number(form.count(b"&") + 1)
         found = self._in_form.search(form)
         return text_of(found[1]) if found else ""
 
