@@ -21,7 +21,7 @@ CHUNKED = -1  # as a body's length
 
 _END = b"\r\n\r\n"
 _LINE_END = b"\r\n"
-_ALLOWED = bytes(byte for byte in range(256) if byte in b"\t\r\n" or (byte >= ord(" ") and byte != 0x7F))
+_IN_LINES = bytes(byte for byte in range(256) if byte == ord("\t") or (byte >= ord(" ") and byte != 0x7F))
 _HTTP_1_0 = b" HTTP/1.0"
 _PROTOCOLS = (b" HTTP/1.1", _HTTP_1_0)  # llhttp takes others, too: RTSP/1.0
 _HOST = re.compile(r"[^\s/\\?#@]{0,1024}+")
@@ -81,7 +81,7 @@ def parse_head(head: bytes) -> Head:
         HeadRefused: it is not a head of HTTP/1.0 or 1.1, or does not say clearly where the body ends, or its path is
             too long.
     """
-    num_headers = head.count(_LINE_END) - 2
+    num_headers = head.count(b"\n") - 2
     if num_headers > MAX_HEADERS:
         head = _LINE_END.join(head.split(_LINE_END, MAX_HEADERS + 1)[:-1]) + _END
     line = head[: head.find(_LINE_END)]
@@ -146,10 +146,9 @@ def _is_in_lines(part: bytearray, before: bytearray) -> bool:
     """Return whether a part of a head has no controls other than tab and CR LF (RFC 9112 2.2); its last CR may be
     followed by LF, as its first LF may follow the byte `before`.
     """
-    num_ends = part.count(_LINE_END)
-    num_cr = part.count(b"\r") - part.endswith(b"\r")
-    num_lf = part.count(b"\n") - (before == b"\r" and part.startswith(b"\n"))
-    return num_cr == num_ends == num_lf and not part.translate(None, _ALLOWED)
+    num_controls = len(part.translate(None, _IN_LINES))
+    num_cut = part.endswith(b"\r") + (before == b"\r" and part.startswith(b"\n"))
+    return num_controls == num_cut + len(_LINE_END) * part.count(_LINE_END)
 
 
 def _headers(lines: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
