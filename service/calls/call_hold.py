@@ -18,15 +18,19 @@ class CallHold(Hold):
     __slots__ = ("_is_open", "_open_calls")
 
     def __init__(self, budget: ByteBudget, open_calls: OpenCalls | None) -> None:
-        """Begin with a call's own bytes; count as open in `open_calls`, if there are any.
+        """Hold nothing yet; count as open in `open_calls`, if there are any."""
+        super().__init__(budget)
+        self._open_calls = open_calls
+        self._is_open = False
+
+    def begin(self, owner: str, num_bytes: int = 0) -> None:
+        """Hold an owner's call from now on: its own bytes, and those of its message that have arrived.
 
         Raises:
             MemoryFull: there is no room for another call.
         """
-        super().__init__(budget)
-        self._open_calls = open_calls
-        self._is_open = False
-        self.grow(CALL_BYTES)
+        self.owner = owner
+        self.grow(CALL_BYTES + num_bytes)
 
     def open(self) -> None:
         """Count as an open call from now on."""

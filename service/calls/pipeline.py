@@ -68,6 +68,13 @@ class CallPipeline:
             call.caller = self._gate.caller(key)
             call.origin = origin_of_call(call.caller.name)  # regardless of its address
 
+    def owner(self, call: Call) -> str:
+        """Return whose the bytes are that a call holds: its key's, or its host's where none is needed.
+
+        All who have no key where others need one are one owner, as they are no reason to reject those.
+        """
+        return call.key_name if self._gate is not None else str(call.origin[0])
+
     def check_time(self, left_seconds: float) -> None:
         """Check that a call has enough time left, before anything of it is processed.
 

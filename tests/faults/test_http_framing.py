@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from service.faces.http.heads import MAX_PATH_BYTES
 from tests.faults.proofs import Proved
 from tests.servers import TIMEOUT_SECONDS, ServerProcess
 
@@ -51,6 +52,7 @@ ANSWERED = {
     "asterisk form": b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "fragment": b"GET /health#x HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "empty host": b"GET /health HTTP/1.1\r\nHost:\r\n\r\n",
+    "path of the most bytes": b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"%" * (MAX_PATH_BYTES - 1)),
     "header of latin-1": GET + b"X-Word: \xe4\r\n\r\n",
     "empty header": GET + b"X-Word:\r\n\r\n",
 }
@@ -69,6 +71,11 @@ REFUSED = {
     "other coding": POST + b"Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
     "list of codings": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "chunked, identity": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "gzip, then chunked": POST + b"Transfer-Encoding: gzip\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "gzip, then chunked far behind": POST + b"Transfer-Encoding: gzip\r\nX-Word: a\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "identity, then chunked": POST + b"transfer-encoding: identity\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "nothing, then chunked": POST + b"Transfer-Encoding:\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "chunked with a parameter": POST + b"Transfer-Encoding: chunked;a=b\r\n\r\n0\r\n\r\n",
     "almost chunked": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
     "chunked with a control": POST + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
     "space before the colon": POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
@@ -93,6 +100,12 @@ REFUSED = {
     "1.2": b"GET /health HTTP/1.2\r\nHost: localhost\r\n\r\n",
     "2.0": b"GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n",
     "preface of 2.0": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "RTSP": b"GET /health RTSP/1.0\r\nHost: localhost\r\n\r\n",
+    "RTSP's own method": b"DESCRIBE /health RTSP/1.0\r\nHost: localhost\r\n\r\n",
+    "ICE": b"SOURCE /health ICE/1.0\r\nHost: localhost\r\n\r\n",
+    "1.10": b"GET /health HTTP/1.10\r\nHost: localhost\r\n\r\n",
+    "HTTPS": b"GET /health HTTPS/1.1\r\nHost: localhost\r\n\r\n",
+    "a longer path": b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"%" * MAX_PATH_BYTES),
     "small letters": b"GET /health http/1.1\r\nHost: localhost\r\n\r\n",
     "words behind the version": b"GET /health HTTP/1.1 x\r\nHost: localhost\r\n\r\n",
     "unknown method": b"FETCH /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -177,6 +190,30 @@ def test_it_is_the_same_byte_by_byte(server: ServerProcess, port: str, proved: P
     proved("framing", cases=2 * (len(ANSWERED) + len(REFUSED)))
 
 
-def test_pipelined_requests_are_answered_in_order_and_not_too_many(server: ServerProcess) -> None:
-    assert answers(server.http_port, (GET + b"\r\n") * 10 + LAST) == [200] * 11
-    assert len(answers(server.http_port, (GET + b"\r\n") * 100)) < 100
+LOG = b'127.0.0.1 - - "GET /a HTTP/1.1" 200 3\r\n' * 100  # a text that quotes HTTP
+HEADS = (GET + b"\r\n") * 100
+
+
+@pytest.mark.parametrize("text", [LOG, HEADS, LOG.replace(b"\r\n", b"\n\n"), HEADS + in_chunks(HEADS)], ids=range(4))
+@pytest.mark.parametrize("behind", [b"", GET + b"\r\n"], ids=["alone", "with-another-behind"])
+def test_what_a_body_contains_is_not_counted_as_requests(server: ServerProcess, text: bytes, behind: bytes) -> None:
+    """However it arrives, and in a request that waits for its turn."""
+    num_behind = 1 if behind else 0
+    for sent in (sized(text), in_chunks(text), GET + b"\r\n" + sized(text)):
+        num_before = sent.startswith(b"GET")
+        for at in (0, 100, len(sent) // 2):
+            answer = received(server.http_port, sent[:at], sent[at:] + behind + LAST)
+            found = answer.count(b"HTTP/1.1 ")
+            assert found == num_before + 1 + num_behind + 1, (at, found)
+
+
+@pytest.mark.parametrize(
+    "tiny",
+    [GET + b"\r\n", sized(b"GET / HTTP/1.1\r\n\r\n"), in_chunks(b"a"), in_chunks(b"a") + GET + b"\r\n"],
+    ids=range(4),
+)
+def test_pipelined_requests_are_answered_in_order_and_not_too_many(server: ServerProcess, tiny: bytes) -> None:
+    few, many = answers(server.http_port, tiny * 5 + LAST), answers(server.http_port, tiny * 200)
+    assert len(few) == 5 * tiny.count(b"HTTP/1.1\r\nHost: localhost") + 1
+    assert few[-1] == 200
+    assert len(many) < 100

@@ -14,7 +14,7 @@ from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, NotFound, Path, Public
 from service.faces.deepl import glossary_messages as messages
 from service.faces.deepl.failures import failure
-from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, key_in, parameters_in
+from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, KEY, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
@@ -39,7 +39,7 @@ class Glossaries:
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of both versions."""
-        route = partial(Route, failure=failure, key_in=key_in)
+        route = partial(Route, failure=failure, key_in=KEY.find)
         v2, v3 = "/v2/glossaries", "/v3/glossaries"
         one_v2, one_v3 = f"{v2}/{{glossary_id}}", f"{v3}/{{glossary_id}}"
         return (

@@ -11,7 +11,7 @@ from service.faces.deepl import messages
 from service.faces.deepl.documents import Documents
 from service.faces.deepl.failures import failure
 from service.faces.deepl.glossaries import Glossaries
-from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, key_in, parameters_in
+from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, KEY, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
@@ -52,7 +52,7 @@ class DeepL:
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
-        route = partial(Route, failure=failure, key_in=key_in)
+        route = partial(Route, failure=failure, key_in=KEY.find)
         return (
             route("POST", "/v2/translate", "http/deepl/translate", self.translate),
             route("GET", "/v2/languages", "http/deepl/languages", self.languages),

@@ -3,8 +3,9 @@
 from typing import Any, TypeVar
 
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import checked, form_of, json_of, mentions
+from service.faces.http.bodies import checked, form_of, json_of
 from service.faces.http.forms import list_name
+from service.faces.http.key_fields import KeyField
 from service.faces.http.multipart import fields_of_any_form
 
 T = TypeVar("T")
@@ -12,7 +13,7 @@ T = TypeVar("T")
 _LISTS = frozenset(
     {"text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions"}
 )
-_KEY = "auth_key"
+KEY = KeyField("auth_key")  # of older clients
 CHARACTERS_PER_ENTRY = 2  # of markup, or of terms, that take about as long as an entry of an answer
 
 
@@ -23,18 +24,6 @@ def parameters_in(request: HttpRequest, kind: type[T]) -> T:
         InvalidRequest: one is missing or wrong, or they can't be read.
     """
     return checked(_document(request), kind)
-
-
-def key_in(request: HttpRequest) -> str:
-    """Return the key that older clients send as `auth_key`; empty if there is none.
-
-    Raises:
-        InvalidRequest: the parameters can't be read.
-    """
-    if not mentions(request, _KEY):
-        return ""
-    key = _document(request).get(_KEY, "")
-    return key if isinstance(key, str) else ""
 
 
 def _document(request: HttpRequest) -> dict[str, Any]:

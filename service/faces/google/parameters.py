@@ -1,10 +1,11 @@
 """The query of a request: its own fields, and the parameters that all of Google's APIs have."""
 
 from service.domain.errors import InvalidRequest, Path
-from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import form_of
+from service.faces.http.key_fields import KeyField
 
 Fields = list[tuple[str, str]]
+
+KEY = KeyField("key", "$", "%24", "$.", "%24.", in_json=False)
 
 # They don't change what an answer says, but `fields`, which would shorten it, and `callback`, for pages that know no
 # CORS. The names also occur with `$` before them. Source: https://cloud.google.com/apis/docs/system-parameters.
@@ -14,20 +15,6 @@ _WITHOUT_EFFECT = frozenset(
         *("userProject", "trace", "upload_protocol", "uploadType", "xgafv"),
     }
 )
-
-
-def key_of_query(request: HttpRequest) -> str:
-    """Return the API key in the query; empty if there is none.
-
-    Raises:
-        InvalidRequest: the query can't be read.
-    """
-    return key_in(form_of(request.query))
-
-
-def key_in(fields: Fields) -> str:
-    """Return the API key among fields; empty if there is none."""
-    return next((value for name, value in fields if _bare(name) == "key"), "")
 
 
 def own_fields(fields: Fields) -> Fields:

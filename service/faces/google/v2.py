@@ -21,7 +21,7 @@ from service.faces.google import v2_messages as messages
 from service.faces.google.failures import failure_of_v2
 from service.faces.google.messages import finish_reasons
 from service.faces.google.methods import FINISH_REASONS_KEY, GoogleMethods
-from service.faces.google.parameters import Fields, key_in, own_fields
+from service.faces.google.parameters import KEY, Fields, own_fields
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import checked, form_of, is_form, json_of
@@ -57,7 +57,7 @@ class V2:
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of this version."""
-        route = partial(Route, failure=failure_of_v2, key_in=key_of)
+        route = partial(Route, failure=failure_of_v2, key_in=KEY.find)
         return (
             route("POST", PATH, "http/google.v2/translate", self.translate),
             route("GET", PATH, "http/google.v2/translate", self.translate),
@@ -128,15 +128,6 @@ def parameters_in(request: HttpRequest, kind: type[T]) -> T:
         else:
             document[name] = value
     return checked(document, kind)
-
-
-def key_of(request: HttpRequest) -> str:
-    """Return the API key in the query or the form; empty if there is none.
-
-    Raises:
-        InvalidRequest: they can't be read.
-    """
-    return key_in(_fields(request))
 
 
 @contextmanager

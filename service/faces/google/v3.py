@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from service.domain.errors import InvalidRequest, Path, quoted
 from service.faces.google.failures import failure_of_v3
 from service.faces.google.methods import FINISH_REASONS_KEY, REQUESTS, GoogleMethods
-from service.faces.google.parameters import key_of_query, own_fields
+from service.faces.google.parameters import KEY, own_fields
 from service.faces.google.rules import RULES, UNSUPPORTED_RULES, Rule
 from service.faces.google.unsupported import refusal
 from service.faces.grpc.json_messages import message_from_json, message_of
@@ -91,7 +91,7 @@ async def _refuse(rule: Rule, request: HttpRequest) -> HttpAnswer:
 
 
 def _route(rule: Rule, handle: Handle) -> Route:
-    return Route(rule.method, rule.path, f"http/google.v3/{rule.name}", handle, failure_of_v3, key_of_query)
+    return Route(rule.method, rule.path, f"http/google.v3/{rule.name}", handle, failure_of_v3, KEY.find)
 
 
 def _named(field: str) -> Path:

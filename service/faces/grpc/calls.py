@@ -124,8 +124,7 @@ class _MethodHandler:
         try:
             self._check_time(context)
             self._identify(call, metadata)
-            hold = self._intake.begin(context, self._open_calls)
-            hold.belong_to(call.key_name)
+            hold = self._intake.begin(context, self._open_calls, self._pipeline.owner(call))
             message = await self._intake.receive(context, hold, call.origin[:1])
         except ServiceError as error:
             refusal = error.with_traceback(None)  # it would keep the message alive
@@ -150,7 +149,7 @@ class _MethodHandler:
         call = self._begin(context, metadata)
         try:
             self._identify(call, metadata)
-            self._intake.begin(context, self._open_calls).open()
+            self._intake.begin(context, self._open_calls, self._pipeline.owner(call)).open()
         except ServiceError as error:
             refusal = error.with_traceback(None)
         else:

@@ -63,8 +63,8 @@ class Intake:
         self._memory = memory
         self._large = LargeMessages()
 
-    def begin(self, context: Context, open_calls: OpenCalls | None) -> CallHold:
-        """Begin to hold memory for a call.
+    def begin(self, context: Context, open_calls: OpenCalls | None, owner: str) -> CallHold:
+        """Begin to hold memory for a call of an owner, see `ByteBudget`.
 
         Raises:
             MemoryFull: there is no room for another call.
@@ -72,6 +72,7 @@ class Intake:
         hold = CallHold(self._memory.held, open_calls)
         # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
         context.add_done_callback(hold.end)  # type: ignore[arg-type]
+        hold.begin(owner)
         return hold
 
     async def receive(self, context: Context, hold: CallHold, caller: Hashable) -> bytes:

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from service.calls.byte_budget import PATIENCE_SECONDS
 from service.calls.turns import Turns
 from service.domain.errors import MessageTooSlow
 
 # A message that takes longer is slow: a small one arrives with its call and is received immediately.
 SLOW_SECONDS = 0.01
+PATIENCE_SECONDS = 5.0  # a message that has been arriving for longer makes room for others
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from service.domain.errors import InvalidRequest
 from service.faces.http.exchange import Exchange
-from service.faces.http.heads import Head
+from service.faces.http.heads import MAX_HEADERS, Head
 from service.faces.http.open_connections import Application
 from service.faces.http.refusals import BodyTooLarge, HeadRefused, Refused, UnknownMethod
 
@@ -20,7 +20,6 @@ _LOG = logging.getLogger(__name__)
 PLAIN = "text/plain; charset=utf-8"
 
 METHODS = ("GET", "HEAD", "POST")
-_MAX_HEADERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +107,12 @@ def check_head(head: Head, methods: Sequence[str]) -> None:
     """
     if head.method not in methods:
         raise UnknownMethod(head.method, methods)
-    if head.num_headers > _MAX_HEADERS:
+    if head.num_headers > MAX_HEADERS:
         raise HeadRefused(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
             "the request has {number} headers",
             number=head.num_headers,
-            allowed=f"{_MAX_HEADERS}",
+            allowed=f"{MAX_HEADERS}",
             advice="send fewer",
         )
 

@@ -54,11 +54,6 @@ def is_form(request: HttpRequest) -> bool:
     return content_type(request) == FORM and not looks_like_json(request.body)
 
 
-def mentions(request: HttpRequest, name: str) -> bool:
-    """Return whether a request may have a field of this name: most have none, and are read once."""
-    return name in request.query or name.encode() in request.body or any(part.name == name for part in request.form)
-
-
 def json_of(request: HttpRequest, kind: type[T]) -> T:
     """Read a body of JSON; `kind` is any type that pydantic can check.
 

@@ -86,8 +86,8 @@ class HttpCalls:
         always = self._cors.headers(head.headers.get("origin", ""))
         sending = _Sending(exchange, always, call, self._is_draining)
         if route is not None and found is not None:
-            request = HttpRequest(route.method, head.path, head.headers, query=head.query, parts=found.parts)
-            await self._take(call, route, request, metadata, sending)
+            request = HttpRequest(route.method, head.path, head.headers, query=head.query)
+            await self._take(call, route, found, request, metadata, sending)
             return
         answer = None if refused else self._cors.preflight(head.method, head.headers)
         if answer is not None:
@@ -102,13 +102,14 @@ class HttpCalls:
         await sending.answer(answer)
 
     async def _take(
-        self, call: Call, route: Route, request: HttpRequest, metadata: Metadata, sending: "_Sending"
+        self, call: Call, route: Route, found: Found, request: HttpRequest, metadata: Metadata, sending: "_Sending"
     ) -> None:
-        hold: CallHold | None = None
+        hold = CallHold(self._budget, self._open_calls)
         try:
-            hold = CallHold(self._budget, self._open_calls)
             request = await self._intake.receive(call, route, request, metadata, sending.exchange, hold)
             hold.open()
+            if found.open_parts:
+                request = replace(request, parts=found.parts)
             if self._is_closing():
                 raise Unavailable("the server is stopping", advice="try again, another server may answer")
             if route.queues:  # probes are answered under load
@@ -121,8 +122,7 @@ class HttpCalls:
         else:
             await self._serve(route, request, call, metadata, sending)
         finally:
-            if hold is not None:
-                hold.end()
+            hold.end()
 
     async def _serve(
         self, route: Route, request: HttpRequest, call: Call, metadata: Metadata, sending: "_Sending"

@@ -5,8 +5,10 @@ from http import HTTPStatus
 
 from service.faces.http.refusals import HeadRefused
 
+MAX_CHUNKS = 100  # read at once, and of a body whose sender is unknown
 _MAX_IGNORED_BYTES = 1024  # of a chunk's size with extensions, and of all trailers
 _TRAILER = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*)?\r\n")
+_WHOLE = re.compile(rb"([0-9A-Fa-f]{1,5})\r\n")  # begins most chunks, which arrive at once
 _LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
 
 
@@ -17,26 +19,36 @@ class ChunkReader:
         self._left = 0  # of the current chunk, and of the line end behind it
         self._trailer_bytes = 0
         self._in_trailers = False
+        self.num_chunks = 0
         self.is_complete = False
 
     def take(self, received: bytearray) -> bytes:
-        """Remove and return the content at the beginning of `received`, as far as it has arrived.
+        """Remove and return the content at the beginning of `received`, as far as it has arrived: of `MAX_CHUNKS` at
+        most, but never nothing if there is any.
 
         Raises:
             HeadRefused: it is malformed.
         """
-        content: list[bytes] = []
+        content: list[bytes | bytearray] = []
         at = 0
-        while not self.is_complete and (found := self._next(received, at, content)) > at:
+        most = self.num_chunks + MAX_CHUNKS
+        while not self.is_complete and self.num_chunks <= most and (found := self._next(received, at, content)) > at:
             at = found
         del received[:at]
         return b"".join(content)
 
-    def _next(self, received: bytearray, at: int, content: list[bytes]) -> int:
+    def _next(self, received: bytearray, at: int, content: list[bytes | bytearray]) -> int:
         """Read one piece at `at`, and return where it ends: `at` if more has to arrive first."""
+        if not (self._left or self._in_trailers) and (line := _WHOLE.match(received, at)):
+            begin, size = line.end(), int(line[1], 16)
+            end = begin + size
+            if size and received[end : end + 2] == b"\r\n":
+                content.append(received[begin:end])
+                self.num_chunks += 1
+                return end + 2
         if self._left > 2:
             end = min(at + self._left - 2, len(received))
-            content.append(bytes(received[at:end]))
+            content.append(received[at:end])
             self._left -= end - at
             return end
         if self._left:
@@ -58,6 +70,7 @@ class ChunkReader:
         if line is None:
             raise _malformed()
         size = int(line[1], 16)
+        self.num_chunks += 1
         self._in_trailers = not size
         self._left = size + 2 if size else 0
         return end

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import re
 import socket
 from http import HTTPStatus
 
@@ -15,7 +16,7 @@ from service.calls.call_hold import PIECE_BYTES
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.http.deadline import Deadline
 from service.faces.http.exchange import ClientGone, Exchange, plain_answer
-from service.faces.http.heads import MAX_HEAD_BYTES, find_end, parse_head
+from service.faces.http.heads import MAX_HEAD_BYTES, find_end, num_requests, parse_head
 from service.faces.http.open_connections import OpenConnections, State
 from service.faces.http.refusals import BodyTooSlow, Refused
 
@@ -26,7 +27,7 @@ MOST_SECONDS = 600.0  # for a body or an answer, whatever its size
 LINGER_SECONDS = 1.0  # for what a client still sends after the last answer, and for answers at a stop
 
 _MAX_WAITING = 16  # requests, behind the one that is being answered
-_REQUEST_LINE = b" HTTP/1."
+_EMPTY_LINES = re.compile(rb"(?:\r\n)*+")
 # That the system takes before they can be sent: by default megabytes, all of which would count as taken by the client.
 _UNSENT_BYTES = 2 * PIECE_BYTES
 
@@ -34,10 +35,11 @@ _UNSENT_BYTES = 2 * PIECE_BYTES
 class Connection(asyncio.BufferedProtocol):
     """Takes requests one after the other, and lets the port's application answer each in a task of its own."""
 
-    def __init__(self, connections: OpenConnections, connected: socket.socket) -> None:
+    def __init__(self, connections: OpenConnections, connected: socket.socket, peer: tuple[str, int]) -> None:
         self.state = State.CONNECTING
         self.received = bytearray()  # and not used
-        self.peer: tuple[str, int] = ("", 0)
+        self.peer = peer
+        self.is_trusted = False  # a good key came with one of its requests
         self._connections = connections
         self._socket = connected
         self._loop = asyncio.get_running_loop()
@@ -51,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_full = self._is_paused = self._is_last = False
         self._num_moved = 0  # bytes of the current piece of a body
         self._deadline = Deadline(self._is_due)
-        self._enter(State.CONNECTING, READ_SECONDS)
+        self._deadline.set(READ_SECONDS)
 
     # Called by asyncio.
 
@@ -61,8 +63,6 @@ class Connection(asyncio.BufferedProtocol):
         if self.state is State.CLOSED:  # it made room for another one meanwhile
             self.abort()
             return
-        host, port, *_ = transport.get_extra_info("peername") or ("", 0)
-        self.peer = (host, port)
         _limit_unsent(transport)
         self._enter(State.WAITING, READ_SECONDS)
 
@@ -80,8 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self.state is State.BODY:
             self._count(nbytes)
             _wake(self._more)
-        if self.state in (State.WORKING, State.ANSWERING) and self.received.count(_REQUEST_LINE) > _MAX_WAITING:
-            self.abort()
+        self._limit_waiting()
         self._regulate()
 
     def eof_received(self) -> bool:
@@ -135,7 +134,13 @@ class Connection(asyncio.BufferedProtocol):
         """Go on after something of what had been received was used, or more may be."""
         if exchange.is_received and self.state is State.BODY:
             self._enter(State.WORKING)
+            self._limit_waiting()  # which could not be told from the body before
         self._regulate()
+
+    def trust(self) -> None:
+        """Note that the client has sent a good key."""
+        if not self.is_trusted:
+            self._connections.trust(self)
 
     async def write(self, exchange: Exchange, part: bytes) -> None:
         """Send a part of an answer, and wait until the client has taken most of what was sent so far."""
@@ -154,8 +159,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin_next(self) -> None:
         """Begin with the next request once its head has arrived."""
-        while self.received.startswith(b"\r\n"):  # RFC 9112 2.2
-            del self.received[:2]
+        if self.received.startswith(b"\r\n") and (empty := _EMPTY_LINES.match(self.received)):  # RFC 9112 2.2
+            del self.received[: empty.end()]
             self._num_searched = 0
         if not self.received:
             return
@@ -205,12 +210,20 @@ class Connection(asyncio.BufferedProtocol):
             exchange.is_last = True
         if not exchange.is_last and not self._is_last and not self._connections.is_stopping:
             self._exchange = None
-            self._connections.move_to_end(self)
             self._enter(State.WAITING, self._connections.limits.idle_seconds or READ_SECONDS)
             self._begin_next()
+            self._limit_waiting()
             self._regulate()
         else:
             self._close()
+
+    def _limit_waiting(self) -> None:
+        """Close at once if too many requests have arrived behind the one that is being answered."""
+        begin = self._exchange.num_unread if self._exchange is not None else None
+        if begin is None or begin >= len(self.received):
+            return
+        if num_requests(self.received, begin, _MAX_WAITING) > _MAX_WAITING:
+            self.abort()
 
     def _refuse(self, refused: Refused) -> None:
         """Answer what can't be read as a request."""
@@ -295,6 +308,7 @@ class Connection(asyncio.BufferedProtocol):
         """Change the state, which may last for `seconds`, or as long as it is prolonged, up to `most_seconds`."""
         if self.state is not State.CLOSED:
             self.state = state
+            self._connections.enter(self, state)
             self._deadline.set(seconds, most_seconds)
 
     def _is_due(self) -> None:

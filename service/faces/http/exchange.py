@@ -1,5 +1,6 @@
 """One request over HTTP and its answer: reading of the body, and writing of the answer (RFC 9112 6 and 7)."""
 
+import asyncio
 import contextlib
 import math
 import time
@@ -11,9 +12,9 @@ from typing import Protocol
 
 from service.calls.call_hold import PIECE_BYTES
 from service.domain.errors import ServiceError
-from service.faces.http.chunks import ChunkReader
+from service.faces.http.chunks import MAX_CHUNKS, ChunkReader
 from service.faces.http.heads import CHUNKED, Head
-from service.faces.http.refusals import Refused
+from service.faces.http.refusals import HeadRefused, Refused
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PHRASES = {int(status): status.phrase for status in HTTPStatus}
@@ -38,6 +39,9 @@ class Wire(Protocol):
 
     def fail(self, failure: ServiceError) -> None:
         """Let whoever reads the body fail with this."""
+
+    def trust(self) -> None:
+        """Note that the client has sent a good key."""
 
     async def write(self, exchange: "Exchange", part: bytes) -> None:
         """Send a part of the answer."""
@@ -70,6 +74,13 @@ class Exchange:
         return self._left == 0 if self._chunks is None else self._chunks.is_complete
 
     @property
+    def num_unread(self) -> int | None:
+        """Return how many bytes of the body are still to be read; `None` while that is unknown."""
+        if self._chunks is None:
+            return self._left
+        return 0 if self._chunks.is_complete else None
+
+    @property
     def has_arrived(self) -> bool:
         """Return whether the whole body has arrived, as far as it is known without reading it."""
         return self._chunks is None and self._left <= len(self._wire.received)
@@ -86,12 +97,25 @@ class Exchange:
                 self._asks_first = False
                 await self._wire.write(self, _CONTINUE)
             await self._wire.wait_for_more()
+        if self._chunks is not None and part:
+            if not self.is_known and self._chunks.num_chunks > MAX_CHUNKS:
+                raise HeadRefused(
+                    HTTPStatus.BAD_REQUEST,
+                    "the body has more than {number} chunks",
+                    number=MAX_CHUNKS,
+                    advice="send larger ones, and the API key in a header",
+                )
+            await asyncio.sleep(0)  # many small ones take long
         return part
 
     def know(self, *, is_known: bool) -> None:
         """Say whether it is known who sends the request."""
         self.is_known = is_known
         self._wire.use(self)
+
+    def trust(self) -> None:
+        """Say that its client has sent a good key."""
+        self._wire.trust()
 
     def fail(self, failure: ServiceError) -> None:
         """Give the body up: `read` raises this from now on."""

@@ -2,12 +2,15 @@
 
 import codecs
 import re
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 
 from service.domain.errors import InvalidRequest
+from service.domain.translation import MAX_TEXTS
 
-MAX_FIELDS = 4096
+MAX_FIELDS = MAX_TEXTS + 100  # all texts of a call, and more others than any API has
+_SHORT = 256  # bytes, for which numpy takes longer
 _PERCENT = ord("%")
 _NONE = 0xFF  # no hexadecimal digit
 _ENTRY = re.compile(r"([^\[\]]++)\[[0-9]{0,9}\]")
@@ -26,20 +29,29 @@ def fields_of(form: bytes) -> list[tuple[str, str]]:
     form = form.removeprefix(codecs.BOM_UTF8)
     if not form:
         return []
-    if form.count(b"&") >= MAX_FIELDS:
-        raise InvalidRequest("the form has too many fields", allowed=f"up to {MAX_FIELDS}")
+    check_number(form.count(b"&") + 1)
     found: list[tuple[str, str]] = []
     for field in filter(None, form.split(b"&")):
         name, _, value = field.partition(b"=")
         try:
-            found.append((_decoded(name), _decoded(value)))
+            found.append((text_of(name, "strict"), text_of(value, "strict")))
         except UnicodeDecodeError:
             raise InvalidRequest(
                 "form field {name} is not UTF-8",
-                name=_decoded(name, "replace"),
+                name=text_of(name),
                 advice="encode it as UTF-8, percent-encoded",
             ) from None
     return found
+
+
+def check_number(number: int, most: int = MAX_FIELDS) -> None:
+    """Check the number of a form's fields.
+
+    Raises:
+        InvalidRequest: there are more than `most`.
+    """
+    if number > most:
+        raise InvalidRequest("the form has too many fields", allowed=f"up to {most}")
 
 
 def list_name(name: str) -> str:
@@ -50,13 +62,21 @@ def list_name(name: str) -> str:
     return entry[1] if entry else ""
 
 
-def _decoded(text: bytes, errors: str = "strict") -> str:
-    text = text.replace(b"+", b" ")
-    return (_unquoted(text) if b"%" in text else text).decode("utf-8", errors)
+def text_of(text: bytes, errors: str = "replace") -> str:
+    """Return a name or a value of a form as text.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8, and `errors` are strict.
+    """
+    return unquoted(text.replace(b"+", b" ")).decode("utf-8", errors)
 
 
-def _unquoted(text: bytes) -> bytes:
-    """Return the same as `urllib.parse.unquote_to_bytes`."""
+def unquoted(text: bytes) -> bytes:
+    """Return the same as `urllib.parse.unquote_to_bytes`, which takes 10 ms for 64 KiB of `%`."""
+    if b"%" not in text:
+        return text
+    if len(text) < _SHORT:
+        return unquote_to_bytes(text)
     given = np.frombuffer(text, np.uint8)
     places = np.flatnonzero(given[:-2] == _PERCENT)
     high, low = _DIGITS[given[places + 1]], _DIGITS[given[places + 2]]

@@ -5,7 +5,7 @@ body and the next requests, before anybody could count them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -15,18 +15,25 @@ from service.calls.call_hold import PIECE_BYTES
 from service.faces.http.refusals import HeadRefused
 
 MAX_HEAD_BYTES = PIECE_BYTES
-_END = b"\r\n\r\n"
-# What no head contains: controls other than tab, and a line end that is not CR LF (RFC 9112 2.2).
-_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")
-_HOST = re.compile(r"[^\s/\\?#@]*")
-_VERSIONS = ("1.0", "1.1")
+MAX_HEADERS = 100
+MAX_PATH_BYTES = 16 * 2**10  # two names of the most characters, percent-encoded
 CHUNKED = -1  # as a body's length
+
+_END = b"\r\n\r\n"
+_LINE_END = b"\r\n"
+_IN_LINES = bytes(byte for byte in range(256) if byte == ord("\t") or (byte >= ord(" ") and byte != 0x7F))
+_HTTP_1_0 = b" HTTP/1.0"
+_PROTOCOLS = (b" HTTP/1.1", _HTTP_1_0)  # llhttp takes others, too: RTSP/1.0
+_HOST = re.compile(r"[^\s/\\?#@]{0,1024}+")
+# Of several lines with one of these names all count (RFC 9110 5.3): the last alone would say something else.
+_LISTS = ("transfer-encoding", "content-encoding", "connection", "expect")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+([0-9]{1,15})[ \t]*+\r\n", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
     """A request's head. `path` is as sent, without the query; names of `headers` are in lower case; of those with the
-    same name the last counts.
+    same name the last counts, but of lists all.
 
     `body_bytes` is the length of the body, or `CHUNKED`. `is_last` says that the connection ends after the answer.
     """
@@ -52,7 +59,7 @@ def find_end(received: bytearray, begin: int) -> int:
     begin = max(0, begin - len(_END) + 1)
     end = received.find(_END, begin)
     end = end + len(_END) if end >= 0 else 0
-    if _FORBIDDEN.search(received, begin, end or len(received)):
+    if not _is_in_lines(received[begin : end or len(received)], received[begin - 1 : begin]):
         raise _malformed("a control character, or a line that does not end with CR LF")
     if not end and len(received) >= MAX_HEAD_BYTES:
         in_line = received.find(b"\r\n") < 0
@@ -68,9 +75,18 @@ def find_end(received: bytearray, begin: int) -> int:
 def parse_head(head: bytes) -> Head:
     """Return what a complete head says.
 
+    Of one with too many headers, which is to be refused, only the first ones are read.
+
     Raises:
-        HeadRefused: it is not a head of HTTP/1.0 or 1.1, or does not say clearly where the body ends.
+        HeadRefused: it is not a head of HTTP/1.0 or 1.1, or does not say clearly where the body ends, or its path is
+            too long.
     """
+    num_headers = head.count(b"\n") - 2
+    if num_headers > MAX_HEADERS:
+        head = _LINE_END.join(head.split(_LINE_END, MAX_HEADERS + 1)[:-1]) + _END
+    line = head[: head.find(_LINE_END)]
+    if not line.endswith(_PROTOCOLS):
+        raise _malformed("the request line has another version")
     fields = _Fields()
     parser = httptools.HttpRequestParser(fields)
     try:
@@ -79,14 +95,10 @@ def parse_head(head: bytes) -> Head:
         pass  # an offer, which is not taken up: the request is answered like any other (RFC 9110 7.8)
     except httptools.HttpParserError as error:
         raise _malformed(str(error)) from None
-    version = parser.get_http_version()
-    if version not in _VERSIONS:
-        raise _malformed(f"HTTP/{version}")
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, value in fields.lines}
-    is_http_1_0 = version == "1.0"
-    num_hosts = sum(len(name) == 4 and name.lower() == b"host" for name, _ in fields.lines)
-    if num_hosts > 1 or not (num_hosts or is_http_1_0):
-        raise _malformed(f"{num_hosts} Host headers")  # RFC 9112 3.2
+    headers = _headers(fields.lines)
+    is_http_1_0 = line.endswith(_HTTP_1_0)
+    if "host" not in headers and not is_http_1_0:
+        raise _malformed("no Host header")  # RFC 9112 3.2
     if not _HOST.fullmatch(headers.get("host", "")):
         raise _malformed("an invalid Host")
     path, query = _path_and_query(fields.target)
@@ -96,11 +108,24 @@ def parse_head(head: bytes) -> Head:
         path,
         query,
         headers,
-        len(fields.lines),
+        num_headers,
         _body_bytes(headers, is_http_1_0=is_http_1_0),
-        is_last=is_http_1_0 or "close" in connection,
+        is_last=is_http_1_0 or "close" in connection or num_headers > MAX_HEADERS,
         is_http_1_0=is_http_1_0,
     )
+
+
+def num_requests(received: bytearray, begin: int, most: int) -> int:
+    """Return how many requests begin in what has arrived behind `begin`, where one does; more than `most` as one more.
+
+    Only heads count that have arrived as a whole. What bodies contain does not, unless they are in chunks.
+    """
+    number = 0
+    while number <= most and (end := received.find(_END, begin)) >= 0:
+        number += received.find(b" HTTP/1.", begin, end) >= 0
+        length = _LENGTH.search(received, begin, end + len(_LINE_END))
+        begin = end + len(_END) + (int(length[1]) if length else 0)
+    return number
 
 
 class _Fields:
@@ -117,8 +142,43 @@ class _Fields:
         self.lines.append((name, value))
 
 
+def _is_in_lines(part: bytearray, before: bytearray) -> bool:
+    """Return whether a part of a head has no controls other than tab and CR LF (RFC 9112 2.2); its last CR may be
+    followed by LF, as its first LF may follow the byte `before`.
+    """
+    num_controls = len(part.translate(None, _IN_LINES))
+    num_cut = part.endswith(b"\r") + (before == b"\r" and part.startswith(b"\n"))
+    return num_controls == num_cut + len(_LINE_END) * part.count(_LINE_END)
+
+
+def _headers(lines: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, value = line[0].decode("latin-1").lower(), line[1].decode("latin-1").strip()
+        if name in headers:
+            if name == "host":
+                raise _malformed("several Host headers")  # RFC 9112 3.2
+            if name in _LISTS:
+                value = f"{headers[name]}, {value}"
+        headers[name] = value
+    return headers
+
+
 def _path_and_query(target: bytes) -> tuple[str, str]:
-    """Return both parts of a target in origin form; of one in absolute form, those behind the authority."""
+    """Return both parts of a target in origin form; of one in absolute form, those behind the authority.
+
+    Raises:
+        HeadRefused: it is invalid, or what is before the query is too long.
+    """
+    size = target.find(b"?") if b"?" in target else len(target)
+    if size > MAX_PATH_BYTES:
+        raise HeadRefused(
+            HTTPStatus.REQUEST_URI_TOO_LONG,
+            "the path has {size} bytes",
+            size=size,
+            allowed=f"up to {MAX_PATH_BYTES}",
+            advice="send what is long in a body",
+        )
     if not target.startswith((b"/", b"*")):
         try:
             url = httptools.parse_url(target)

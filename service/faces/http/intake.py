@@ -1,7 +1,5 @@
 """Receiving of a call's body: first who sends it, then room for it, then the rest of it."""
 
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from service.calls.byte_budget import ByteBudget
@@ -9,7 +7,7 @@ from service.calls.call_hold import PIECE_BYTES, CallHold, LargeMessages
 from service.calls.metadata import Metadata, api_key_in
 from service.calls.pipeline import CallPipeline
 from service.domain.call import Call
-from service.domain.errors import InvalidRequest, Unauthenticated
+from service.domain.errors import Unauthenticated
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import content_type
 from service.faces.http.exchange import Exchange
@@ -17,8 +15,9 @@ from service.faces.http.multipart import MULTIPART, FormReader
 from service.faces.http.refusals import IDENTITY, BodyTooLarge, Encoded
 from service.faces.http.routes import Route
 
-# Of a body that may contain its caller's key, as long as the key is not known.
+# Of a body while it is not known whose call it is.
 MAX_UNKNOWN_BYTES = PIECE_BYTES
+_WITHOUT_BODY = ("GET", "DELETE")  # methods; what comes nevertheless is received, but nothing large
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +41,60 @@ class Intake:
     ) -> HttpRequest:
         """Return the request with its body, and assign the call to the caller that the route's key tells.
 
+        Until it is known whose call it is, as where none needs to be, nothing is held, and of the body only its
+        beginning is received. Then what has arrived is held: what is announced may never come.
+
         Raises:
             ServiceError: the caller is unknown, or the body too large, too slow or malformed, or there is no room.
             ClientGone: the client disconnected.
         """
         size = exchange.head.body_bytes
         max_bytes = route.max_body_bytes or self._limits.max_body_bytes
+        if not route.needs_key or route.method in _WITHOUT_BODY:
+            max_bytes = MAX_UNKNOWN_BYTES
         if size > max_bytes:
             raise BodyTooLarge(str(size), max_bytes)
         if size and (encoding := request.headers.get("content-encoding", "").lower()) not in ("", IDENTITY):
             raise Encoded(encoding)
         reception = _Reception(request)
         identification = _Identification(self._pipeline, call, route, metadata)
-        identification.by(lambda: request)
-        if not identification.is_done and size > MAX_UNKNOWN_BYTES and not reception.is_form:
+        is_known = identification.by(reception)
+        if route.needs_key and not is_known and size > MAX_UNKNOWN_BYTES and not reception.is_form:
             raise _no_key()
-        exchange.know(is_known=identification.is_done)
-        num_held = 0
+        if not is_known:
+            exchange.know(is_known=False)
         with self._limits.budget.arriving(hold, exchange.fail):
-            while True:
-                num_needed = max(size, reception.num_bytes)  # what is announced, or in chunks what has arrived
-                if identification.is_done and num_held < num_needed:
-                    exchange.know(is_known=True)
-                    hold.belong_to(call.key_name)
-                    hold.grow(num_needed - num_held)
-                    num_held = num_needed
-                part = await exchange.read()
+            if is_known:
+                await self._begin(call, exchange, hold, reception)
+            while part := await exchange.read():
+                if is_known:
+                    hold.grow(len(part))
                 await reception.feed(part)
                 if reception.num_bytes > max_bytes:
                     raise BodyTooLarge(f"more than {max_bytes}", max_bytes)
-                if not part:
-                    break
-                if not identification.is_done and reception.is_form:
-                    identification.by(reception.request)
-                if not identification.is_done and reception.num_bytes >= MAX_UNKNOWN_BYTES:
+                if is_known or not route.needs_key:
+                    continue
+                if reception.is_form and reception.is_worth_a_look() and identification.by(reception):
+                    is_known = True
+                    await self._begin(call, exchange, hold, reception)
+                elif reception.num_bytes >= MAX_UNKNOWN_BYTES:
                     raise _no_key()
+            if route.needs_key and not is_known:
+                identification.by(reception, is_last=True)
+                await self._begin(call, exchange, hold, reception)
+        await reception.end()
         if reception.num_bytes > PIECE_BYTES and not reception.is_form:
             await self._large.turn(call.origin[:1])
-        request = reception.request()
-        identification.by(lambda: request, is_last=True)
-        return request
+        return reception.request()
+
+    async def _begin(self, call: Call, exchange: Exchange, hold: CallHold, reception: "_Reception") -> None:
+        """Hold what has arrived, now that it is known whose it is, and let the rest arrive."""
+        if call.key_name:
+            exchange.trust()
+        hold.begin(self._pipeline.owner(call), reception.num_bytes)
+        if not exchange.is_known:
+            exchange.know(is_known=True)
+        await reception.read_fields()
 
 
 class _Reception:
@@ -89,23 +102,39 @@ class _Reception:
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
-        has_form = request.method == "POST" and content_type(request) == MULTIPART
-        self._form = FormReader(request.headers) if has_form else None
+        self.is_form = request.method == "POST" and content_type(request) == MULTIPART
+        self._form: FormReader | None = None
         self._parts: list[bytes] = []
+        self._num_looked_at = 0
         self.num_bytes = 0
 
-    @property
-    def is_form(self) -> bool:
-        """Return whether its fields can be read before the end."""
-        return self._form is not None
-
     async def feed(self, part: bytes) -> None:
-        """Take the next part, or the end."""
+        """Take the next part."""
         self.num_bytes += len(part)
         if self._form is not None:
             await self._form.feed(part)
-        elif part:
+        else:
             self._parts.append(part)
+
+    def is_worth_a_look(self) -> bool:
+        """Return whether there is twice as much as when this was last asked, so that all looks together cost little."""
+        if self.num_bytes < min(2 * self._num_looked_at, MAX_UNKNOWN_BYTES):
+            return False
+        self._num_looked_at = self.num_bytes
+        return True
+
+    async def read_fields(self) -> None:
+        """Read the fields of a form, here and from now on."""
+        if self.is_form:
+            self._form = FormReader(self._request.headers)
+            parts, self._parts = self._parts, []
+            for part in parts:
+                await self._form.feed(part)
+
+    async def end(self) -> None:
+        """Take the end of the body."""
+        if self._form is not None:
+            await self._form.feed(b"")
 
     def request(self) -> HttpRequest:
         """Return the request with what has arrived."""
@@ -116,32 +145,33 @@ class _Reception:
 
 
 class _Identification:
-    """Finds out who calls: by a key in the headers, else where the API has its keys, in the query or in the body."""
+    """Finds out whose call it is: by a key in the headers, else where the API has its keys, in the query or in the
+    body; where no keys are needed, its host's. Calls that need no key where others do are nobody's.
+    """
 
     def __init__(self, pipeline: CallPipeline, call: Call, route: Route, metadata: Metadata) -> None:
         self._pipeline = pipeline
         self._call = call
         self._route = route
         self._metadata = metadata
-        self.is_done = not (pipeline.asks_for_keys and route.needs_key)
 
-    def by(self, request: Callable[[], HttpRequest], *, is_last: bool = False) -> None:
-        """Identify the caller of this request, which may be incomplete unless it `is_last`.
+    def by(self, reception: _Reception, *, is_last: bool = False) -> bool:
+        """Identify the caller by what has arrived, unless more may have to; return whether it is known now.
 
         Raises:
             Unauthenticated: the key is unknown or has expired, or there is none and no more to come.
         """
-        if self.is_done:
-            return
+        if not self._route.needs_key or not self._pipeline.asks_for_keys:
+            return self._route.needs_key
         metadata = self._metadata
         has_key = bool(api_key_in(metadata))
         if not has_key and self._route.has_own_key:
-            with nullcontext() if is_last else suppress(InvalidRequest):  # a body that is incomplete
-                key = self._route.key_in(request())
-                has_key, metadata = bool(key), (("x-api-key", key), *metadata) if key else metadata
+            key = self._route.key_in(reception.request())
+            has_key, metadata = bool(key), (("x-api-key", key), *metadata) if key else metadata
         if has_key or is_last or not self._route.has_own_key:
             self._pipeline.identify(self._call, metadata)
-            self.is_done = True
+            return True
+        return False
 
 
 def _no_key() -> Unauthenticated:

@@ -12,6 +12,7 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
+from service.calls.hosts import host_of
 from service.faces.http.connection import LINGER_SECONDS, READ_SECONDS, Connection
 from service.faces.http.open_connections import MAX_CONNECTIONS, Application, ConnectionLimits, OpenConnections
 from service.process.ports import check_port, port_error
@@ -67,7 +68,7 @@ class CallListener:
         loop = asyncio.get_running_loop()
         for _ in range(_MOST_AT_ONCE):
             try:
-                connected, _ = self._socket.accept()
+                connected, address = self._socket.accept()
             except (BlockingIOError, ConnectionError):  # there is none, or not any more
                 return
             except OSError as error:
@@ -76,7 +77,8 @@ class CallListener:
                 self._retry = loop.call_later(_RETRY_SECONDS, self.start)
                 return
             connected.setblocking(False)
-            connection = Connection(self._connections, connected)
+            peer = (host_of(address[0]), address[1]) if isinstance(address, tuple) else (UNIX, 0)
+            connection = Connection(self._connections, connected, peer)
             if not self._connections.admit(connection):
                 connection.abort()
                 connected.close()

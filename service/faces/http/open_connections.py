@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from service.faces.http.exchange import Exchange
@@ -43,10 +45,26 @@ class State(Enum):
 
 
 _MAKES_ROOM = (State.CONNECTING, State.WAITING, State.HEAD, State.BODY)
+_MOST_HOSTS = 100  # that are looked at for a connection that makes room
+
+
+class _Host:
+    """The connections of a host that are not trusted: how many, and those that make room, the oldest first."""
+
+    __slots__ = ("making_room", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.making_room: dict[Connection, None] = {}
 
 
 class OpenConnections:
-    """The open connections of one port. For its event loop's thread only."""
+    """The open connections of one port. For its event loop's thread only.
+
+    A connection is trusted once a good key has come with one of its requests. For a new one, one that is not trusted
+    makes room, of the host that has most of these; only if there is none, a trusted one that waits for a request. Of
+    several, it is the one that has waited longest since its last request.
+    """
 
     def __init__(self, limits: ConnectionLimits, app: Application) -> None:
         self.limits = limits
@@ -55,29 +73,78 @@ class OpenConnections:
         # Whatever arrives passes through here: the loop reads nothing else before it has been copied.
         self.scratch = memoryview(bytearray(MAX_HEAD_BYTES))
         self._ended = asyncio.Event()  # any of them
-        self._all: dict[Connection, None] = {}  # first the one that has waited longest since its last request
+        self._all: set[Connection] = set()
+        self._hosts: dict[str, _Host] = {}
+        self._hosts_with: defaultdict[int, dict[str, None]] = defaultdict(dict)  # so many connections
+        self._trusted_waiting: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
     def admit(self, connection: "Connection") -> bool:
-        """Count a connection, instead of another one if needed; return False if all others are being answered."""
+        """Count a connection, instead of another one if needed; return False if none makes room."""
         if len(self._all) >= self.limits.most:
-            other = next((each for each in self._all if each.state in _MAKES_ROOM), None)
+            other = next(self._making_room(), None)
             if other is None:
                 return False
             other.abort()
-        self._all[connection] = None
+        self._all.add(connection)
+        self._change(connection.peer[0], 1)
+        self.enter(connection, connection.state)
         return True
 
-    def move_to_end(self, connection: "Connection") -> None:
-        """Make a connection the last to be replaced."""
-        self._all[connection] = self._all.pop(connection)
+    def enter(self, connection: "Connection", state: State) -> None:
+        """Note what a connection does from now on."""
+        if connection.is_trusted:
+            group, makes_room = self._trusted_waiting, state is State.WAITING
+        else:
+            group, makes_room = self._hosts[connection.peer[0]].making_room, state in _MAKES_ROOM
+        if makes_room:
+            group.setdefault(connection)
+        else:
+            group.pop(connection, None)
+
+    def trust(self, connection: "Connection") -> None:
+        """Note that a good key has come on a connection."""
+        if connection in self._all:
+            self._forget(connection)
+            connection.is_trusted = True
 
     def remove(self, connection: "Connection") -> None:
         """Forget a connection. Idempotent."""
-        self._all.pop(connection, None)
-        self._ended.set()
+        if connection in self._all:
+            self._all.remove(connection)
+            self._forget(connection)
+            self._ended.set()
+
+    def _forget(self, connection: "Connection") -> None:
+        if connection.is_trusted:
+            self._trusted_waiting.pop(connection, None)
+        else:
+            host = connection.peer[0]
+            self._hosts[host].making_room.pop(connection, None)
+            self._change(host, -1)
+
+    def _change(self, host: str, change: int) -> None:
+        """Count one connection of a host more or less."""
+        record = self._hosts.setdefault(host, _Host())
+        if record.number:
+            with_as_many = self._hosts_with[record.number]
+            del with_as_many[host]
+            if not with_as_many:
+                del self._hosts_with[record.number]
+        record.number += change
+        if record.number:
+            self._hosts_with[record.number][host] = None
+        else:
+            del self._hosts[host]
+
+    def _making_room(self) -> Iterator["Connection"]:
+        """Yield connections that make room, the first one first."""
+        by_number = (self._hosts_with[number] for number in sorted(self._hosts_with, reverse=True))
+        for host in islice(chain.from_iterable(by_number), _MOST_HOSTS):
+            yield from self._hosts[host].making_room
+        yield from self._trusted_waiting
 
     async def stop(self, seconds: float) -> None:
         """Close all once the requests that have arrived are answered, but not later than in so many seconds."""

@@ -4,12 +4,12 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from urllib.parse import unquote
 
 from service.domain.call import Call
 from service.domain.errors import ServiceError
 from service.domain.translation import Priority
 from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.forms import unquoted
 
 _MOST_SEGMENTS = 4  # of a path, that tell which API it is of
 _PART = re.compile(r"\{(\w+)\}")
@@ -43,9 +43,9 @@ class Route:
 
     `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces.
     `failure` returns an error in the words of the API. Where an API has keys in its query or body, `key_in` finds
-    them, once the body is read; headers are looked at first. `priority` reads a call's own priority; it is only asked
-    where a call of normal priority would be rejected. A call that never `queues` is answered under overload. Bodies
-    have at most `max_body_bytes`; 0 means the server's limit for all calls.
+    them in a request, or in its beginning; headers are looked at first. `priority` reads a call's own priority; it is
+    only asked where a call of normal priority would be rejected. A call that never `queues` is answered under overload.
+    Bodies have at most `max_body_bytes`; 0 means the server's limit for all calls.
     """
 
     method: str
@@ -67,10 +67,18 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The routes of a path, by method, and the path's open parts."""
+    """The routes of a path, by method, and the path's open parts, as sent."""
 
     by_method: Mapping[str, Route]
-    parts: Mapping[str, str]
+    open_parts: Mapping[str, str]
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Return the open parts, decoded."""
+        if not self.open_parts:
+            return self.open_parts
+        sent = ((name, part.encode("latin-1")) for name, part in self.open_parts.items())
+        return {name: unquoted(part).decode("utf-8", "replace") for name, part in sent}
 
 
 _NO_PARTS: Mapping[str, str] = MappingProxyType({})
@@ -120,7 +128,7 @@ class Routes:
             return found
         for pattern, there in self._open.items():
             if match := pattern.fullmatch(path):
-                return Found(there, {name: unquote(part) for name, part in match.groupdict().items()})
+                return Found(there, match.groupdict())
         return None
 
     def failure(self, path: str) -> Failure:

@@ -10,7 +10,7 @@ import grpc
 
 from service.calls.byte_budget import ByteBudget
 from service.calls.pipeline import CallPipeline
-from service.domain.call import TIMING_KEY, server_timing
+from service.domain.call import TIMING_KEY, current_call, server_timing
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
 from service.faces.grpc.context import deadline_of
@@ -88,7 +88,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
             return self._infer(request, context)
 
         metadata = tuple(context.invocation_metadata() or ())
-        stream = InferStream(infer, self._pipeline, self._budget.hold(), metadata)
+        stream = InferStream(infer, self._pipeline, self._budget.hold(self._pipeline.owner(current_call())), metadata)
         began_seconds = time.monotonic()
         try:
             await stream.run(requests, partial(write, context), self._closing)

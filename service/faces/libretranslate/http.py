@@ -39,7 +39,7 @@ class LibreTranslate:
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API. Those that need no key need none at LibreTranslate either."""
         route = partial(Route, failure=failure)
-        keyed = partial(route, key_in=messages.key_in)
+        keyed = partial(route, key_in=messages.KEY.find)
         free = partial(route, needs_key=False, queues=False)
         return (
             keyed("POST", "/translate", "http/libretranslate/translate", self.translate),

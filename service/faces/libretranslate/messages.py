@@ -15,9 +15,10 @@ from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Tr
 from service.faces.counts import check_count
 from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
-from service.faces.http.bodies import FORM, checked, content_type, form_of, is_json, json_of, mentions
+from service.faces.http.bodies import FORM, checked, content_type, form_of, is_json, json_of
 from service.faces.http.bounded import Anything, Name
 from service.faces.http.forms import list_name
+from service.faces.http.key_fields import KeyField
 from service.faces.http.languages import ListedLanguage
 from service.faces.http.multipart import MULTIPART, fields_of_any_form
 from service.faces.http.spelling import spell, spelling_of
@@ -35,6 +36,7 @@ _TO_THEIRS = {"zh": "zh-Hans"}
 _NO_LANGUAGE = DetectedLanguage("en", 0.0)
 _FORMATS = {"text": MimeType.PLAIN, "html": MimeType.HTML}
 _FIELDS = {"texts": "q", "source_language_code": "source", "target_language_code": "target", "mime_type": "format"}
+KEY = KeyField("api_key")
 _TYPING_MILLISECONDS = 500  # for which a page waits for the next key stroke before it translates
 
 Document = dict[str, Any]
@@ -61,10 +63,6 @@ class DetectBody(_Message):
     """Body of /detect: `q` is a text, or a list of texts that are detected as one."""
 
     q: Anything = None
-
-
-class _KeyBody(_Message):
-    api_key: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +102,6 @@ def body_of(request: HttpRequest, kind: type[T]) -> T:
     if texts:
         values["q"] = texts[0] if "q" in values and len(texts) == 1 else texts
     return checked(values, kind)
-
-
-def key_in(request: HttpRequest) -> str:
-    """Return a call's `api_key`; empty if it has none.
-
-    Raises:
-        InvalidRequest: as for `body_of`.
-    """
-    if not mentions(request, "api_key"):
-        return ""
-    return body_of(request, _KeyBody).api_key or ""
 
 
 def parameters_of(body: TranslateBody, deadline_seconds: float) -> Parameters:

@@ -1,16 +1,39 @@
 """The number of bytes that all calls may hold together."""
 
+import itertools
+from contextlib import ExitStack
+
 import pytest
 
-from service.calls.byte_budget import CALL_BYTES, PATIENCE_SECONDS, ByteBudget
-from service.domain.errors import MemoryFull, MessageTooSlow, ServiceError
+from service.calls.byte_budget import CALL_BYTES, ByteBudget, Hold
+from service.domain.errors import MemoryFull, MessageTooSlow
 
 KIB, MIB = 2**10, 2**20
 
 
-def fill(budget: ByteBudget, num_bytes: int) -> None:
-    while True:
-        budget.hold().grow(num_bytes)
+def fill(budget: ByteBudget, num_bytes: int, owner: str | None = None) -> None:
+    """Hold so many bytes again and again, for another owner each time."""
+    for number in itertools.count():
+        budget.hold(str(number) if owner is None else owner).grow(num_bytes)
+
+
+def fill_in_pieces(budget: ByteBudget, num_bytes: int) -> None:
+    for number in itertools.count():
+        hold = budget.hold(str(number))
+        for _ in range(0, num_bytes, 64 * KIB):
+            hold.grow(64 * KIB)
+
+
+class Told:
+    """The holds that have made room."""
+
+    def __init__(self) -> None:
+        self.holds: list[Hold] = []
+
+    def arriving(self, stack: ExitStack, budget: ByteBudget, owner: str) -> Hold:
+        hold = budget.hold(owner)
+        stack.enter_context(budget.arriving(hold, lambda _: self.holds.append(hold)))
+        return hold
 
 
 def test_what_is_held_is_counted_until_it_is_released() -> None:
@@ -35,8 +58,8 @@ def test_a_flood_of_large_messages_leaves_room_for_small_ones() -> None:
     )
     assert raised.value.retry_after_seconds > 0
     assert 40 * MIB <= budget.num_bytes <= 49 * MIB
-    for _ in range(100):
-        budget.hold().grow(CALL_BYTES)
+    for number in range(100):
+        budget.hold(f"small {number}").grow(CALL_BYTES)
 
 
 def test_it_is_never_more_than_it_should() -> None:
@@ -57,33 +80,25 @@ def test_the_largest_message_fits_when_nothing_else_is_held(max_bytes: int) -> N
     assert budget.num_bytes == 0
 
 
-def test_the_calls_of_one_key_hold_at_most_half() -> None:
+def test_the_calls_of_one_owner_hold_at_most_half_and_leave_room_for_small_ones_of_the_same() -> None:
     budget = ByteBudget(64 * MIB, MIB)
-    holds = [budget.hold() for _ in range(40)]
+    bob = [budget.hold("bob") for _ in range(40)]
     with pytest.raises(MemoryFull, match="beside the messages of your other calls; allowed is 32 MiB"):  # noqa: PT012
-        for hold in holds:
-            hold.belong_to("bob")
+        for hold in bob:
             hold.grow(MIB)
-    assert budget.num_bytes == 32 * MIB
-    other = budget.hold()
-    other.belong_to("eve")
-    other.grow(MIB)
-    holds[0].release()
-    holds[1].grow(MIB)
+    assert 28 * MIB <= budget.num_bytes <= 29 * MIB
+    budget.hold("eve").grow(MIB)
+    bob[0].release()
+    bob[-1].grow(MIB)
+    budget.hold("bob").grow(CALL_BYTES)
 
 
-def test_what_was_held_before_its_owner_is_known_counts_as_the_owners() -> None:
+def test_who_has_no_key_where_others_have_is_one_owner_too() -> None:
     budget = ByteBudget(64 * MIB, MIB)
-    hold = budget.hold()
-    hold.grow(MIB)
-    hold.belong_to("bob")
-    assert budget.num_bytes == MIB
-    other = budget.hold()
-    other.belong_to("bob")
-    with pytest.raises(MemoryFull):
-        other.grow(32 * MIB - 1)
-    hold.release()
-    assert budget.num_bytes == 0
+    with pytest.raises(MemoryFull, match="your other calls"):
+        fill(budget, CALL_BYTES, owner="")
+    assert budget.num_bytes <= 32 * MIB
+    budget.hold("bob").grow(MIB)
 
 
 def test_a_document_needs_twice_its_size() -> None:
@@ -94,21 +109,69 @@ def test_a_document_needs_twice_its_size() -> None:
     assert budget.num_bytes == 5 * 31 * MIB
 
 
-def test_what_arrives_slowly_makes_room() -> None:
-    now = [0.0]
-    budget = ByteBudget(64 * MIB, MIB, clock=lambda: now[0])
-    slow, quick = budget.hold(), budget.hold()
-    told: list[ServiceError] = []
-    with budget.arriving(slow, told.append):
-        slow.grow(24 * MIB)
-        now[0] = PATIENCE_SECONDS
-        with budget.arriving(quick, told.append):
-            quick.grow(20 * MIB)
-            assert told == []
-            budget.hold().grow(16 * MIB)  # there is no room, but for the slow one
-            assert [type(each) for each in told] == [MessageTooSlow]
-            with pytest.raises(MemoryFull):
-                budget.hold().grow(16 * MIB)  # the other one has just begun
-            assert len(told) == 1
-    slow.release()
-    assert budget.num_bytes == 36 * MIB
+def test_it_is_the_same_however_a_message_arrives() -> None:
+    budget, whole = ByteBudget(192 * MIB, MIB), ByteBudget(192 * MIB, MIB)
+    with pytest.raises(MemoryFull):
+        fill(whole, MIB)
+    with pytest.raises(MemoryFull):
+        fill_in_pieces(budget, MIB)
+    assert budget.num_bytes == pytest.approx(whole.num_bytes, abs=2 * MIB)
+
+
+def test_of_what_has_arrived_in_part_some_goes_on() -> None:
+    """Nobody waits for room that nobody gives: who asks in vain ends, and the others have its bytes."""
+    budget = ByteBudget(64 * MIB, MIB)
+    left = {budget.hold(f"owner {number}"): 0 for number in range(40)}
+    whole = []
+    while left:
+        for hold in [*left]:
+            try:
+                hold.grow(64 * KIB)
+            except (MemoryFull, MessageTooSlow):
+                hold.release()
+                del left[hold]
+            else:
+                left[hold] += 64 * KIB
+                if left[hold] == 4 * MIB:
+                    whole.append(hold)
+                    del left[hold]
+    assert len(whole) >= 10
+    assert budget.num_bytes == len(whole) * 4 * MIB
+
+
+def test_an_owner_over_its_share_gives_up_what_has_not_grown_for_longest() -> None:
+    budget, told = ByteBudget(64 * MIB, MIB), Told()
+    with ExitStack() as stack:
+        first, second, third = (told.arriving(stack, budget, "bob") for _ in range(3))
+        second.grow(12 * MIB)
+        first.grow(12 * MIB)
+        third.grow(12 * MIB)
+        assert told.holds == [second]
+        assert (budget.num_bytes, second.num_bytes) == (24 * MIB, 0)
+        with pytest.raises(MessageTooSlow, match="did not arrive in time while others needed the room"):
+            second.grow(1)
+        with pytest.raises(MemoryFull):
+            first.grow(30 * MIB)  # there is no room for that, whatever the third one gives up
+        assert told.holds == [second]
+        budget.hold("bob").grow(9 * MIB)
+        assert told.holds == [second, first]
+
+
+def test_who_holds_most_gives_up_something_for_others() -> None:
+    budget, told = ByteBudget(64 * MIB, MIB), Told()
+    with ExitStack() as stack:
+        eves = [told.arriving(stack, budget, "eve") for _ in range(3)]
+        for hold in eves:
+            hold.grow(9 * MIB)
+        bob = told.arriving(stack, budget, "bob")
+        bob.grow(9 * MIB)
+        budget.hold("carl").grow(15 * MIB)
+        assert told.holds == eves[:1]
+        with pytest.raises(MemoryFull, match="messages of other calls"):
+            budget.hold("dora").grow(20 * MIB)  # more than anybody else has
+        assert told.holds == eves[:1]
+    with pytest.raises(MemoryFull):
+        budget.hold("dora").grow(12 * MIB)  # what has arrived stays
+    for hold in (*eves, bob):
+        hold.release()
+    assert budget.num_bytes == 15 * MIB

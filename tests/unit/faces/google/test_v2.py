@@ -8,7 +8,8 @@ import pytest
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, ServiceError, TooLong
 from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, Translation
 from service.faces.google import v2_messages as messages
-from service.faces.google.v2 import in_words_of_v2, key_of, parameters_in
+from service.faces.google.parameters import KEY
+from service.faces.google.v2 import in_words_of_v2, parameters_in
 from service.faces.google.v2_messages import DetectParameters, LanguagesParameters, TranslateParameters
 from service.faces.http.application import HttpRequest
 from service.faces.http.languages import ListedLanguage
@@ -88,7 +89,7 @@ def test_what_is_wrong_is_named(request_: HttpRequest, field: str, word: str) ->
     ],
 )
 def test_a_key_is_in_the_query_or_the_form(request_: HttpRequest, key: str) -> None:
-    assert key_of(request_) == key
+    assert KEY.find(request_) == key
 
 
 @pytest.mark.parametrize(

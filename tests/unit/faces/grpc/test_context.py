@@ -18,7 +18,7 @@ from service.faces.grpc.context import host_of
         ("ipv6:%5B2001:db8:1:2:3:4:5:6%5D:5000", "2001:db8:1:2::"),
         ("ipv6:%5Bfe80::1%25eth0%5D:5000", "fe80::"),
         ("ipv6:%5B::ffff:192.0.2.1%5D:5000", "192.0.2.1"),
-        ("ipv6:%5Bno address%5D:5000", "%5Bno address%5D"),
+        ("ipv6:%5Bno address%5D:5000", "no address"),
         ("unix:", "unix"),
         ("unix:/run/dragoman.sock", "unix"),
         ("", ""),

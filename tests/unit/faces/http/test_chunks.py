@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.faces.http.chunks import ChunkReader
+from service.faces.http.chunks import MAX_CHUNKS, ChunkReader
 from service.faces.http.refusals import HeadRefused
 
 NEXT = b"GET / HTTP/1.1\r\n"  # the request behind
@@ -50,6 +50,15 @@ def test_the_content_comes_back(chunks: list[bytes], at_once: int, trailers: byt
 def test_what_could_be_read_otherwise_is_refused(body: bytes, at_once: int) -> None:
     with pytest.raises(HeadRefused, match="the body's chunks are malformed"):
         read(body, at_once)
+
+
+def test_of_many_only_some_are_read_at_once() -> None:
+    reader, received = ChunkReader(), bytearray(b"1\r\na\r\n" * 1000 + b"0\r\n\r\n")
+    sizes = []
+    while not reader.is_complete:
+        sizes.append(len(reader.take(received)))
+    assert sum(sizes) == 1000
+    assert set(sizes[:-1]) <= {MAX_CHUNKS, MAX_CHUNKS + 1}
 
 
 @given(st.binary(max_size=100))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.faces.http.heads import CHUNKED, MAX_HEAD_BYTES, find_end, parse_head
+from service.faces.http.heads import CHUNKED, MAX_HEAD_BYTES, MAX_HEADERS, find_end, num_requests, parse_head
 from service.faces.http.refusals import HeadRefused
 
 HEAD = b"POST /v1/translate?a=b#c HTTP/1.1\r\nHost: a\r\nX-Word: \xe4 b \r\nx-word: c\r\nContent-Length: 7\r\n\r\n"
@@ -71,6 +71,51 @@ def test_a_head_has_a_limit(begin: bytes, status: HTTPStatus) -> None:
     with pytest.raises(HeadRefused) as raised:
         find_end(received, len(received) - 1)
     assert raised.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("transfer-encoding", b"gzip", b"chunked"),
+        ("content-encoding", b"gzip", b"identity"),
+        ("connection", b"close", b"keep-alive"),
+        ("expect", b"x", b"100-continue"),
+    ],
+)
+def test_of_a_list_all_lines_count(name: str, first: bytes, second: bytes) -> None:
+    lines = b"".join(b"%s: %s\r\n" % (name.encode(), each) for each in (first, second))
+    head = b"POST / HTTP/1.1\r\nHost: a\r\n" + lines + b"\r\n"
+    if name == "transfer-encoding":
+        with pytest.raises(HeadRefused, match="Transfer-Encoding is 'gzip, chunked'; allowed is chunked"):
+            parse_head(head)
+    else:
+        assert parse_head(head).headers[name] == (first + b", " + second).decode()
+
+
+def test_of_too_many_headers_only_the_first_are_read() -> None:
+    lines = [b"X-%d: a" % number for number in range(13_000)]
+    head = parse_head(b"\r\n".join([b"GET /a HTTP/1.1", b"Host: a", *lines]) + b"\r\n\r\n")
+    assert (head.path, head.num_headers, len(head.headers), head.is_last) == ("/a", 13_001, MAX_HEADERS, True)
+
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\ncontent-length:  %d \r\n\r\n%s"
+
+
+@pytest.mark.parametrize(
+    ("behind", "number"),
+    [
+        (b"", 0),
+        (GET[:-1], 0),
+        (GET * 3, 3),
+        (POST % (len(GET), GET) + GET, 2),
+        (POST % (1000, GET * 3), 1),  # whose body has not arrived
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n" + GET, 2),
+        (GET * 100, 6),
+    ],
+)
+def test_how_many_requests_wait(behind: bytes, number: int) -> None:
+    assert num_requests(bytearray(GET + behind), len(GET), 5) == number
 
 
 @given(st.binary(max_size=200))

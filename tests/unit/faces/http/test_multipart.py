@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest
 from service.faces.http.application import FormPart, HttpRequest
+from service.faces.http.forms import MAX_FIELDS
 from service.faces.http.multipart import FormReader, fields_of_any_form
 
 END = b"\r\n--b--\r\n"
@@ -120,7 +121,11 @@ def test_what_surrounds_the_parts_is_ignored() -> None:
             "multipart/form-data; boundary=b",
             "Content-Transfer-Encoding 'base64'",
         ),
-        ((field("q", b"") + b"\r\n") * 4097 + b"--b--", "multipart/form-data; boundary=b", "up to 4096"),
+        (
+            (field("q", b"") + b"\r\n") * (MAX_FIELDS + 1) + b"--b--",
+            "multipart/form-data; boundary=b",
+            f"up to {MAX_FIELDS}",
+        ),
     ],
 )
 def test_what_is_not_well_formed_is_refused(body: bytes, content_type: str, problem: str) -> None:
