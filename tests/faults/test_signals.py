@@ -1,6 +1,7 @@
 """SIGTERM, SIGINT and SIGKILL in every phase: when and how the process ends, and what happens to its calls and port."""
 
 import json
+import random
 import shutil
 import signal
 import socket
@@ -313,3 +314,60 @@ def test_right_after_the_start(tiny_models: Path, number: signal.Signals, proved
         assert code in {-number, 0, 130 if number == signal.SIGINT else 0}
         worst = max(worst, time.monotonic() - began)
     proved("signals", cases=len(delays), worst_seconds=worst)
+
+
+Begin = Callable[[ServerProcess, Path, ExitStack], object]  # returns what has to be kept until the end
+
+
+def plans(process: ServerProcess, _: Path, held: ExitStack) -> object:
+    """Begin calls that are planned for seconds, most of it in RE2."""
+    stub = held.enter_context(stub_of(process.address))
+    own = [pb.Placeholder(pattern=rf"(?:\w{{0,{count}}}){{30}}!|\w") for count in (30, 29)]
+    return [stub.Translate.future(request_of(["a" * 100_000], placeholders=own)) for _ in range(6)]
+
+
+def decodes(process: ServerProcess, _: Path, held: ExitStack) -> object:
+    """Begin calls that are decoded for seconds."""
+    stub = held.enter_context(stub_of(process.address))
+    return [stub.Translate.future(request(500)) for _ in range(2)], [stub.TranslateStream(request(500))]
+
+
+def reads(process: ServerProcess, _: Path, held: ExitStack) -> None:
+    """Begin to have documents read, which takes seconds."""
+    body, kind = form_of("a.html", "<p>a station<td><b>window</b>" * 60_000, CODES)
+    for _ in range(2):
+        connection = held.enter_context(socket.create_connection(("127.0.0.1", process.http_port), patient(30)))
+        head = f"POST /v1/files HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+
+
+def tries(process: ServerProcess, models: Path, _: ExitStack) -> None:
+    """Begin to try a bundle, and then to load it."""
+    shutil.copytree(models / "tiny" / "1", models / "tiny" / "2")
+    process.signal(signal.SIGHUP)
+
+
+@pytest.mark.parametrize("num_stops", [2, pytest.param(50, marks=pytest.mark.full)])
+@pytest.mark.parametrize("begin", [plans, decodes, reads, tries])
+def test_at_any_moment_of_work(
+    start: Start, tiny_bundle: Path, tmp_path: Path, begin: Begin, num_stops: int, proved: Proved
+) -> None:
+    """Threads that are in native code then do not outlive the process, nor end it in their own way."""
+    moments = random.Random(begin.__name__)
+    worst = 0.0
+    for number in range(num_stops):
+        models = tmp_path / str(number)
+        shutil.copytree(tiny_bundle, models / "tiny" / "1")
+        process = start("--grace-seconds", "0.5", models=models, has_http=True)
+        with ExitStack() as held:
+            kept = begin(process, models, held)
+            with pytest.raises(subprocess.TimeoutExpired):  # moments, not conditions: any of them must do
+                process.process.wait(moments.uniform(0.0, 1.5))
+            began = time.monotonic()
+            process.signal(signal.SIGTERM)
+            code, _, told = process.wait(STOP_SECONDS)
+            worst = max(worst, time.monotonic() - began)
+            del kept
+        assert code == 0, told
+        is_left_clean(process, [])
+    proved("signals", cases=num_stops, worst_seconds=worst)
