@@ -286,6 +286,17 @@ def test_while_reloading(
     proved("signals", cases=1, seconds=end(process, number))
 
 
+@pytest.mark.full
+@pytest.mark.single  # workers leave their temporary files to the supervisor
+def test_while_the_disk_does_not_answer(start: Start, fault: Path, proved: Proved) -> None:
+    """When the server removes its temporary files: nothing can end that, and the process ends without it."""
+    process = start("--grace-seconds", "1", program=FAULTY)
+    fault.write_text("stuck")
+    seconds = end(process, signal.SIGTERM, limit_seconds=patient(40))
+    assert is_met(fault)
+    proved("signals", cases=1, seconds=seconds)
+
+
 @pytest.mark.parametrize("number", STOPS)
 def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Signals, proved: Proved) -> None:
     """It neither reads nor answers: the stop takes the grace period, and no longer."""
@@ -332,7 +343,7 @@ def decodes(process: ServerProcess, _: Path, held: ExitStack) -> object:
     return [stub.Translate.future(request(500)) for _ in range(2)], [stub.TranslateStream(request(500))]
 
 
-def reads(process: ServerProcess, _: Path, held: ExitStack) -> None:
+def reads(process: ServerProcess, _models: Path, held: ExitStack) -> None:
     """Begin to have documents read, which takes seconds."""
     body, kind = form_of("a.html", "<p>a station<td><b>window</b>" * 60_000, CODES)
     for _ in range(2):
