@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import Reply, call, events
 from tests.http_post import JSON, form_of
 from tests.patience import patient
-from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
+from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually, rpc_error, samples
 
 Start = Callable[..., ServerProcess]
 
@@ -358,7 +359,10 @@ def tries(process: ServerProcess, models: Path, _: ExitStack) -> None:
     process.signal(signal.SIGHUP)
 
 
-@pytest.mark.parametrize("num_stops", [2, pytest.param(50, marks=pytest.mark.full)])
+LONG = (pytest.mark.full, pytest.mark.timeout(patient(1_200)))
+
+
+@pytest.mark.parametrize("num_stops", [2, pytest.param(50, marks=LONG)])
 @pytest.mark.parametrize("begin", [plans, decodes, reads, tries])
 def test_at_any_moment_of_work(
     start: Start, tiny_bundle: Path, tmp_path: Path, begin: Begin, num_stops: int, proved: Proved
@@ -382,3 +386,20 @@ def test_at_any_moment_of_work(
         assert code == 0, told
         is_left_clean(process, [])
     proved("signals", cases=num_stops, worst_seconds=worst)
+
+
+@pytest.mark.full
+def test_bulk_is_interrupted_while_it_plans(tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
+    """Its threads, in RE2 most of the time, do not abort it either: what is done stays."""
+    table, moments = tmp_path / "in.csv", random.Random(1)
+    table.write_text("text\n" + f"{'a' * 3_000}\n" * 2_000)
+    words = ("--from", "en", "--to", "de", "--placeholder", r"(?:\w{0,30}){30}!|\w", "--models", str(tiny_models))
+    for number in range(5):
+        command = [sys.executable, "-m", "service", "bulk", str(table), str(tmp_path / f"{number}.csv"), *words]
+        with subprocess.Popen(command, cwd=REPOSITORY, env=environment(), stderr=subprocess.PIPE) as process:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(moments.uniform(3.0, 4.0))  # about 2 s after it began to translate
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=STOP_SECONDS)
+            assert process.returncode == 130, told
+    proved("signals", cases=5)
