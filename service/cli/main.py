@@ -1,8 +1,9 @@
 """The entry point: subcommands, and conversion of every error into one line and an exit code."""
 
-import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
+from typing import NoReturn
 
 import click
 
@@ -23,7 +24,6 @@ from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
 from service.process.forked import Failure
-from service.process.memory import memory_shortage
 from service.process.standard_streams import leave
 
 
@@ -49,13 +49,28 @@ dragoman.add_command(doctor)
 dragoman.add_command(completion)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit; never returns, never shows a traceback for errors that a user can cause."""
-    use_descriptors()
-    sys.exit(_run(arguments))
+def main() -> NoReturn:
+    """Run the command line and end the process; never shows a traceback for errors that a user can cause.
+
+    All that has to be closed is closed by then, so the process ends without the interpreter's own end: a thread that
+    returned from native code during that would be ended inside C++, which aborts the process.
+    """
+    code: int = ExitCode.SOFTWARE
+    try:
+        use_descriptors()
+        code = run()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        leave(code)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line, that of the process by default; return the exit code.
+
+    Raises:
+        Exception: one that no user can cause.
+    """
     try:
         dragoman.main(args=arguments, prog_name="dragoman", standalone_mode=False)
     except click.ClickException as error:
@@ -67,20 +82,20 @@ def _run(arguments: Sequence[str] | None) -> int:
         return ExitCode.INTERRUPTED
     except OutputClosed:
         return ExitCode.BROKEN_PIPE
+    except SystemExit as ended:
+        return int(ended.code or ExitCode.OK)
     except Exception as error:
         failure = failure_of(error)
         if failure is None:
             raise
-        return _fail(error, failure)
+        return _fail(failure)
     return ExitCode.OK
 
 
-def _fail(error: Exception, failure: Failure) -> int:
+def _fail(failure: Failure) -> int:
     for line in failure.lines:
         with _if_possible():
             click.echo(f"dragoman: {line}", err=True)
-    if memory_shortage(error) is not None:
-        leave(failure.code)  # a normal exit takes memory, too, and might hang
     return failure.code
 
 

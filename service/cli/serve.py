@@ -24,7 +24,7 @@ from service.cli.failures import failure_of
 from service.cli.settings import SettingsCommand
 from service.config.watched_files import FileProblem
 from service.process.ports import join_address
-from service.process.standard_streams import OUTPUT, can_write, leave
+from service.process.standard_streams import OUTPUT, can_write
 from service.process.supervision import ChildFailed
 
 if TYPE_CHECKING:
@@ -66,13 +66,8 @@ def serve(settings: "Settings") -> None:
     set_up(config)
     click.echo("", nl=False)  # fail before anything is loaded if standard output can't be written
     server = _run(config, _announce)
-    code = ExitCode.SOFTWARE if server.has_failed else ExitCode.OK
-    if server.has_threads_left:
-        if server.has_failed:
-            click.echo(f"dragoman: {_LOST}", err=True)
-        leave(code)
     if server.has_failed:
-        raise CommandError(_LOST, code)
+        raise CommandError(_LOST, ExitCode.SOFTWARE)
 
 
 def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" = None) -> "Server":

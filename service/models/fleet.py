@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from service.bundle.errors import BundleError, one_line
 from service.engine.cpus import lower_priority, show_thread_name
@@ -78,19 +78,12 @@ class Fleet:
         self._refused: dict[Path, Stamp] = {}
         self._reasons: dict[Path, str] = {}  # why they were refused
         self._faults: set[str] = set()  # already reported
-        self._work: set[Future[Any]] = set()  # threads that read the disk or load
         self._has_started = False
-        self._is_stuck = False
 
     @property
     def num_refused(self) -> int:
         """Return how many bundles and folders could not be loaded or read the last time."""
         return len(self._reasons) + len(self._faults)
-
-    @property
-    def has_threads_left(self) -> bool:
-        """Return whether a thread is in native code or a read, where nothing can end it."""
-        return self._is_stuck or any(not work.done() for work in self._work)
 
     async def load(self, names: Collection[str] = (ALL,), *, beside_others: bool = False) -> None:
         """Load the models of these names that are on disk, then serve them; `*` means all.
@@ -270,7 +263,6 @@ class Fleet:
         engine = [model.engine]
         if not await asyncio.to_thread(lambda: engine.pop().stop(ENGINE_STOP_SECONDS)):
             _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, ENGINE_STOP_SECONDS)
-            self._is_stuck = True
 
     @contextlib.contextmanager
     def _watched(self, bundle: FoundBundle) -> Iterator[None]:
@@ -315,7 +307,6 @@ class Fleet:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread that does not keep the process alive: a stop must not wait for a model to load."""
         done: Future[None] = Future()
-        self._work.add(done)
         done.set_running_or_notify_cancel()  # the waiting task may be cancelled; the work goes on
         outcome: list[T] = []  # emptied by the caller: the thread ends later and must not keep a model alive
 
@@ -330,11 +321,7 @@ class Fleet:
                 done.set_result(None)
 
         threading.Thread(target=run, name="loader", daemon=True).start()
-        try:
-            await asyncio.wrap_future(done)
-        finally:
-            if done.done():
-                self._work.discard(done)
+        await asyncio.wrap_future(done)
         return outcome.pop()
 
 

@@ -5,7 +5,6 @@ as its message may quote one. `log_text` lifts both restrictions.
 Lines are formatted where they are logged and written by one thread: logging never waits for the reader.
 """
 
-import atexit
 import json
 import logging
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
 from service.observe import access_log
-from service.process.standard_streams import ERROR, NonBlockingText, QueuedText, drain
+from service.process.standard_streams import ERROR, NonBlockingText, QueuedText
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,14 +24,12 @@ _HIDDEN = "(message omitted: it may quote a caller's text; see --log-text)"
 
 
 def set_up(config: ServerConfig, process: str = "", *, has_threads: bool = True) -> None:
-    """Log to standard error as configured. From now on writing there never blocks, and the exit of the process waits
-    for pending lines only for a bounded time.
+    """Log to standard error as configured. From now on writing there never blocks; `leave` writes what is pending.
 
     `process` is a field of every line, unless it is empty. A process that must not have threads (`has_threads`) loses
     lines that can't be written at once.
     """
     sys.stderr = QueuedText(ERROR, _report_missing) if has_threads else NonBlockingText(ERROR)
-    atexit.register(drain)
     kind = JsonFormatter if config.log_format == "json" else TextFormatter
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(kind(shows_texts=config.log_text, process=process))

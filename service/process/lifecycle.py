@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import enum
 import logging
-import os
 import signal
 import threading
 import time
@@ -79,9 +78,9 @@ async def set_within(seconds: float, event: asyncio.Event) -> None:
         await asyncio.wait_for(event.wait(), seconds)
 
 
-def leave_within(seconds: float) -> None:
-    """End the process after this time, even if a thread in native code keeps it from exiting normally."""
-    timer = threading.Timer(seconds, leave, (os.EX_SOFTWARE,))
+def leave_within(seconds: float, code: int) -> None:
+    """End the process after this time at the latest, whatever it waits for, such as a disk that does not answer."""
+    timer = threading.Timer(seconds, leave, (code,))
     timer.daemon = True
     timer.start()
 

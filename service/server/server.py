@@ -8,6 +8,7 @@ Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within th
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable
 
 import service
@@ -46,7 +47,7 @@ from service.translation.translator import Translator
 
 _LOG = logging.getLogger(__name__)
 
-_FAILED_STOP_SECONDS = 20.0  # for the whole stop if an engine can't be restarted, whatever hangs
+_STOP_SECONDS = 20.0  # for all of a stop beyond the time that calls get, whatever hangs
 
 
 class Server:
@@ -152,11 +153,6 @@ class Server:
         return self._translator
 
     @property
-    def has_threads_left(self) -> bool:
-        """Return whether a thread is stuck in native code, so that the process must exit without it."""
-        return self._fleet.has_threads_left
-
-    @property
     def phase(self) -> Phase:
         """Return the server's phase."""
         return self._phase
@@ -195,7 +191,10 @@ class Server:
             else:  # nobody asks any more whether it fails
                 loading.add_done_callback(lambda loaded: loaded.cancelled() or loaded.exception())
             if self.has_failed:
-                leave_within(_FAILED_STOP_SECONDS)
+                leave_within(_STOP_SECONDS, os.EX_SOFTWARE)
+            else:
+                seconds_for_calls = self.config.drain_delay_seconds + self.config.grace_seconds
+                leave_within(seconds_for_calls + _STOP_SECONDS, os.EX_OK)
         finally:
             await self.close()
 
@@ -282,13 +281,13 @@ class Server:
         if self._watching is not None:
             self._watching.cancel()
         self._control.close()
+        self._translator.close()
         await self._fleet.stop()
         await self.calls.close()
         if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, LAST_SECONDS):
             _LOG.warning("the last spans could not be sent within %g s", LAST_SECONDS)
         await asyncio.gather(*(asyncio.to_thread(listener.stop) for listener in self._http))
         self._heartbeat.stop()
-        self._translator.close()
 
     def _admin(self) -> AdminServer:
         config = self.config

@@ -73,7 +73,7 @@ def find_protected(
     """
     found = [
         Protected(start, end, text[start:end], Flag.PLACEHOLDER, is_apart)
-        for start, end, is_apart in paced(_joined(_enclosed(search_placeholders(text, own), text)))
+        for start, end, is_apart in paced(_joined(_enclosed(paced(search_placeholders(text, own)), text)))
     ]
     if indexes:
         terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
@@ -132,7 +132,7 @@ def beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Prot
 
 def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
     """Return where spans start and end."""
-    return [(span.start, span.end) for span in spans]
+    return [(span.start, span.end) for span in paced(spans)]
 
 
 def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:

@@ -102,7 +102,7 @@ def _segments(
             block_start = bullet.end() if bullet and not is_inside(bullet.end()) else block_start
         between = separators[bisect_left(starts, block_start) : bisect_left(starts, block_end)]
         edges = [block_start, *(edge for separator in between for edge in separator), block_end]
-        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        for start, stop in paced(zip(edges[::2], edges[1::2], strict=True)):
             bounds = [start]
             if mode is not SplitSentences.OFF:
                 block = text[start:stop]

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from service.domain.checkpoint import paced
+
 
 class Span(NamedTuple):
     """A part of a text; code points, from `start` to before `end`."""
@@ -53,7 +55,7 @@ class Offsets:
     @classmethod
     def back(cls, edits: Iterable[Edit]) -> "Offsets":
         """Return the map in the opposite direction: from the new text to the old one."""
-        return cls([Edit(each.new_start, each.new_end, each.old_start, each.old_end) for each in edits])
+        return cls([Edit(each.new_start, each.new_end, each.old_start, each.old_end) for each in paced(edits)])
 
     def is_replaced(self, start: int, end: int) -> bool:
         """Return whether a part of the old text lies within a replaced one."""
@@ -68,7 +70,7 @@ def replaced(text: str, parts: Iterable[tuple[tuple[int, int], str]]) -> tuple[s
     edits: list[Edit] = []
     pieces: list[str] = []
     done = length = 0
-    for (start, end), new in parts:
+    for (start, end), new in paced(parts):
         pieces += (text[done:start], new)
         length += start - done
         edits.append(Edit(start, end, length, length + len(new)))

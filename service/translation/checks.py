@@ -5,7 +5,7 @@ from collections.abc import Collection
 from service.domain.errors import InvalidRequest, Path, Public, TooLong
 from service.domain.translation import ENTRY_CHARACTERS, MAX_TEXTS, MimeType, TranslationRequest
 from service.text.glossary import MAX_TERM_LENGTH
-from service.text.placeholders import own_placeholders
+from service.text.placeholders import check_own
 
 MAX_LABEL_CHARACTERS = 63
 
@@ -50,7 +50,7 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
                 target=len(term.target or ""),
                 allowed=f"1 to {MAX_TERM_LENGTH}, not only white space",
             )
-    own_placeholders(request.placeholders)
+    check_own(request.placeholders)
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > MAX_LABEL_CHARACTERS:
             raise InvalidRequest(

@@ -47,7 +47,8 @@ class Onward:
             InvalidRequest: an option is out of range for the second model, or it has no pieces for a beginning.
         """
         model, pair = self.leg
-        TranslationCall(self.request, model, pair, (), self.limits).check_prefixes()
+        unsearched = replace(self.request, placeholders=())  # otherwise patterns would be compiled here
+        TranslationCall(unsearched, model, pair, (), self.limits).check_prefixes()
         options = RequestedOptions(**{**self.request.options.chosen, "num_hypotheses": 1})
         return replace(self.request, options=options, target_prefixes=())
 

@@ -170,10 +170,10 @@ class Planner:
         if offsets is not None:
             kept = [replace(span, start=start, end=end) for span, (start, end) in zip(kept, places, strict=True)]
         spans = find_protected(text, *self._terms, kept=kept, own=self._own, languages=self._languages_of(text))
-        whole, apart = bounds(spans), bounds([span for span in spans if span.is_apart])
+        whole, apart = bounds(spans), bounds([span for span in paced(spans) if span.is_apart])
         segments: list[PlannedSegment] = []
         start = 0
-        self._size.add(sum(len(span.target) - (span.end - span.start) for span in spans))
+        self._size.add(sum(len(span.target) - (span.end - span.start) for span in paced(spans)))
         for piece in paced(pieces(text, self._pair.source_language_code, mode, whole, apart), every=8):
             end = start + len(piece.text)
             inside = spans_within(spans, start, end)

@@ -1,5 +1,6 @@
 """`dragoman` as a user runs it, against a server process: output, standard error and exit codes."""
 
+import contextlib
 import json
 import os
 import pty
@@ -237,6 +238,15 @@ def test_ctrl_c_is_quiet_and_130(server: ServerProcess) -> None:
         assert process.stderr.read().strip() == b""  # a line feed, so that the prompt starts on a new line
 
 
+def read_terminal(terminal: int) -> str:
+    """Return all that was written to the other end, which is closed; it may come in parts."""
+    parts: list[bytes] = []
+    with contextlib.suppress(OSError):  # there is no more
+        while part := os.read(terminal, 65536):
+            parts.append(part)
+    return b"".join(parts).decode()
+
+
 @pytest.mark.parametrize("watched", [True, False])
 def test_progress_is_shown_to_a_terminal_only(server: ServerProcess, tmp_path: Path, watched: bool) -> None:
     source = tmp_path / "in.txt"
@@ -253,7 +263,7 @@ def test_progress_is_shown_to_a_terminal_only(server: ServerProcess, tmp_path: P
     ) as process:
         out, errors = process.communicate(timeout=patient(30))
     os.close(other_end)
-    shown = os.read(terminal, 65536).decode() if watched else errors.decode()
+    shown = read_terminal(terminal) if watched else errors.decode()
     os.close(terminal)
     assert process.returncode == 0
     assert out.count(b"\n") == 50

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from service.cli.main import main
+from service.cli.main import run as run_command
 from tests.patience import patient
 from tests.servers import REPOSITORY, dragoman, environment, eventually, free_port
 
@@ -106,9 +106,7 @@ def test_what_is_wrong_is_said_before_anything_is_measured(
     code: int,
     fragments: list[str],
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(("plan", "--models", str(tiny_models), "--rate", "10", "--p99", "9s", *arguments))
-    assert ended.value.code == code
+    assert run_command(("plan", "--models", str(tiny_models), "--rate", "10", "--p99", "9s", *arguments)) == code
     said = capsys.readouterr().err
     assert all(fragment in said for fragment in fragments), said
     assert "starting" not in said

@@ -2,7 +2,8 @@
 
 The present content of the file named by FAULT_FILE selects the fault: with "hang", runs of the model never return, and
 the first of them creates a file of the same name ending in ".met"; with "raise", they fail; with "limit N", from the
-next run on the process gets no more than N MiB of addresses above what it has. Without the file, nothing differs.
+next run on the process gets no more than N MiB of addresses above what it has; with "stuck", the disk does not answer
+when the server removes its temporary files. Without the file, nothing differs.
 """
 
 import contextlib
@@ -15,21 +16,33 @@ from service.cli.main import main as dragoman
 from service.engine.runtime.session import Binding, GraphSession
 from service.models import supervisor
 from service.process import backoff
+from service.process.temporary_folder import TemporaryFolder
 
 FAULT_FILE = "FAULT_FILE"
 
 
 def main() -> None:
     file = Path(os.environ[FAULT_FILE])
-    run = GraphSession.run
+    run, remove = GraphSession.run, TemporaryFolder.remove
+
+    def selected() -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return file.read_text()
+        return ""
+
+    def hang() -> None:
+        file.with_suffix(".met").touch()
+        threading.Event().wait()
+
+    def faulty_remove(folder: TemporaryFolder) -> None:
+        if selected() == "stuck":
+            hang()
+        remove(folder)
 
     def faulty_run(session: GraphSession, binding: Binding) -> None:
-        fault = ""
-        with contextlib.suppress(FileNotFoundError):
-            fault = file.read_text()
+        fault = selected()
         if fault == "hang":
-            file.with_suffix(".met").touch()
-            threading.Event().wait()
+            hang()
         if fault == "raise":
             raise RuntimeError("device lost")
         if fault.startswith("limit"):
@@ -39,6 +52,7 @@ def main() -> None:
         run(session, binding)
 
     GraphSession.run = faulty_run  # type: ignore[assignment, method-assign]
+    TemporaryFolder.remove = faulty_remove  # type: ignore[assignment, method-assign]
     backoff.FIRST_DELAY_SECONDS = 0.001
     supervisor.ENGINE_STOP_SECONDS = 1.0  # type: ignore[attr-defined]
     dragoman()

@@ -57,6 +57,9 @@ ATTACKS = {
     "an answer larger than memory": Attack("1 ", 1_200_000, REFUSED, options={"terms": [WIDE_TERM]}),
     "lines": Attack("a\n", MOST - 2, REFUSED),
     "ligatures that are 18 characters each": Attack("\ufdfa", 3 * 1_398_000, REFUSED),
+    "repetitions in a caller's own pattern": Attack(
+        "a", ALLOWED, REFUSED, num_calls=4, options={"placeholders": [pb.Placeholder(pattern=r"(?:\w{0,30}){30}!|\w")]}
+    ),
     "placeholders and nothing else, aligned": Attack("{}", MOST - 2, REFUSED, options={"return_alignments": True}),
 }
 

@@ -1,10 +1,12 @@
 """SIGTERM, SIGINT and SIGKILL in every phase: when and how the process ends, and what happens to its calls and port."""
 
 import json
+import random
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +29,7 @@ from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import Reply, call, events
 from tests.http_post import JSON, form_of
 from tests.patience import patient
-from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
+from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually, rpc_error, samples
 
 Start = Callable[..., ServerProcess]
 
@@ -285,6 +287,17 @@ def test_while_reloading(
     proved("signals", cases=1, seconds=end(process, number))
 
 
+@pytest.mark.full
+@pytest.mark.single  # workers leave their temporary files to the supervisor
+def test_while_the_disk_does_not_answer(start: Start, fault: Path, proved: Proved) -> None:
+    """When the server removes its temporary files: nothing can end that, and the process ends without it."""
+    process = start("--grace-seconds", "1", program=FAULTY)
+    fault.write_text("stuck")
+    seconds = end(process, signal.SIGTERM, limit_seconds=patient(40))
+    assert is_met(fault)
+    proved("signals", cases=1, seconds=seconds)
+
+
 @pytest.mark.parametrize("number", STOPS)
 def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Signals, proved: Proved) -> None:
     """It neither reads nor answers: the stop takes the grace period, and no longer."""
@@ -313,3 +326,80 @@ def test_right_after_the_start(tiny_models: Path, number: signal.Signals, proved
         assert code in {-number, 0, 130 if number == signal.SIGINT else 0}
         worst = max(worst, time.monotonic() - began)
     proved("signals", cases=len(delays), worst_seconds=worst)
+
+
+Begin = Callable[[ServerProcess, Path, ExitStack], object]  # returns what has to be kept until the end
+
+
+def plans(process: ServerProcess, _: Path, held: ExitStack) -> object:
+    """Begin calls that are planned for seconds, most of it in RE2."""
+    stub = held.enter_context(stub_of(process.address))
+    own = [pb.Placeholder(pattern=rf"(?:\w{{0,{count}}}){{30}}!|\w") for count in (30, 29)]
+    return [stub.Translate.future(request_of(["a" * 100_000], placeholders=own)) for _ in range(6)]
+
+
+def decodes(process: ServerProcess, _: Path, held: ExitStack) -> object:
+    """Begin calls that are decoded for seconds."""
+    stub = held.enter_context(stub_of(process.address))
+    return [stub.Translate.future(request(500)) for _ in range(2)], [stub.TranslateStream(request(500))]
+
+
+def reads(process: ServerProcess, _models: Path, held: ExitStack) -> None:
+    """Begin to have documents read, which takes seconds."""
+    body, kind = form_of("a.html", "<p>a station<td><b>window</b>" * 60_000, CODES)
+    for _ in range(2):
+        connection = held.enter_context(socket.create_connection(("127.0.0.1", process.http_port), patient(30)))
+        head = f"POST /v1/files HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+
+
+def tries(process: ServerProcess, models: Path, _: ExitStack) -> None:
+    """Begin to try a bundle, and then to load it."""
+    shutil.copytree(models / "tiny" / "1", models / "tiny" / "2")
+    process.signal(signal.SIGHUP)
+
+
+LONG = (pytest.mark.full, pytest.mark.timeout(patient(1_200)))
+
+
+@pytest.mark.parametrize("num_stops", [2, pytest.param(50, marks=LONG)])
+@pytest.mark.parametrize("begin", [plans, decodes, reads, tries])
+def test_at_any_moment_of_work(
+    start: Start, tiny_bundle: Path, tmp_path: Path, begin: Begin, num_stops: int, proved: Proved
+) -> None:
+    """Threads that are in native code then do not outlive the process, nor end it in their own way."""
+    moments = random.Random(begin.__name__)
+    worst = 0.0
+    for number in range(num_stops):
+        models = tmp_path / str(number)
+        shutil.copytree(tiny_bundle, models / "tiny" / "1")
+        process = start("--grace-seconds", "0.5", models=models, has_http=True)
+        with ExitStack() as held:
+            kept = begin(process, models, held)
+            with pytest.raises(subprocess.TimeoutExpired):  # moments, not conditions: any of them must do
+                process.process.wait(moments.uniform(0.0, 1.5))
+            began = time.monotonic()
+            process.signal(signal.SIGTERM)
+            code, _, told = process.wait(STOP_SECONDS)
+            worst = max(worst, time.monotonic() - began)
+            del kept
+        assert code == 0, told
+        is_left_clean(process, [])
+    proved("signals", cases=num_stops, worst_seconds=worst)
+
+
+@pytest.mark.full
+def test_bulk_is_interrupted_while_it_plans(tiny_models: Path, tmp_path: Path, proved: Proved) -> None:
+    """Its threads, in RE2 most of the time, do not abort it either: what is done stays."""
+    table, moments = tmp_path / "in.csv", random.Random(1)
+    table.write_text("text\n" + f"{'a' * 3_000}\n" * 2_000)
+    words = ("--from", "en", "--to", "de", "--placeholder", r"(?:\w{0,30}){30}!|\w", "--models", str(tiny_models))
+    for number in range(5):
+        command = [sys.executable, "-m", "service", "bulk", str(table), str(tmp_path / f"{number}.csv"), *words]
+        with subprocess.Popen(command, cwd=REPOSITORY, env=environment(), stderr=subprocess.PIPE) as process:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(moments.uniform(3.0, 4.0))  # about 2 s after it began to translate
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=STOP_SECONDS)
+            assert process.returncode == 130, told
+    proved("signals", cases=5)

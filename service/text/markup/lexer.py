@@ -11,10 +11,12 @@ patch releases.
 """
 
 import enum
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from service.domain.checkpoint import paced
 from service.text.markup.templates import Templates
 
 _SPACE = r"[\t\n\f\r ]"
@@ -79,7 +81,9 @@ def tokens(html: str) -> Iterator[Token]:
     num_foreign = 0
     title_end = 0  # before it there are no tags
     link_end: Token | None = None
-    while match := _SIGN.search(html, position):
+    for _ in paced(itertools.count()):  # most signs may begin nothing, so that there are no tokens to pace
+        if (match := _SIGN.search(html, position)) is None:
+            break
         position = match.start()
         if link_end is not None and link_end.start <= position:
             token: Token | None = link_end

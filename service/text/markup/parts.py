@@ -3,7 +3,7 @@
 import enum
 import html as html_standard
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
@@ -11,6 +11,7 @@ from service.text.markup.lexer import Token, TokenKind, tokens
 from service.text.markup.templates import TemplateKind
 
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
+_PIECE_CHARACTERS = 4_096  # decoded at once
 _NAME = re.compile(r"<([^\t\n\f\r />]+)")
 
 
@@ -76,5 +77,16 @@ def _shown(token: Token, raw: str) -> str:
 def decoded(raw: str) -> str:
     """Return the text that character references stand for."""
     if "&" in raw:
-        raw = html_standard.unescape(_LONG_NUMBER.sub("&#1114112", raw))  # int() refuses thousands of digits
+        raw = _LONG_NUMBER.sub("&#1114112", raw)  # int() refuses thousands of digits
+        raw = "".join(map(html_standard.unescape, paced(_cut(raw), every=1)))
     return raw.replace("\0", "")
+
+
+def _cut(raw: str) -> Iterator[str]:
+    """Cut a text at ampersands, which no character reference goes beyond."""
+    start = 0
+    while start < len(raw):
+        end = raw.find("&", start + _PIECE_CHARACTERS)
+        end = len(raw) if end < 0 else end
+        yield raw[start:end]
+        start = end

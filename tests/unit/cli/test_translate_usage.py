@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.cli.main import main
+from service.cli.main import run
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,7 @@ from service.cli.main import main
 def test_usage_errors_say_what_to_do(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(SystemExit) as raised:
-        main(["translate", "--from", "en", "--to", "de", *arguments])
-    assert raised.value.code == 2
+    assert run(["translate", "--from", "en", "--to", "de", *arguments]) == 2
     out, errors = capsys.readouterr()
     assert out == ""
     assert message in errors

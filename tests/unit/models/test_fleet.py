@@ -266,7 +266,6 @@ async def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> N
     assert await fleet.reload() is CHANGED
     assert stage.since() == ["loaded a/1:1", "serves a/1:1", "stopped a/1:0", "retired a/1:0"]
     assert await fleet.reload() is UNCHANGED
-    assert not fleet.has_threads_left
 
 
 async def test_of_two_new_bundles_the_first_is_served_before_the_second_is_loaded(stage: Stage) -> None:
@@ -393,18 +392,17 @@ async def test_calls_that_last_too_long_end(
     assert "did not finish within" not in caplog.text
 
 
-async def test_an_engine_that_does_not_stop_leaves_a_thread(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_engine_that_does_not_stop_is_reported(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     fleet = stage.fleet()
     stage.put("a", "1")
     await fleet.load()
     stage.stops_in_time = False
     stage.put("a", "2")
     assert await fleet.reload() is CHANGED
-    assert fleet.has_threads_left
     assert "did not stop" in caplog.text
 
 
-async def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_thread(stage: Stage) -> None:
+async def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one(stage: Stage) -> None:
     fleet = stage.fleet()
     stage.put("a", "1")
     await fleet.load()
@@ -415,11 +413,9 @@ async def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a
     reload.cancel()
     await asyncio.wait({reload}, timeout=patient(5))
     assert reload.cancelled()
-    assert fleet.has_threads_left
     await fleet.stop()
     assert stage.diary[-1] == "stopped a/1:0"
     stage.gate.set()  # the thread's outcome is ignored, and is not an error
-    await asyncio.to_thread(eventually, lambda: not fleet.has_threads_left)
 
 
 async def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the_end(stage: Stage) -> None:

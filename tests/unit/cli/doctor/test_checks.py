@@ -14,7 +14,7 @@ import pytest
 
 from service.cli.doctor import bundles, device, files, machine, ports
 from service.cli.doctor.finding import Finding, Status
-from service.cli.main import main
+from service.cli.main import run as run_command
 from service.config.server_config import ServerConfig
 from service.engine.cpus import available_cpus
 from service.engine.runtime.kernels import CHOICE, PATH
@@ -206,9 +206,8 @@ def test_pairs_that_two_models_translate(tmp_path: Path) -> None:
 def doctor(tiny_models: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str]]:
     def run(*arguments: str) -> tuple[Any, str]:
         ports = ("--port", "0", "--metrics-port", "0", "--admin-port", "-1")
-        with pytest.raises(SystemExit) as ended:
-            main(("doctor", "--models", str(tiny_models), *ports, *arguments))
-        return ended.value.code, capsys.readouterr().out
+        code = run_command(("doctor", "--models", str(tiny_models), *ports, *arguments))
+        return code, capsys.readouterr().out
 
     return run
 
