@@ -138,7 +138,7 @@ class HttpCalls:
             return None
 
         try:
-            answer = await self._pipeline.serve(call, work, metadata)
+            answer = await self._pipeline.serve(call, work, metadata, takes_tokens=route.queues)
         except ServiceError as error:
             if sending.exchange.has_begun and sending.stream is not None:
                 await sending.end(sending.stream.failed(error, call))
