@@ -134,9 +134,7 @@ class CallPipeline:
                 answer = await work()
             else:
                 gate = self._gate
-                with (
-                    gate.work(call.caller) if is_background else gate.call(call.caller, takes_tokens=takes_tokens)
-                ):
+                with gate.work(call.caller) if is_background else gate.call(call.caller, takes_tokens=takes_tokens):
                     answer = await work()
             call.end()
             if not is_background:  # which takes longer than the calls that it is to be compared with

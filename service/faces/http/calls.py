@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from http import HTTPStatus
 
-from service.calls.call_hold import CallHold
+from service.calls.call_hold import PIECE_BYTES, CallHold
 from service.calls.metadata import REQUEST_ID_KEY, Metadata
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
@@ -119,17 +119,25 @@ class HttpCalls:
         except Exception as error:
             await sending.answer(_failed(self._pipeline.refuse(call, error), route.failure, call))
         else:
-            await self._serve(route, request, call, metadata, sending)
+            await self._serve(route, request, call, metadata, sending, hold)
         finally:
             if hold is not None:
                 hold.end()
 
     async def _serve(
-        self, route: Route, request: HttpRequest, call: Call, metadata: Metadata, sending: "_Sending"
+        self,
+        route: Route,
+        request: HttpRequest,
+        call: Call,
+        metadata: Metadata,
+        sending: "_Sending",
+        hold: CallHold,
     ) -> None:
         async def work() -> HttpAnswer | None:
             answer = await route.handle(request)
             if isinstance(answer, HttpAnswer):
+                if len(answer.body) > PIECE_BYTES:  # others have room beside the call itself
+                    hold.grow(len(answer.body))
                 return answer
             sending.stream = answer
             async with aclosing(answer.parts) as parts:

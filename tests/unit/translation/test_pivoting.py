@@ -132,12 +132,9 @@ async def test_the_rows_of_the_second_count_before_the_first(make: Any, options:
 async def test_nothing_is_spent_on_the_first_if_the_second_refuses(make: Any, *, streams: bool) -> None:
     translator, first, second = make()
     second.refusal = Overloaded("full", 1.0)
+    work = anext(translator.stream(request("abc"))) if streams else translator.translate(request("abc"))
     with pytest.raises(Overloaded):
-        if streams:
-            async for _ in translator.stream(request("abc")):
-                pass
-        else:
-            await translator.translate(request("abc"))
+        await work
     assert not first.submitted
 
 
