@@ -47,8 +47,9 @@ class Gate:
         return Caller(self._good(key).name, key, self)
 
     @contextmanager
-    def call(self, caller: Caller) -> Iterator[None]:
-        """Count one call of the caller for the duration of the `with` block.
+    def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[None]:
+        """Count one call of the caller for the duration of the `with` block. One that takes no tokens is accepted when
+        these are used up, too: a caller may ask what it has used.
 
         Raises:
             Unauthenticated: the key has been revoked in the meantime.
@@ -58,7 +59,8 @@ class Gate:
         name, quotas = key.name, key.quotas
         try:
             _check_concurrency(key, self._num_calls[name], "calls")
-            _check(self._tokens, name, quotas.tokens_per_minute, "tokens")
+            if takes_tokens:
+                _check(self._tokens, name, quotas.tokens_per_minute, "tokens")
             _check(self._requests, name, quotas.requests_per_minute, "requests")
         except QuotaExceeded:
             self._metrics.key_refused(name)

@@ -124,11 +124,12 @@ class CallPipeline:
         is_late: Callable[[], bool] = lambda: False,
         *,
         is_background: bool = False,
+        takes_tokens: bool = True,
     ) -> T:
         """Run `work`, observed and within the caller's quotas, and return its result.
 
         `is_late` returns whether the call's deadline has passed. With `is_background` the work belongs to a call that
-        was answered, or will be while the work goes on.
+        was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these does not count.
 
         Raises:
             ServiceError: the call failed, for whatever reason.
@@ -139,7 +140,8 @@ class CallPipeline:
             if self._gate is None or call.caller is None:
                 answer = await work()
             else:
-                with self._gate.work(call.caller) if is_background else self._gate.call(call.caller):
+                gate = self._gate
+                with gate.work(call.caller) if is_background else gate.call(call.caller, takes_tokens=takes_tokens):
                     answer = await work()
             call.end()
             if not is_background:  # which takes longer than the calls that it is to be compared with

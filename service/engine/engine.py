@@ -235,8 +235,15 @@ class Engine:
         self._check_available()
         self._admission.check_queue(self._num_free, priority, origin, self._clock())
 
-    def alone_seconds(self, sequences: Sequence_[Sequence]) -> float:
-        """Estimate how long sequences such as these take on an idle server; 0 while unknown. Thread-safe."""
+    def check_alike(self, sequences: Sequence_[Sequence]) -> float:
+        """Check that sequences such as these would be accepted now; they may be another engine's. Return how long they
+        take on an idle server, 0 while unknown. Thread-safe.
+
+        Raises:
+            Overloaded, TooLate, Unavailable: as for `submit`.
+        """
+        with self._lock:
+            self._check_admission(sequences)
         return self._admission.alone_seconds(sequences)
 
     def submit(self, sequences: Sequence_[Sequence]) -> None:
@@ -254,11 +261,9 @@ class Engine:
         max_slots = max([worker.batch.max_slots for worker in workers])
         check_possible(sequences, self._config.max_waiting, max_slots, workers[0].runner.spec)
         with self._lock:
-            self._check_available()
             if not self.queue.live.isdisjoint(sequences):
                 raise ValueError("a sequence was submitted twice")
-            num_rows = sum([worker.batch.num_rows for worker in workers])
-            self._admission.check(sequences, self._num_free, num_rows // len(workers), self._clock())
+            self._check_admission(sequences)
             try:
                 self.queue.admit(sequences)
             except Exception as error:  # the state may be half updated
@@ -270,6 +275,11 @@ class Engine:
         _log.critical("the engine's state may be inconsistent", exc_info=failure)
         self.fail(failure)
         raise self._not_accepted(_FAILED)
+
+    def _check_admission(self, sequences: Sequence_[Sequence]) -> None:
+        self._check_available()
+        num_rows = sum([worker.batch.num_rows for worker in self.workers])
+        self._admission.check(sequences, self._num_free, num_rows // len(self.workers), self._clock())
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give up sequences: their slots are free within two steps. Thread-safe, idempotent."""

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 import service
+from service.calls.byte_budget import Hold
 from service.calls.call_hold import PIECE_BYTES
 from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
@@ -72,25 +73,26 @@ class DocumentReaders:
         self._turns = DocumentTurns(most_at_once, 1)
         self._command = tuple(command)
 
-    async def read(self, upload: Upload, deadline_seconds: float) -> DocumentTexts:
-        """Read a document; the deadline is on the clock of `time.monotonic()`.
+    async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> DocumentTexts:
+        """Read a document; the deadline is on the clock of `time.monotonic()`. `hold` counts its texts.
 
         Raises:
             InvalidRequest: its ending stands for no known format, or it is broken or too large, or a text in it is.
             DeadlineExceeded: reading took too long.
+            MemoryFull: there is no room for its texts.
         """
         check_ending(upload.name)
         order = self._order(upload, is_written=False)
         async with self._process(deadline_seconds) as process:
             await process.send((order, upload.data))
-            answer: Any = json.loads(await process.receive())
+            answer: Any = json.loads(await process.receive(hold))
             if "problem" in answer:
                 raise self._refused(answer)
             head: Head = answer
             chunks: list[bytes] = []
             num_bytes = 0
             while len(chunks) < head["num_chunks"]:
-                chunks.append(await process.receive())
+                chunks.append(await process.receive(hold))
                 num_bytes += len(chunks[-1])
                 if num_bytes > _MAX_TEXTS_BYTES:
                     raise _too_large()
@@ -105,18 +107,20 @@ class DocumentReaders:
             head["language"],
         )
 
-    async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float) -> bytes:
-        """Return a document that was read with the translations of its chunks, each `translated_chunk`.
+    async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float, hold: Hold) -> bytes:
+        """Return a document that was read with the translations of its chunks, each `translated_chunk`. `hold` counts
+        it.
 
         Raises:
             InvalidRequest: it became too large.
             DeadlineExceeded: it took too long.
+            MemoryFull: there is no room for it.
         """
         order = self._order(upload, is_written=True)
         async with self._process(deadline_seconds) as process:
             await process.send((order, upload.data))
             await process.send(translations)
-            return await process.receive()
+            return await process.receive(hold)
 
     def _order(self, upload: Upload, *, is_written: bool) -> bytes:
         order = Order(
@@ -173,11 +177,12 @@ class _Process:
                 self._sink.write(frame[start : start + PIECE_BYTES])
                 await self._sink.drain()
 
-    async def receive(self) -> bytes:
-        """Return the next frame."""
+    async def receive(self, hold: Hold) -> bytes:
+        """Return the next frame, once there is room for it."""
         (length,) = LENGTH.unpack(await self._source.readexactly(LENGTH.size))
         if length > _MAX_TEXTS_BYTES:
             raise _too_large()
+        hold.grow(length)
         return await self._source.readexactly(length)
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
 from service.bundle.fields import MAX_NAME_BYTES
+from service.calls.byte_budget import ByteBudget, Hold
 from service.documents import FORMATS, Doubt
 from service.documents.child import Chunk
 from service.documents.report import Report, doubt_of
@@ -52,10 +53,14 @@ class TranslatedDocument:
 class DocumentTranslator:
     """Translates documents. All methods belong to the event loop's thread."""
 
-    def __init__(self, translator: Translator, readers: DocumentReaders, chunks_at_once: int = 4) -> None:
-        """Translate so many chunks of a document at a time."""
+    def __init__(
+        self, translator: Translator, readers: DocumentReaders, budget: ByteBudget, chunks_at_once: int = 4
+    ) -> None:
+        """Translate so many chunks of a document at a time. `budget` counts what documents take, which may be far more
+        than their calls sent, and longer."""
         self._translator = translator
         self._readers = readers
+        self._budget = budget
         self._chunks_at_once = chunks_at_once
         self._turns = DocumentTurns(_AT_ONCE, _OF_ONE_CALLER, most_waiting=_AT_ONCE)
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
@@ -69,23 +74,38 @@ class DocumentTranslator:
             ServiceError: as for `Translator.translate` and `DocumentReaders.read`; an invalid text is named by its
                 place.
             Overloaded: too many documents of the caller wait to be translated.
+            MemoryFull: there is no room for the document, its texts or their translations.
         """
         self._translator.models()
         deadline_seconds = request.deadline_seconds
         assert deadline_seconds is not None, "a document has a deadline"
         check_ending(upload.name)
-        async with self._turns.turn(current_caller(), deadline_seconds):
-            return await self._translated(upload, request, deadline_seconds)
+        hold = self.hold(0)
+        try:
+            async with self._turns.turn(current_caller(), deadline_seconds):
+                return await self._translated(upload, request, deadline_seconds, hold)
+        finally:
+            hold.release()
+
+    def hold(self, num_bytes: int) -> Hold:
+        """Return what the current call's owner holds for so many bytes, to be released.
+
+        Raises:
+            MemoryFull: there is no room for them.
+        """
+        hold = self._budget.hold(str(current_call().origin[0]))  # the key, or the host where none is needed
+        hold.grow(num_bytes)
+        return hold
 
     async def _translated(
-        self, upload: Upload, request: TranslationRequest, deadline_seconds: float
+        self, upload: Upload, request: TranslationRequest, deadline_seconds: float, hold: Hold
     ) -> TranslatedDocument:
-        document = await self._readers.read(upload, deadline_seconds)
+        document = await self._readers.read(upload, deadline_seconds, hold)
         current_call().num_texts = document.num_texts
         request = replace(await self._with_source(document, request), keeps_other_languages=True)
         report = Report(document.notes)
-        translations = await self._translations(document.chunks, request, report, deadline_seconds)
-        data = await self._readers.write(upload, translations, deadline_seconds)
+        translations = await self._translations(document.chunks, request, report, deadline_seconds, hold)
+        data = await self._readers.write(upload, _handed_over(translations, hold), deadline_seconds, hold)
         ending = PurePath(upload.name).suffix.lower()
         return TranslatedDocument(
             _translated_name(upload.name, request.target_language_code),
@@ -109,8 +129,8 @@ class DocumentTranslator:
             raise
 
     async def _translations(
-        self, chunks: list[bytes], request: TranslationRequest, report: Report, deadline_seconds: float
-    ) -> Sequence[bytes]:
+        self, chunks: list[bytes], request: TranslationRequest, report: Report, deadline_seconds: float, hold: Hold
+    ) -> list[bytes]:
         """Return the translations of chunks, which replace these: only one of both is kept."""
         numbers = iter(range(len(chunks)))
 
@@ -121,7 +141,9 @@ class DocumentTranslator:
                 doubts = {index: doubt for index, each in enumerate(found) if (doubt := _doubt(each))}
                 for index, place in enumerate(chunk["places"]):
                     report.add(number, place, doubts.get(index))
+                hold.shrink(len(chunks[number]))
                 chunks[number] = translated_chunk([each.text for each in found], doubts)
+                hold.grow(len(chunks[number]))
                 async with self._pace:  # cached texts wait for nothing, so others would wait for all of them
                     await asyncio.sleep(0)
 
@@ -147,6 +169,14 @@ class DocumentTranslator:
                 raise
             else:
                 return result.translations
+
+
+def _handed_over(frames: list[bytes], hold: Hold) -> Iterator[bytes]:
+    """Yield frames, each of which is dropped once it has been sent."""
+    for number, frame in enumerate(frames):
+        yield frame
+        frames[number] = b""
+        hold.shrink(len(frame))
 
 
 def is_of_document(error: ServiceError) -> bool:

@@ -116,7 +116,9 @@ class CallPorts:
         self._background = BackgroundWork(self._pipeline, self._open_calls)
         shared = self._shared_documents
         kept = DocumentKeeper((lambda: shared) if shared else self._folder.path)
-        self.routes = routes_of(self._config, self._translator, self._kserve, self._pipeline, self._background, kept)
+        self.routes = routes_of(
+            self._config, self._translator, self._kserve, self._pipeline, self._background, kept, self.memory.held
+        )
         return call_listener(
             self._config,
             self.routes,

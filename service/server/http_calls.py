@@ -52,10 +52,11 @@ def routes_of(
     pipeline: CallPipeline,
     background: BackgroundWork,
     kept: DocumentKeeper,
+    budget: ByteBudget,
 ) -> Routes:
     """Return the routes of all APIs."""
     deadline_seconds = config.default_deadline_seconds
-    documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters))
+    documents = DocumentTranslator(translator, DocumentReaders(translator.limits.max_characters), budget)
     prefix, scheme = (
         with_single_slashes(config.http_prefix).removesuffix("/"),
         "https" if config.tls_certificate else "http",

@@ -26,7 +26,7 @@ from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from service.translation.streaming import TextStream
 
-_SMALL_CHARACTERS = 4_096
+_SMALL_CHARACTERS = 1_024
 _TERMS_FACTOR = 16  # how much longer a character takes if a term matches, or nearly matches, at each
 
 

@@ -31,6 +31,25 @@ _MAX_QUEUED_OF_ONE_CALLER = _MAX_QUEUED // 4
 _SLICE_SECONDS = 0.005
 
 
+class _Thread:
+    """A thread of the pool: idle until it is given `work`, and woken when it is its turn to run."""
+
+    __slots__ = ("_turn", "work")
+
+    def __init__(self) -> None:
+        self.work: _Work | None = None
+        self._turn = threading.Lock()
+        self._turn.acquire()
+
+    def wait(self) -> None:
+        """Wait for a turn."""
+        self._turn.acquire()
+
+    def wake(self) -> None:
+        """Grant a turn."""
+        self._turn.release()
+
+
 class _Work:
     """One piece of work. Its mutable state is guarded by the pool's lock, except for `is_given_up`."""
 
@@ -44,6 +63,7 @@ class _Work:
         "outcome",
         "resumed",
         "size",
+        "thread",
         "used",
     )
 
@@ -55,6 +75,7 @@ class _Work:
         self.caller = caller
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[Any] = self.loop.create_future()
+        self.thread: _Thread | None = None  # once it has begun
         self.used = 0.0  # seconds it has run
         self.resumed = 0.0  # when its turn, or the part not counted yet, began
         self.is_given_up = False
@@ -76,8 +97,9 @@ class _Work:
         return lambda: self._report(None, error)
 
     def _report(self, result: Any, error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so nothing waits
-            self.loop.call_soon_threadsafe(_settle, self.outcome, result, error)
+        if not self.is_given_up:
+            with suppress(RuntimeError):  # the loop is closed, so nothing waits
+                self.loop.call_soon_threadsafe(_settle, self.outcome, result, error)
 
 
 class ComputePool:
@@ -86,18 +108,16 @@ class ComputePool:
     def __init__(self) -> None:
         """Start all threads: one started lazily might die for lack of memory before it signals that it runs, and the
         event loop would wait for it forever."""
-        lock = threading.Lock()
-        self._arrived = threading.Condition(lock)
-        self._turns = threading.Condition(lock)
-        self._queued: list[_Work] = []  # without a thread
-        self._paused: list[_Work] = []  # with a thread waiting for its turn
-        self._is_running = False  # a thread
+        self._lock = threading.Lock()
+        self._waiting: list[_Work] = []  # for a turn; some of it has begun and holds a thread
+        self._running: _Work | None = None
+        self._idle = [_Thread() for _ in range(_NUM_THREADS)]
         self._num_held: Counter[Hashable] = Counter()  # threads by caller
         self._num_large: Counter[Hashable] = Counter()  # threads with large work by caller
         self._used: dict[Hashable, float] = {}  # seconds of work by caller that holds threads
         self._is_closed = False
-        for _ in range(_NUM_THREADS):
-            threading.Thread(target=self._serve, name="compute", daemon=True).start()
+        for thread in self._idle:
+            threading.Thread(target=self._serve, args=[thread], name="compute", daemon=True).start()
 
     async def run(
         self, function: Callable[[], T], size: int, deadline_seconds: float | None = None, caller: Hashable = ""
@@ -113,10 +133,10 @@ class ComputePool:
             Unavailable: the pool is closed.
         """
         work = _Work(function, size, float("inf") if deadline_seconds is None else deadline_seconds, caller)
-        with self._arrived:
+        with self._lock:
             self._check_room(caller)
-            self._queued.append(work)
-            self._arrived.notify()
+            self._waiting.append(work)
+            self._go_on()
         try:
             async with asyncio.timeout_at(deadline_seconds):
                 result: T = await work.outcome
@@ -128,48 +148,54 @@ class ComputePool:
 
     def close(self) -> None:
         """End all work at its next checkpoint, without waiting for it."""
-        with self._arrived:
+        with self._lock:
             self._is_closed = True
-            queued, self._queued = self._queued, []
-            self._arrived.notify_all()
-            self._turns.notify_all()
+            queued = [work for work in self._waiting if work.thread is None]
+            self._waiting = [work for work in self._waiting if work.thread is not None]
+            idle, self._idle = self._idle, []
+            self._go_on()
         for work in queued:
             work.failed(_stopping())()
+        for thread in idle:
+            thread.wake()  # to end
 
     def _check_room(self, caller: Hashable) -> None:
         if self._is_closed:
             raise _stopping()
-        num_own = sum(work.caller == caller for work in self._queued)
-        if len(self._queued) >= _MAX_QUEUED or num_own >= _MAX_QUEUED_OF_ONE_CALLER:
+        queued = [work.caller for work in self._waiting if work.thread is None]
+        num_own = queued.count(caller)
+        if len(queued) >= _MAX_QUEUED or num_own >= _MAX_QUEUED_OF_ONE_CALLER:
             raise Overloaded(
                 "{number} long texts are waiting to be processed, {num_own} of them this caller's",
-                number=len(self._queued),
+                number=len(queued),
                 num_own=num_own,
                 advice="try again later",
             )
 
     def _give_up(self, work: _Work) -> None:
+        """Drop work that has not begun; what has begun ends in its next turn, which is soon."""
         work.is_given_up = True
-        with self._turns:
-            if work in self._queued:
-                self._queued.remove(work)
-            elif work in self._paused:
-                self._turns.notify_all()
+        with self._lock:
+            if work.thread is None and work in self._waiting:
+                self._waiting.remove(work)
 
-    def _serve(self) -> None:
+    def _serve(self, thread: _Thread) -> None:
         """Run work until the pool is closed, on each thread."""
         lower_priority()
         show_thread_name()
-        while (work := self._taken()) is not None:
-            report = self._ran(work)
-            self._let_go(work)
-            del work
-            report()
-            del report  # a waiting thread must not keep a call's data alive
+        while not self._is_closed:
+            thread.wait()
+            if (work := thread.work) is not None:  # else the pool is closed
+                report = self._ran(work)
+                self._let_go(work, thread)
+                del work
+                report()
+                del report  # a waiting thread must not keep a call's data alive
 
     def _ran(self, work: _Work) -> Callable[[], None]:
+        work.resumed = time.monotonic()
         try:
-            self._check_wanted(work, time.monotonic())
+            self._check_wanted(work, work.resumed)
         except Exception as error:
             return work.failed(error)
         return work.run(lambda: self._check(work))
@@ -179,12 +205,11 @@ class ComputePool:
         now = time.monotonic()
         if work.is_given_up or self._is_closed or now - work.resumed >= _SLICE_SECONDS:
             self._check_wanted(work, now)
-            with self._turns:
-                self._count(work, now)
-                if self._paused and min(map(self._order, self._paused)) < self._order(work):
-                    self._is_running = False
-                    self._wait_for_turn(work)
-            self._check_wanted(work, time.monotonic())
+            if self._has_yielded(work, now):
+                assert work.thread is not None, "it has begun"
+                work.thread.wait()
+                work.resumed = time.monotonic()
+                self._check_wanted(work, work.resumed)
 
     def _check_wanted(self, work: _Work, now: float) -> None:
         if self._is_closed:
@@ -194,58 +219,65 @@ class ComputePool:
         if now >= work.deadline_seconds:
             raise _out_of_time()
 
-    def _taken(self) -> _Work | None:
-        """Wait for the turn of the next piece of work and return it; `None` if the pool is closed."""
-        with self._arrived:
-            while not self._is_closed:
-                work = min(filter(self._may_start, self._queued), key=self._order, default=None)
-                if work is None:
-                    self._arrived.wait()
-                    continue
-                self._queued.remove(work)
-                self._used.setdefault(work.caller, self._least_used())
-                self._num_held[work.caller] += 1
-                self._num_large[work.caller] += work.size > _SMALL
-                self._wait_for_turn(work)
-                return work
-        return None
+    def _has_yielded(self, work: _Work, now: float) -> bool:
+        """Pass the turn on if other work has run less; return whether it did."""
+        with self._lock:
+            self._count(work, now)
+            first = self._first()
+            if first is None or self._order(work) <= self._order(first):
+                return False
+            self._waiting.append(work)
+            self._grant(first)
+            return True
 
-    def _let_go(self, work: _Work) -> None:
-        """Release the turn and the thread."""
-        with self._turns:
+    def _let_go(self, work: _Work, thread: _Thread) -> None:
+        """End the turn, and release the thread."""
+        with self._lock:
             self._count(work, time.monotonic())
-            self._is_running = False
+            thread.work = None
+            self._idle.append(thread)
             self._num_large[work.caller] -= work.size > _SMALL
             self._num_held[work.caller] -= 1
             if not self._num_held[work.caller]:
                 del self._num_held[work.caller], self._num_large[work.caller], self._used[work.caller]
-            self._turns.notify_all()
+            self._running = None
+            self._go_on()
 
-    def _may_start(self, work: _Work) -> bool:
+    def _go_on(self) -> None:
+        """Grant the next turn, holding the lock, unless one is taken."""
+        if self._running is None and (first := self._first()) is not None:
+            self._grant(first)
+
+    def _first(self) -> _Work | None:
+        return min(filter(self._may_run, self._waiting), key=self._order, default=None)
+
+    def _grant(self, work: _Work) -> None:
+        """Wake the thread of this work, and no other: each that wakes needs the interpreter, as the event loop does."""
+        self._waiting.remove(work)
+        self._running = work
+        if work.thread is None:
+            work.thread = self._idle.pop()
+            work.thread.work = work
+            self._used.setdefault(work.caller, self._least_used())
+            self._num_held[work.caller] += 1
+            self._num_large[work.caller] += work.size > _SMALL
+        work.thread.wake()
+
+    def _may_run(self, work: _Work) -> bool:
+        if work.thread is not None:
+            return True
         most = _NUM_THREADS - _NUM_RESERVED
-        if self._num_held[work.caller] >= most:
+        if not self._idle or self._num_held[work.caller] >= most:
             return False
         if work.size <= _SMALL:
             return True
         num_own, num_all = self._num_large[work.caller], self._num_large.total()
         return num_own < most - _NUM_RESERVED and num_all < most
 
-    def _wait_for_turn(self, work: _Work) -> None:
-        """Wait, holding the lock, until a turn is free and no paused work has run less."""
-        self._paused.append(work)
-        self._turns.notify_all()
-        while not (work.is_given_up or self._is_closed):
-            if not self._is_running and min(self._paused, key=self._order) is work:
-                break
-            self._turns.wait()
-        self._paused.remove(work)
-        self._is_running = True
-        work.resumed = time.monotonic()
-        self._turns.notify_all()
-
-    def _order(self, work: _Work) -> tuple[float, float, int]:
+    def _order(self, work: _Work) -> tuple[bool, float, float, int]:
         used = self._used.get(work.caller)
-        return self._least_used() if used is None else used, work.used, work.size
+        is_wanted = not work.is_given_up  # else it only gives its thread back
+        return is_wanted, self._least_used() if used is None else used, work.used, work.size
 
     def _least_used(self) -> float:
         """Return the initial usage of a new caller: idle time earns no credit."""

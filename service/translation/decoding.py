@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from operator import attrgetter
@@ -68,14 +68,19 @@ class SegmentDecoder:
         return known | fresh
 
     async def grow(
-        self, call: TranslationCall, *, wants_progress: bool = True
+        self,
+        call: TranslationCall,
+        *,
+        wants_progress: bool = True,
+        admit: Callable[[Sequence_[Sequence]], None] = lambda _: None,
     ) -> AsyncGenerator[SegmentProgress | dict[int, Decoded]]:
         """Yield the progress of the call's segments and, for some segments at a time, the results as of `decode`.
 
         Closing this generator aborts the call's sequences in the engine; callers that may stop early must close it.
+        `admit` is called with those that are not cached before they are submitted.
 
         Raises:
-            ServiceError: as for `decode`.
+            ServiceError: as for `decode`; or raised by `admit`.
         """
         numbers = range(len(call.segments))
         known = self._known(call, numbers)
@@ -86,6 +91,7 @@ class SegmentDecoder:
         owners = {sequence: number for number, group in groups.items() for sequence in group}
         if not owners:
             return
+        admit(list(owners))
         updates: dict[Sequence, SequenceUpdate] = {}
         charged: Counter[Sequence] = Counter()
         with self._submitted(call.model, list(owners), wants_news=True) as pending:

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 
 from service.domain.checkpoint import paced
@@ -19,6 +20,7 @@ from service.domain.translation import (
     MimeType,
     TranslationRequest,
 )
+from service.engine.sequence import Sequence as EngineSequence
 from service.models.catalogue import Leg
 from service.text.protected import Protected
 from service.translation.assembling import Candidates, mean_score
@@ -57,6 +59,24 @@ class Onward:
         options = self.leg.model.options(self.request.options)
         num_samples = options.num_hypotheses if options.is_sampled else 1
         return replace(self.limits, max_segments=self.limits.max_segments // num_samples)
+
+    def admit(self, first: TranslationCall, sequences: Sequence[EngineSequence]) -> None:
+        """Check that the second engine would accept its leg of these sequences of the first, and have the first engine
+        reserve the time for it.
+
+        Sources of the second leg are about as long as those of the first, of which each becomes as many samples, or as
+        wide a beam, as was asked for.
+
+        Raises:
+            Overloaded, TooLate: it would not; so nothing is spent on the first leg.
+        """
+        options = self.leg.model.options(self.request.options)
+        num_samples = options.num_hypotheses if options.is_sampled else 1
+        each_options = replace(options, num_hypotheses=1) if options.is_sampled else options
+        alike = [replace(sequence, options=each_options) for sequence in sequences for _ in range(num_samples)]
+        first.reserved_seconds = self.leg.model.engine.check_alike(alike)
+        for sequence in sequences:
+            sequence.reserved_seconds = first.reserved_seconds
 
     def call(self, first: TranslationCall, translated: Mapping[int, Candidates]) -> TranslationCall:
         """Return the call for what the first leg made of some segments, by number; its texts are in the same order.
@@ -115,11 +135,11 @@ class Pivoter:
             restored = await self._repairer.restore(first, decoded)
             candidates.update(await self._second(first, onward, restored, tell))
 
-        _reserve(first, onward)
+        admit = partial(onward.admit, first)
         try:
             async with (
                 asyncio.TaskGroup() as group,
-                aclosing(self._decoder.grow(first, wants_progress=False)) as all_news,
+                aclosing(self._decoder.grow(first, wants_progress=False, admit=admit)) as all_news,
             ):
                 async for news in all_news:
                     if isinstance(news, SegmentProgress):
@@ -216,13 +236,6 @@ class Pivoter:
                     sent[index] += delta
                     tell(numbers[index], sent[index])
         return candidates
-
-
-def _reserve(first: TranslationCall, onward: Onward) -> None:
-    """Reserve the time of the second leg, whose sources are about as long as those of the first."""
-    if first.request.deadline_seconds is not None:
-        alike = [sequence for number in range(len(first.segments)) for sequence in first.sequences(number)]
-        first.reserved_seconds = onward.leg.model.engine.alone_seconds(alike)
 
 
 def _protected(text: str, kept: Sequence[KeptPart]) -> list[Protected]:

@@ -71,3 +71,28 @@ def test_what_is_used_up_is_used_up_on_every_api(
     assert detail_of(error, error_details_pb2.ErrorInfo).reason == "QUOTA"
     assert 0 < retry_seconds(error) <= 120
     assert server.metric("dragoman_key_refused_total", key="bob") == len(replies) + 1
+
+
+QUICK = ("/v2/usage", "/v2/languages", "/v2/glossaries", "/v1/models", "/language/translate/v2/languages")
+
+
+def test_who_has_used_up_the_tokens_may_ask_what_takes_none(serve: Serve, tmp_path: Path) -> None:
+    """Otherwise DeepL's clients could not find out, nor fetch the document that has used them up."""
+    server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(tokens_per_minute=1), bob=BOB))
+    body, content_type = form_of("a.txt", "station", {"target_lang": "DE"})
+    upload = call(server.http_url, "POST", "/v2/document", body=body, content_type=content_type, x_api_key=BOB)
+    assert send(server, "deepl", "station", x_api_key=BOB).status == 456
+    usage = call(server.http_url, "GET", "/v2/usage", x_api_key=BOB).document
+    assert usage["character_count"] >= usage["character_limit"] == 1
+    for path in QUICK:
+        assert call(server.http_url, "GET", path, x_api_key=BOB).status == 200, path
+    key, path = {"document_key": upload.document["document_key"]}, f"/v2/document/{upload.document['document_id']}"
+    assert call(server.http_url, "POST", path, key, x_api_key=BOB).document["status"] == "done"
+    assert call(server.http_url, "POST", f"{path}/result", key, x_api_key=BOB).status == 200
+
+
+@pytest.mark.parametrize("path", QUICK)
+def test_what_takes_no_tokens_is_a_call(serve: Serve, tmp_path: Path, path: str) -> None:
+    server = serve(http_port=0, api_keys=write_keys(tmp_path, Quotas(requests_per_minute=1), bob=BOB))
+    assert call(server.http_url, "GET", path, x_api_key=BOB).status == 200
+    assert call(server.http_url, "GET", path, x_api_key=BOB).status == 429

@@ -16,6 +16,7 @@ from service.engine.sequence import Sequence
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import call
+from tests.key_files import ALICE, write_keys
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.tiny_bundle import GOLDEN_TEXTS, put_bundle, write_tiny_bundle
 
@@ -158,7 +159,7 @@ def test_a_deadline_that_only_one_can_meet_is_refused_at_once(server: InProcessS
     tokens = server.server.models[0].tokenizer
     options = replace(server.server.models[0].default_options, beam_size=4)  # longer than to plan the call
     alike = [Sequence((*tokens.encode(text), 2), options, 0.0) for text in texts]
-    alone = [engine.alone_seconds(alike) for engine in (first, second)]
+    alone = [engine.check_alike(alike) for engine in (first, second)]
     started = server.metric("dragoman_sentences_total", model="fr-en", outcome="ok")
     with stub_of(server.address) as stub:
         seconds = max(alone) / 2 + sum(alone) / 4  # with the benefit of the doubt enough for either, not for both
@@ -175,6 +176,23 @@ def test_a_deadline_that_only_one_can_meet_is_refused_at_once(server: InProcessS
         accepted.cancel()
     eventually(server.is_idle)
     assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_quotas_count_what_both_models_read_and_write(serve: Serve, models: Path, tmp_path: Path) -> None:
+    server = serve(models=models, api_keys=write_keys(tmp_path, alice=ALICE))
+    texts = distinct_texts(20)
+    with server.client(api_key=ALICE) as client:
+
+        def charged(texts: list[str], source: str, target: str) -> tuple[float, list[str]]:
+            before = server.metric("dragoman_key_tokens_total", key="alice")
+            found = client.translate(texts, source, target)
+            return server.metric("dragoman_key_tokens_total", key="alice") - before, [each.text for each in found]
+
+        first, between = charged(texts, "fr", "en")
+        second, _ = charged(between, "en", "de")
+        both, _ = charged(texts, "fr", "de")
+    assert both == first + second
+    assert min(first, second) > 0
 
 
 def test_every_list_of_pairs_has_them(server: InProcessServer, client: Client) -> None:

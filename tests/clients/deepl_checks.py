@@ -217,6 +217,7 @@ def check_a_quota_that_is_used_up() -> None:
     status, message = refused(lambda: limited.translate_text("station", **PAIR), deepl.QuotaExceededException)
     assert status == QUOTA_EXCEEDED
     assert "tokens per minute" in message
+    assert limited.get_usage().any_limit_reached
 
 
 def check_formality() -> None:

@@ -1,9 +1,12 @@
 """Documents over HTTP that are many, large, or written to a full disk, beside a caller of one line."""
 
 import asyncio
+import io
 import resource
 import signal
 import time
+import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,9 +17,11 @@ from typing import Any
 import psutil
 import pytest
 
+from service.calls.byte_budget import ByteBudget
+from service.calls.keys import Quotas, new_key
 from service.documents import DocumentOptions
 from service.jobs.reading import DocumentReaders, Upload, chunk_of, translated_chunk
-from tests.faults.bystanders import SmallCaller
+from tests.faults.bystanders import Peak, SmallCaller
 from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call
 from tests.http_post import form_of
@@ -99,6 +104,69 @@ def test_long_documents_of_one_key_beside_anothers_line(
     proved("attacks", cases=20, worst_ms=round(1000 * slowest))
 
 
+def unpacking(num_mib: int) -> bytes:
+    """Return a Word document with so many MiB of text, a hundredth of that in size."""
+    sentences = b"".join(b"The station has a window %d. " % (number // 40) for number in range(2**15))
+    paragraph = b"<w:p><w:r><w:t>%b</w:t></w:r></w:p>" % sentences[: 2**13]
+    package, root = "application/vnd.openxmlformats-", "http://schemas.openxmlformats.org"
+    main = f"{package}officedocument.wordprocessingml.document.main+xml"
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "[Content_Types].xml",
+            f'<Types xmlns="{root}/package/2006/content-types"><Default Extension="rels" '
+            f'ContentType="{package}package.relationships+xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
+        )
+        archive.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{root}/package/2006/relationships"><Relationship Id="a" Type="{root}/officeDocument'
+            '/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
+        )
+        archive.writestr(
+            "word/document.xml",
+            f'<w:document xmlns:w="{root}/wordprocessingml/2006/main"><w:body>'.encode()
+            + paragraph * (num_mib * 2**20 // 2**13)
+            + b"</w:body></w:document>",
+        )
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("num_keys", "num_mib", "budget_mib"),
+    [(4, 6, 24), pytest.param(16, 40, 256, marks=[pytest.mark.full, pytest.mark.timeout(1800)])],
+    ids=["short", "full"],
+)
+def test_the_texts_of_documents_count_as_bytes_in_flight(
+    tiny_models: Path, tmp_path: Path, num_keys: int, num_mib: int, budget_mib: int, proved: Proved
+) -> None:
+    """Before the fix, 32 documents of 166 KiB took 1.3 GiB."""
+    names = {f"mallory{number}": new_key() for number in range(num_keys)}
+    keys = write_keys(tmp_path, Quotas(), bob=BOB, **names)
+    flags = ("--max-slots", "2", "--max-bytes-in-flight-mib", str(budget_mib), "--api-keys", str(keys))
+    document = unpacking(num_mib)
+    assert len(document) < num_mib * 2**20 / 90
+    with serving(tiny_models, tmp_path, *flags) as server:
+        slowest_line(server, BOB, 1)
+        peak = Peak(server)
+        with ThreadPoolExecutor(2 * num_keys) as pool:
+            sent = [(key, pool.submit(upload, server, document, key, "a.docx")) for key in names.values() for _ in "ab"]
+            replies = [(key, each.result(patient(120))) for key, each in sent]
+        accepted = [(key, reply) for key, reply in replies if reply.status == 200]
+
+        def found() -> Counter[str]:
+            """Return how the documents are; while one fills its key's share, the key may not ask how it is either."""
+            states = [status_of(server, reply, key) for key, reply in accepted]
+            return Counter("no room" if "no room" in str(each) else each["status"] for each in states)
+
+        eventually(lambda: found()["no room"] + len(replies) - len(accepted) > num_keys // 2, 600.0)
+        grown = peak.grown()
+        slowest = slowest_line(server, BOB, 3)
+        assert set(found()) <= {"no room", "translating", "queued"}
+    assert grown < 1.25 * budget_mib
+    proved("attacks", cases=2 * num_keys, mib=round(grown), worst_ms=round(1000 * slowest))
+
+
 @pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "data"), [("a.txt", b"key"), ("a.docx", b"PK")], ids=["done", "failed"])
@@ -123,7 +191,7 @@ def test_the_texts_of_a_document_hold_up_nobody(number: int, proved: Proved) -> 
 
     async def scenario() -> float:
         longest = 0.0
-        readers = DocumentReaders(100_000)
+        readers, hold = DocumentReaders(100_000), ByteBudget(2**30, 2**20).hold()
 
         async def watch() -> None:
             nonlocal longest
@@ -133,12 +201,12 @@ def test_the_texts_of_a_document_hold_up_nobody(number: int, proved: Proved) -> 
                 longest = max(longest, time.thread_time() - before)
 
         watching = asyncio.create_task(watch())
-        texts = await readers.read(document, deadline_seconds)
+        texts = await readers.read(document, deadline_seconds, hold)
         assert texts.num_texts == number
         for index, frame in enumerate(texts.chunks):
             texts.chunks[index] = translated_chunk(chunk_of(frame)["texts"])
             await asyncio.sleep(0)
-        assert await readers.write(document, texts.chunks, deadline_seconds) == document.data
+        assert await readers.write(document, texts.chunks, deadline_seconds, hold) == document.data
         watching.cancel()
         return longest
 

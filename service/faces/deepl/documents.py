@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from service.documents import DocumentOptions
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, NotFound, Path, ServiceError, Unavailable
+from service.domain.errors import InvalidRequest, MemoryFull, NotFound, Path, ServiceError, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
 from service.faces.deepl.messages import Document, NamesGlossary, check_formality, glossary_of
@@ -105,10 +105,27 @@ class Documents:
             partial(self._failed, kept),
         )
         await asyncio.wait({task}, timeout=_PATIENCE_SECONDS)
+        if not task.done():  # this call, which counts its bytes, ends before
+            await self._count(upload, kept, task)
         if kept.failure is not None and not is_of_document(kept.failure):
             await self._kept.forget(kept)
             raise kept.failure
         return in_json({_ID: kept.id, "document_key": kept.key})
+
+    async def _count(self, upload: Upload, kept: KeptDocument, task: "asyncio.Task[None]") -> None:
+        """Count a document's bytes until its translation is done.
+
+        Raises:
+            MemoryFull: there is no room for them; it is given up.
+        """
+        try:
+            hold = self._documents.hold(len(upload.data))
+        except MemoryFull:
+            task.cancel()
+            await asyncio.wait({task})
+            await self._kept.forget(kept)
+            raise
+        task.add_done_callback(lambda _: hold.release())
 
     async def status(self, request: HttpRequest) -> HttpAnswer:
         """Tell how far a document is."""

@@ -39,7 +39,7 @@ class Glossaries:
 
     def routes(self) -> Sequence[Route]:
         """Return the routes of both versions."""
-        route = partial(Route, failure=failure, key_in=KEY.find)
+        route = partial(Route, failure=failure, key_in=KEY.find, queues=False)
         v2, v3 = "/v2/glossaries", "/v3/glossaries"
         one_v2, one_v3 = f"{v2}/{{glossary_id}}", f"{v3}/{{glossary_id}}"
         return (

@@ -53,13 +53,14 @@ class DeepL:
     def routes(self) -> Sequence[Route]:
         """Return the routes of this API."""
         route = partial(Route, failure=failure, key_in=KEY.find)
+        quick = partial(route, queues=False)
         return (
             route("POST", "/v2/translate", "http/deepl/translate", self.translate),
-            route("GET", "/v2/languages", "http/deepl/languages", self.languages),
-            route("POST", "/v2/languages", "http/deepl/languages", self.languages),
-            route("GET", "/v3/languages", "http/deepl/v3/languages", self.languages_of_resource),
-            route("GET", "/v2/usage", "http/deepl/usage", self.usage),
-            route("POST", "/v2/usage", "http/deepl/usage", self.usage),
+            quick("GET", "/v2/languages", "http/deepl/languages", self.languages),
+            quick("POST", "/v2/languages", "http/deepl/languages", self.languages),
+            quick("GET", "/v3/languages", "http/deepl/v3/languages", self.languages_of_resource),
+            quick("GET", "/v2/usage", "http/deepl/usage", self.usage),
+            quick("POST", "/v2/usage", "http/deepl/usage", self.usage),
             *self._glossaries.routes(),
             *self._documents.routes(route),
             *(

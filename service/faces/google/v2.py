@@ -63,7 +63,7 @@ class V2:
             route("GET", PATH, "http/google.v2/translate", self.translate),
             route("POST", f"{PATH}/detect", "http/google.v2/detect", self.detect),
             route("GET", f"{PATH}/detect", "http/google.v2/detect", self.detect),
-            route("GET", f"{PATH}/languages", "http/google.v2/languages", self.languages),
+            route("GET", f"{PATH}/languages", "http/google.v2/languages", self.languages, queues=False),
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:

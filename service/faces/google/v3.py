@@ -91,7 +91,15 @@ async def _refuse(rule: Rule, request: HttpRequest) -> HttpAnswer:
 
 
 def _route(rule: Rule, handle: Handle) -> Route:
-    return Route(rule.method, rule.path, f"http/google.v3/{rule.name}", handle, failure_of_v3, KEY.find)
+    return Route(
+        rule.method,
+        rule.path,
+        f"http/google.v3/{rule.name}",
+        handle,
+        failure_of_v3,
+        KEY.find,
+        queues=rule.method != "GET",
+    )
 
 
 def _named(field: str) -> Path:

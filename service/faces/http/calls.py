@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from http import HTTPStatus
 
-from service.calls.call_hold import CallHold
+from service.calls.call_hold import PIECE_BYTES, CallHold
 from service.calls.metadata import REQUEST_ID_KEY, Metadata
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
@@ -120,16 +120,25 @@ class HttpCalls:
         except Exception as error:
             await sending.answer(_failed(self._pipeline.refuse(call, error), route.failure, call))
         else:
-            await self._serve(route, request, call, metadata, sending)
+            await self._serve(route, request, call, metadata, sending, hold)
         finally:
             hold.end()
 
     async def _serve(
-        self, route: Route, request: HttpRequest, call: Call, metadata: Metadata, sending: "_Sending"
+        self,
+        route: Route,
+        request: HttpRequest,
+        call: Call,
+        metadata: Metadata,
+        sending: "_Sending",
+        hold: CallHold,
     ) -> None:
         async def work() -> HttpAnswer | None:
             answer = await route.handle(request)
             if isinstance(answer, HttpAnswer):
+                # Smaller ones have room beside the call itself; what needs no key holds nothing.
+                if len(answer.body) > PIECE_BYTES and hold.num_bytes:
+                    hold.grow(len(answer.body))
                 return answer
             sending.stream = answer
             async with aclosing(answer.parts) as parts:
@@ -138,7 +147,7 @@ class HttpCalls:
             return None
 
         try:
-            answer = await self._pipeline.serve(call, work, metadata)
+            answer = await self._pipeline.serve(call, work, metadata, takes_tokens=route.queues)
         except ServiceError as error:
             if sending.exchange.has_begun and sending.stream is not None:
                 await sending.end(sending.stream.failed(error, call))

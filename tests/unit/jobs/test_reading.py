@@ -9,9 +9,10 @@ from typing import Any
 import psutil
 import pytest
 
+from service.calls.byte_budget import ByteBudget, Hold
 from service.documents import DocumentOptions
 from service.domain.call import Call, begin_call
-from service.domain.errors import DeadlineExceeded, InvalidRequest, TooLong
+from service.domain.errors import DeadlineExceeded, InvalidRequest, MemoryFull, TooLong
 from service.jobs.reading import DocumentReaders, Upload, chunk_of, translated_chunk
 from tests.patience import patient
 from tests.servers import eventually
@@ -39,12 +40,16 @@ def planted(code: str) -> DocumentReaders:
     return DocumentReaders(MAX_CHARACTERS, (sys.executable, "-c", code))
 
 
+def room(num_bytes: int = 2**30) -> Hold:
+    return ByteBudget(num_bytes, 2**10).hold()
+
+
 async def read(readers: DocumentReaders, upload: Upload = LINES, deadline: float | None = None) -> Any:
     deadline = soon() if deadline is None else deadline
-    document = await readers.read(upload, deadline)
+    document = await readers.read(upload, deadline, room())
     texts = [chunk_of(frame)["texts"] for frame in document.chunks]
     translations = [translated_chunk(["x"] * len(each)) for each in texts]
-    return [text for each in texts for text in each], await readers.write(upload, translations, deadline)
+    return [text for each in texts for text in each], await readers.write(upload, translations, deadline, room())
 
 
 def test_a_document_is_read_and_written() -> None:
@@ -136,11 +141,25 @@ def test_a_text_that_no_call_takes_is_named() -> None:
     assert str(raised.value) == ("file (line 2) has 10001 characters without a break; allowed are 10000. Split it.")
 
 
+async def test_texts_and_documents_for_which_there_is_no_room_are_not_taken() -> None:
+    readers, before = DocumentReaders(MAX_CHARACTERS), children()
+    lines = Upload("a.txt", b"a line of some words\n" * 10_000, DocumentOptions())
+    hold = room(2**18)
+    with pytest.raises(MemoryFull):
+        await readers.read(lines, soon(), hold)
+    assert children() <= before
+    hold.release()
+    written = [translated_chunk(["x" * 2**18])]
+    with pytest.raises(MemoryFull):
+        await readers.write(Upload("a.txt", b"one\n", DocumentOptions()), written, soon(), hold)
+    assert children() <= before
+
+
 async def test_what_is_known_of_a_document_as_a_whole() -> None:
     csv = Upload("a.csv", b"a,b\n1,one\n2,two three\n", DocumentOptions(columns=("b",)))
-    document = await DocumentReaders(MAX_CHARACTERS).read(csv, soon())
+    document = await DocumentReaders(MAX_CHARACTERS).read(csv, soon(), room())
     assert (document.num_texts, document.num_characters, document.sample) == (2, 12, "one\ntwo three")
-    empty = await DocumentReaders(MAX_CHARACTERS).read(Upload("a.txt", b"\n", DocumentOptions()), soon())
+    empty = await DocumentReaders(MAX_CHARACTERS).read(Upload("a.txt", b"\n", DocumentOptions()), soon(), room())
     assert (empty.num_texts, empty.chunks, empty.sample) == (0, [], "")
 
 

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from service.calls.byte_budget import ByteBudget, Hold
 from service.documents import FORMATS, DocumentOptions, DocumentText
 from service.documents import MimeType as Kind
 from service.documents.child import Chunk
@@ -42,8 +43,9 @@ class Fake:
     requests: list[TranslationRequest] = field(default_factory=list)
     most_at_once: int = 0
     num_running: int = 0
+    budget: ByteBudget = field(default_factory=lambda: ByteBudget(2**24, 2**20))
 
-    async def read(self, upload: Upload, deadline_seconds: float) -> DocumentTexts:
+    async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> DocumentTexts:
         parts = [self.texts[start : start + 5] for start in range(0, len(self.texts), 5)]
         chunks = [
             Chunk(mime_type=part[0].mime_type.value, texts=[each.text for each in part], places=[e.place for e in part])
@@ -51,10 +53,14 @@ class Fake:
         ]
         size = sum(len(each.text) for each in self.texts)
         frames = [json.dumps(chunk).encode() for chunk in chunks]
+        hold.grow(sum(map(len, frames)))
         return DocumentTexts(len(self.texts), size, ("a note",), "a sample", Kind.HTML, frames, self.language)
 
-    async def write(self, upload: Upload, translations: Sequence[bytes], deadline_seconds: float) -> bytes:
-        frames = [json.loads(frame) for frame in translations]
+    async def write(self, upload: Upload, translations: Sequence[bytes], deadline_seconds: float, hold: Hold) -> bytes:
+        assert bool(self.budget.num_bytes) == bool(self.texts)
+        sent = list(translations)
+        assert self.budget.num_bytes == 0, "what has been handed over is not held"
+        frames = [json.loads(frame) for frame in sent]
         self.written = [text for frame in frames for text in frame["texts"]]
         self.doubts = [frame["doubts"] for frame in frames]
         return b"written"
@@ -85,10 +91,13 @@ class Fake:
 
 
 def translate(fake: Fake, name: str = "a.txt", source: str = "en", target: str = "de") -> TranslatedDocument:
-    translator = DocumentTranslator(cast(Translator, fake), cast(DocumentReaders, fake))
+    translator = DocumentTranslator(cast(Translator, fake), cast(DocumentReaders, fake), fake.budget)
     request = TranslationRequest((), source, target, deadline_seconds=time.monotonic() + patient(30))
-    upload = Upload(name, b"", DocumentOptions())
-    return asyncio.run(asyncio.wait_for(translator.translate(upload, request), patient(60)))
+    upload = Upload(name, b"a document", DocumentOptions())
+    try:
+        return asyncio.run(asyncio.wait_for(translator.translate(upload, request), patient(60)))
+    finally:
+        assert fake.budget.num_bytes == 0, "nothing is held for a document that is over"
 
 
 def texts(number: int) -> list[DocumentText]:

@@ -31,6 +31,11 @@ class ScriptedEngine:
         if self.is_full:
             raise Overloaded("full", 1.0)
 
+    def check_alike(self, sequences: list[Sequence]) -> float:
+        if self.refusal is not None:
+            raise self.refusal
+        return 0.0
+
     def abort(self, sequences: list[Sequence]) -> None:
         self.aborted += sequences
 

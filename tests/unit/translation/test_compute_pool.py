@@ -1,11 +1,13 @@
 """The pool for calls' computations: who goes first, and what ends work."""
 
 import asyncio
+import functools
 import gc
 import threading
 import time
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +133,50 @@ async def test_turns_are_shared_by_what_has_run(pool: ComputePool, monkeypatch: 
     tasks = [asyncio.ensure_future(pool.run(lambda number=number: spin(number), LARGE)) for number in range(4)]  # type: ignore[misc]
     await asyncio.gather(*tasks)
     assert min(seconds) > 0.2 * max(seconds)
+
+
+def num_switches() -> int:
+    """Return how often the threads of all pools have waited so far, for a turn or for the interpreter."""
+    waits = 0
+    for task in Path("/proc/self/task").iterdir():
+        if (task / "comm").read_text() == "compute\n":
+            lines = (task / "status").read_text().splitlines()
+            waits += sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+    return waits
+
+
+async def test_a_turn_wakes_no_thread_but_its_own(pool: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that wakes takes the interpreter from the event loop."""
+    monkeypatch.setattr(compute_pool, "_SLICE_SECONDS", 0.001)
+    turns: list[int] = []
+    done = threading.Event()
+
+    def spin(number: int) -> None:
+        while not done.is_set():
+            checkpoint()
+            if not turns or turns[-1] != number:
+                turns.append(number)
+                if len(turns) == 300:
+                    done.set()
+
+    before = num_switches()
+    works = [(functools.partial(spin, number), f"caller {number % 2}") for number in range(8)]
+    await asyncio.gather(*(pool.run(work, 10, caller=caller) for work, caller in works))
+    assert len(set(turns)) == 8
+    assert num_switches() - before < 3.5 * len(turns), "two for each: its turn, and the interpreter"
+
+
+async def test_work_that_is_given_up_while_it_waits_gives_its_thread_back(pool: ComputePool) -> None:
+    longs = [Long() for _ in range(4)]
+    tasks = [asyncio.ensure_future(pool.run(work, LARGE)) for work in longs]
+    for work in longs:
+        await begun(work)
+    for task, work in zip(tasks[:3], longs[:3], strict=True):
+        task.cancel()
+        await ended(work)
+    assert not longs[3].ended.is_set()
+    longs[3].stop()
+    assert await tasks[3] == "long"
 
 
 async def test_a_closed_pool_ends_all_work_and_takes_none(pool: ComputePool) -> None:

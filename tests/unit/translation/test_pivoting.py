@@ -33,12 +33,12 @@ LIMITS = CallLimits(max_characters=1_000_000, max_segments=8, max_answer_charact
 
 
 class Leg(ScriptedEngine):
-    """An engine that says how long sequences would take on it."""
+    """An engine that says how long sequences would take on it, by their rows."""
 
     seconds_each = 0.0
 
-    def alone_seconds(self, sequences: list[Sequence]) -> float:
-        return len(sequences) * self.seconds_each
+    def check_alike(self, sequences: list[Sequence]) -> float:
+        return super().check_alike(sequences) + sum(each.num_slots for each in sequences) * self.seconds_each
 
     def open_sequences(self) -> list[Sequence]:
         """Return what has been submitted since the last time."""
@@ -112,6 +112,30 @@ async def test_the_second_model_keeps_what_the_first_kept(make: Any) -> None:
     translator.deliver([answer(sequence)])
     [translation] = (await asyncio.wait_for(task, patient(5))).translations
     assert translation.text.count("{name}") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [({}, 1), ({"beam_size": 4, "num_hypotheses": 4}, 4), ({"temperature": 0.5, "num_hypotheses": 3}, 3)],
+)
+async def test_the_rows_of_the_second_count_before_the_first(make: Any, options: dict[str, Any], rows: int) -> None:
+    translator, first, second = make()
+    second.seconds_each = 1.0
+    task = asyncio.create_task(translator.translate(request("abc", "def", options=RequestedOptions(**options))))
+    await settled()
+    assert [each.reserved_seconds for each in first.submitted] == [2.0 * rows] * 2
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_nothing_is_spent_on_the_first_if_the_second_refuses(make: Any, *, streams: bool) -> None:
+    translator, first, second = make()
+    second.refusal = Overloaded("full", 1.0)
+    work = anext(translator.stream(request("abc"))) if streams else translator.translate(request("abc"))
+    with pytest.raises(Overloaded):
+        await work
+    assert not first.submitted
 
 
 async def test_the_time_of_the_second_is_reserved_in_the_first(make: Any) -> None:
