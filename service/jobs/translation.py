@@ -93,7 +93,7 @@ class DocumentTranslator:
         Raises:
             MemoryFull: there is no room for them.
         """
-        hold = self._budget.hold(str(current_call().origin[0]))  # the key, or the host where none is needed
+        hold = self._budget.hold(current_caller())
         hold.grow(num_bytes)
         return hold
 
