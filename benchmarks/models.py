@@ -22,7 +22,7 @@ BASE_SOURCE_TOKENS = 25
 BASE_OUTPUT_TOKENS = 30
 _BASE_SEED = 0
 # Larger matrices than at the start of training, so that every token depends on all before it and no arg-max is a tie.
-# Not four times as large: layers would amplify the last bit of float32, which depends on the CPU, to 0.5 % of the range.
+# Not four times as large: layers would amplify the last bit, which depends on the CPU, to 0.5 % of the logits' range.
 _BASE_GAIN = 3.0
 # The sources that build a bundle: it is rebuilt when one of them changes.
 _MAKERS = ("export/architecture", "export/graphs", "export/quantization", "export/quantize.py", "benchmarks/models.py")

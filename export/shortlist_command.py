@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from export.bundle_writer import bundle_bytes, check_destination, staged_bundle
+from export.importers import stored_file
 from export.listed_bundle import listed, require_listable
-from export.shortlist import Shortlist, read_shortlist
+from export.shortlist import MOST_LIST_BYTES, Shortlist, read_shortlist
 from export.shortlist_building import count_translations, read_lexicon
 from export.stages import Stages
 from service.bundle.manifest import Manifest
@@ -62,7 +63,7 @@ def _shortlist(
     sizes = int(manifest.architecture["source_vocabulary_size"]), manifest.model.vocabulary_size
     if lexicon is not None and lexicon.suffix == _BINARY:
         has_start = manifest.tokenizer.decoder_start_id == sizes[1] - 1  # a student's start, which is no piece
-        return read_shortlist(lexicon.read_bytes(), *(size - has_start for size in sizes))
+        return read_shortlist(stored_file.read(lexicon, MOST_LIST_BYTES), *(size - has_start for size in sizes))
     if lexicon is not None:
         counts = read_lexicon(lexicon, bundle, manifest)
     else:
