@@ -76,8 +76,8 @@ def _shape(folder: Path, size: int) -> None:
 
 
 ATTACKS = {
-    "aliases": (_laughs, "line 2 has an alias"),
-    "merges": (_merges, "line 2 has an alias"),
+    "aliases": (_laughs, "line 2: an alias"),
+    "merges": (_merges, "line 2: an alias"),
     "zstandard": (_lexicon, "unpacks to more than"),
     "npz": (_archive, "bytes; allowed are"),
     "package": (_package, "bytes; allowed are"),

@@ -5,7 +5,7 @@ Only what Marian writes is read: a tree without aliases, merges and tags, so tha
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import yaml
@@ -120,7 +120,7 @@ class _TextLoader(Reader, Scanner, Parser, Composer, SafeConstructor, BaseResolv
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose the next node, which is no alias, has no kind of its own, and lies not too deep."""
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
             raise _refused(event, "an alias (*), which is not supported")
         if getattr(event, "tag", None) not in (None, _TEXT, _OTHER):
@@ -133,11 +133,11 @@ class _TextLoader(Reader, Scanner, Parser, Composer, SafeConstructor, BaseResolv
         finally:
             self._depth -= 1
 
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[str, Any]:
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:
         """Return a map, whose keys are texts."""
         assert isinstance(node, yaml.MappingNode)
         pairs = [(self._key(key), self.construct_object(value, deep=True)) for key, value in node.value]
-        made = dict(pairs)
+        made: dict[Hashable, Any] = dict(pairs)
         if len(made) < len(pairs):
             repeated = next(name for name, number in Counter(name for name, _ in pairs).items() if number > 1)
             raise ValueError(f"{repeated[:40]!r} stands in it twice")
@@ -158,7 +158,8 @@ for _kind, _pattern in _KINDS.items():
 
 
 def _refused(place: yaml.Event | yaml.Node, what: str) -> ValueError:
-    return ValueError(f"line {place.start_mark.line + 1} has {what}")
+    line = "" if place.start_mark is None else f"line {place.start_mark.line + 1}: "
+    return ValueError(f"{line}{what}")
 
 
 def _parsed(text: bytes, loader: type[_TextLoader]) -> Any:

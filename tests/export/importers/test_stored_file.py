@@ -88,7 +88,7 @@ def test_what_shrinks_as_models_do_is_read(tmp_path: Path) -> None:
 
 def test_arrays_are_numpys() -> None:
     random = np.random.default_rng(0)
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "W": random.normal(size=(3, 5)).astype(np.float32),
         "F": np.asfortranarray(random.normal(size=(4, 2)).astype(np.float16)),
         "big-endian": random.normal(size=6).astype(">f8"),

@@ -51,14 +51,14 @@ _MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (_LAUGHS, "line 2 has an alias"),
-        (_MERGES, "line 2 has an alias"),
-        ("a: &a [*a]", "line 1 has an alias"),
-        ("&a a: 1\n*a : 2", "line 2 has an alias"),
-        ("a: !!binary aaaa", "line 1 has a tag"),
-        ("a: !!python/object/apply:os.abort []", "line 1 has a tag"),
-        ("a: !!int 1" + ":1" * 60_000, "line 1 has a tag"),
-        ("%TAG ! tag:yaml.org,2002:\n---\na: !int 1", "line 3 has a tag"),
+        (_LAUGHS, "line 2: an alias"),
+        (_MERGES, "line 2: an alias"),
+        ("a: &a [*a]", "line 1: an alias"),
+        ("&a a: 1\n*a : 2", "line 2: an alias"),
+        ("a: !!binary aaaa", "line 1: a tag"),
+        ("a: !!python/object/apply:os.abort []", "line 1: a tag"),
+        ("a: !!int 1" + ":1" * 60_000, "line 1: a tag"),
+        ("%TAG ! tag:yaml.org,2002:\n---\na: !int 1", "line 3: a tag"),
         ("[" * 100_000, "more than 20 lists or maps in each other"),
         ("".join(" " * n + "a:\n" for n in range(300)), "more than 20 lists or maps in each other"),
         ("? [a, b]\n: 1", "a list or map where a name is expected"),
@@ -88,7 +88,7 @@ def test_numbers_are_small() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("x.yml", _LAUGHS, "line 2 has an alias"),
+        ("x.yml", _LAUGHS, "line 2: an alias"),
         ("x.yml", "a: {b: [c, d]}", r"the id of 'a' is \{'b': \['c', 'd'\]\}"),
         ("x.yml", "a: [" + "x," * 40_000 + "]", r"the id of 'a' is \['x', .* \.\.\.\]"),
         ("x.yml", "{" + "a: [\n\n], " * 500_000, "other lines than one for each piece"),
