@@ -22,6 +22,7 @@ from export.verify import verify_engine
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs, ModelShape
+from service.engine.runtime.kernels import find_kernels
 from service.text.tokenizers import Tokenizer, load_tokenizer
 
 
@@ -47,7 +48,7 @@ def convert(
     Raises:
         CheckpointError: the checkpoint can't be converted.
         GraphError, VerificationError: the graphs are wrong; nothing is written.
-        BundleError: `destination` holds something else.
+        BundleError: `destination` holds something else, or the kernels' library can't be used.
     """
     check_destination(destination, force=force)
     if destination.resolve().is_relative_to(source.resolve()):
@@ -76,6 +77,8 @@ def write_bundle(
 ) -> Manifest:
     """Write the bundle of what `load` imports; for the rest see `convert`."""
     clock = Stages(say)
+    if precision != "float16":
+        find_kernels()  # the engine, which comes last, needs them
     with staged_bundle(destination, force=force) as directory:
         if precision == "int8":
             manifest, shortlist = _write_fused(load, name, check, directory, clock)

@@ -15,6 +15,7 @@ _HEAD = struct.Struct("<QQQQQQ")  # magic, checksum, first, best, number of offs
 _WORDS_FROM = 16  # bytes before the first number that the checksum counts
 _GOLDEN, _MASK = 0x9E3779B9, 2**64 - 1
 MULTIPLE = 8
+MOST_LIST_BYTES = 2**28
 
 
 @dataclass(frozen=True, slots=True, eq=False)

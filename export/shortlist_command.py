@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from export.bundle_writer import bundle_bytes, check_destination, staged_bundle
+from export.importers import stored_file
 from export.listed_bundle import listed, require_listable
-from export.shortlist import Shortlist, read_shortlist
+from export.shortlist import MOST_LIST_BYTES, Shortlist, read_shortlist
 from export.shortlist_building import count_translations, read_lexicon
 from export.stages import Stages
 from service.bundle.manifest import Manifest
+from service.engine.runtime.kernels import find_kernels
 
 _BINARY = ".bin"
 
@@ -33,7 +35,7 @@ def write_listed(
     `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
 
     Raises:
-        BundleError: `bundle` is none, or `destination` holds something else.
+        BundleError: `bundle` is none, `destination` holds something else, or the kernels' library can't be used.
         ValueError: the bundle has a shortlist already, or a file is not what it should be.
         GraphError: the graphs are wrong; nothing is written.
     """
@@ -41,6 +43,7 @@ def write_listed(
     check_destination(destination, force=force)
     manifest = Manifest.load(bundle)
     require_listable(manifest)
+    find_kernels()  # for the engine
     pairs = [] if check is None else [line.split("\t") for line in _lines(check)]
     if any(len(pair) < 2 for pair in pairs):
         raise ValueError(f"{check} has a line without a tab; expected are a source, a tab and a reference")
@@ -62,7 +65,7 @@ def _shortlist(
     sizes = int(manifest.architecture["source_vocabulary_size"]), manifest.model.vocabulary_size
     if lexicon is not None and lexicon.suffix == _BINARY:
         has_start = manifest.tokenizer.decoder_start_id == sizes[1] - 1  # a student's start, which is no piece
-        return read_shortlist(lexicon.read_bytes(), *(size - has_start for size in sizes))
+        return read_shortlist(stored_file.read(lexicon, MOST_LIST_BYTES), *(size - has_start for size in sizes))
     if lexicon is not None:
         counts = read_lexicon(lexicon, bundle, manifest)
     else:

@@ -160,8 +160,9 @@ class _CrossAttentionProbabilities(nn.Module):
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, keys: Tensor) -> Tensor:
         """Map (B T, d) and keys (B, H, S, D) to (B, T, S) float32."""
         queries = self.query(x).unflatten(0, shape).unflatten(2, self.split).transpose(1, 2)  # (B, H, T, D)
-        queries, keys = (each.index_select(1, self.heads) for each in (queries * self.scale, keys))  # (B, h, ., D)
-        scores = (queries @ keys.transpose(2, 3)).float()  # (B, h, T, S)
+        # In float32, as scores of large weights would overflow float16.
+        queries, keys = (each.index_select(1, self.heads).float() for each in (queries, keys))  # (B, h, ., D)
+        scores = queries * self.scale @ keys.transpose(2, 3)  # (B, h, T, S)
         is_live = torch.arange(keys.shape[2]) < source_lengths[:, None]  # (B, S)
         scores = scores.masked_fill(~is_live[:, None, None, :], -torch.inf)
         mean: Tensor = scores.softmax(-1).mean(1)

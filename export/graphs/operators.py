@@ -8,6 +8,11 @@ import torch
 from torch import Tensor
 from torch.onnx import ops
 
+# What ONNX Runtime adds to the scores of padding. By default it is -10,000, which scores of large weights exceed: then
+# padding wins. It is float32's lowest for float16, too: the CPU provider computes that attention in float32, and CUDA's
+# leaves padding out. Minus infinity would make NaN of a row without tokens.
+_MASKED = torch.finfo(torch.float32).min
+
 
 def group_query_attention(
     packed: Tensor,
@@ -56,7 +61,7 @@ def multi_head_attention(
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
         (queries, keys, values, None, lengths, bias),
-        {"num_heads": num_heads, "scale": scale},
+        {"num_heads": num_heads, "scale": scale, "mask_filter_value": _MASKED},
         dtypes=(queries.dtype,),
         shapes=(queries.shape,),
         version=1,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-MAX_BYTES = 64 * 1024 * 1024  # NLLB's tokenizer.json has 17 MB
+from export.importers import stored_file
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -13,14 +13,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: it is missing, too large, not JSON, or not an object.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError(f"it has more than {MAX_BYTES} bytes")
-        return parse_json(path.read_bytes())
-    except FileNotFoundError:
-        raise ValueError("it is missing") from None
-    except OSError as error:
-        raise ValueError(f"it can't be read: {error}") from error
+    return parse_json(stored_file.read(path))
 
 
 def parse_json(data: bytes) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """The licence of a checkpoint, as its card, its metadata or its file of the licence states it."""
 
+import io
 import re
 from pathlib import Path
 
 from export.importers.json_file import read_json
+from service.bundle.regular_file import open_regular
 
 CARD_NAME = "README.md"
 UNKNOWN_LICENCE = "unknown"
@@ -38,7 +40,7 @@ _MAX_CHARACTERS = 200  # of what is stated
 
 def licence_of(directory: Path) -> str:
     """Return the licence that a checkpoint's folder states, such as "apache-2.0"; `UNKNOWN_LICENCE` if it does not."""
-    stated = stated_licence(_start_of(directory / CARD_NAME, 64 * _READ_CHARACTERS))
+    stated = stated_licence(start_of(directory / CARD_NAME, 64 * _READ_CHARACTERS))
     if stated != UNKNOWN_LICENCE:
         return stated
     try:
@@ -49,7 +51,7 @@ def licence_of(directory: Path) -> str:
         if isinstance(value, str) and value.strip():
             return _shown(value)
     for name in _FILES:
-        if text := " ".join(_start_of(directory / name, _READ_CHARACTERS).split()):
+        if text := " ".join(start_of(directory / name, _READ_CHARACTERS).split()):
             found = (licence for pattern, licence in _TEXTS if re.search(pattern, text, re.IGNORECASE))
             return next(found, f"{UNKNOWN_LICENCE}: see its file {name}")
     return UNKNOWN_LICENCE
@@ -97,9 +99,10 @@ def _shown(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text.strip())[:_MAX_CHARACTERS]
 
 
-def _start_of(path: Path, characters: int) -> str:
+def start_of(path: Path, characters: int) -> str:
+    """Return how a text begins; nothing if it can't be read."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(characters)
+        with open_regular(path) as file, io.TextIOWrapper(file, "utf-8", "replace") as lines:
+            return lines.read(characters)
     except OSError:
         return ""

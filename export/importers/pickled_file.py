@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor
 
 from export.architecture.stored import Array, as_array
+from export.importers import stored_file
+from service.bundle.regular_file import check_regular
 
 
 def read_pickled(path: Path) -> dict[str, Array]:
@@ -34,6 +37,10 @@ def load_pickle(path: Path) -> Any:
         ValueError: it is damaged, or requires running code.
     """
     try:
+        check_regular(path)
+        if zipfile.is_zipfile(path):
+            with stored_file.opened_zip(path):
+                pass  # its records are of bounded size
         return _load_quietly(path)
     except pickle.UnpicklingError as error:
         # torch's own text advises disabling the safety.
@@ -71,5 +78,5 @@ def _culprit(text: str) -> str:
 
 
 def _first_line(error: object) -> str:
-    lines = str(error).splitlines()
+    lines = (error.strerror if isinstance(error, OSError) and error.strerror else str(error)).splitlines()
     return lines[0].strip().rstrip(".")[:160] if lines else type(error).__name__

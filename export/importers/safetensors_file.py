@@ -15,6 +15,8 @@ import safetensors
 from numpy import typing as npt
 
 from export.architecture.stored import Array
+from export.importers.stored_file import reason
+from service.bundle.regular_file import check_regular
 
 _HEADER_SIZE_BYTES = 8
 _DTYPES: Mapping[str, npt.DTypeLike] = {
@@ -38,12 +40,12 @@ def read_safetensors(path: Path) -> dict[str, Array]:
         ValueError: the file is damaged, or has numbers of another type.
     """
     try:
+        check_regular(path)
         with safetensors.safe_open(path, "numpy") as file:  # checks header, types, and that the ranges fill the file
             names = set(file.keys())
     except (OSError, safetensors.SafetensorError) as error:
-        reason = str(error).rstrip(".")
         raise ValueError(
-            f"{path.name} is damaged, truncated or not a file of weights ({reason}); download it again"
+            f"{path.name} is damaged, truncated or not a file of weights ({reason(error)}); download it again"
         ) from error
     with path.open("rb") as binary:
         size = int.from_bytes(binary.read(_HEADER_SIZE_BYTES), "little")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import sentencepiece
 
+from export.importers import stored_file
+
 # Field numbers, from sentencepiece_model.proto. Its generated module needs a newer protobuf than gRPC's packages.
 _NORMALIZER_SPEC = 3  # of ModelProto; the fields after it are optional
 _PRECOMPILED_CHARSMAP = 2  # of NormalizerSpec
@@ -43,7 +45,7 @@ def read_facts(path: Path) -> SentencePieceFacts:
     Raises:
         ValueError: it is not a SentencePiece model, or truncated.
     """
-    return facts_of(_read(path))
+    return facts_of(stored_file.read(path))
 
 
 def facts_of(proto: bytes) -> SentencePieceFacts:
@@ -79,7 +81,7 @@ def read_pieces(path: Path) -> SentencePieces:
     Raises:
         ValueError: as for `read_facts`.
     """
-    processor, normalizer = _load(_read(path))
+    processor, normalizer = _load(stored_file.read(path))
     fields, pieces = dict(_fields(normalizer)), _pieces(processor)
     kinds = (processor.is_control, processor.is_unknown, processor.is_unused)
     return SentencePieces(
@@ -92,15 +94,6 @@ def read_pieces(path: Path) -> SentencePieces:
 
 def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
     return tuple(processor.id_to_piece(index) for index in range(processor.get_piece_size()))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise ValueError("it is missing") from None
-    except OSError as error:
-        raise ValueError(f"it can't be read ({error})") from error
 
 
 def _load(proto: bytes) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from service.domain.translation import TranslationRequest
 ROWS_PER_PART = 5000
 _COMPARED_BYTES = 65536  # of each end of an input: reading all of it would take as long as a run does
 _UNREADABLE = (TableError, OSError, EOFError, ValueError, zlib.error)  # of gzip and pyarrow, too
+_FORMULAS = (*"=+-@\t\r\n", *"＝＋－＠")  # how one begins; spreadsheets skip white space, and read wide signs
 _PARTS_IN_FLIGHT = 3  # so that the next one's rows wait in the engine while one ends
 
 
@@ -38,6 +39,7 @@ class Job:
     source_column: str
     target_column: str
     request: TranslationRequest
+    escapes_formulas: bool = False  # see `without_formula`
 
     def columns_read(self) -> list[str]:
         """Return the columns that every table must have."""
@@ -198,7 +200,15 @@ async def answer(pipeline: Translates, rows: Rows, job: Job) -> Answered:
         ServiceError: as for `Pipeline.translate`.
     """
     check_columns(rows, (), new_columns(job.translation_column))
-    return Answered(rows, await _results(pipeline, rows, job), job.translation_column)
+    results = await _results(pipeline, rows, job)
+    if job.escapes_formulas:
+        results = [replace(each, text=without_formula(each.text)) for each in results]
+    return Answered(rows, results, job.translation_column)
+
+
+def without_formula(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula: with an apostrophe before what may begin one."""
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 async def _results(pipeline: Translates, rows: Rows, job: Job) -> list[RowResult]:

@@ -12,31 +12,29 @@ from pathlib import Path
 from service.bundle.errors import BundleError
 from service.bundle.graph_file import DECODE, ENCODE, check_graph
 from service.bundle.manifest import Manifest
+from service.bundle.regular_file import open_regular
 
 
 def file_sha256(path: Path) -> str:
     """Return the hexadecimal SHA-256 of a file's bytes.
 
     Raises:
-        OSError: the file can't be read.
+        OSError: the file can't be read, or is no regular one.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
-    """Return one line for each file under `directory` that is missing, can't be read or differs from its checksum.
-
-    Anything but a regular file, such as a pipe or a device, counts as missing.
-    """
+    """Return one line for each file under `directory` that is missing, can't be read or differs from its checksum."""
     problems = []
     for name, expected in checksums.items():
         path = directory / name
         try:
-            if not path.is_file():
-                problems.append(f"{name} is missing")
-            elif file_sha256(path) != expected:
+            if file_sha256(path) != expected:
                 problems.append(f"{name} does not match its checksum")
+        except FileNotFoundError:
+            problems.append(f"{name} is missing")
         except OSError as error:
             problems.append(f"{name} can't be read: {error.strerror}")
     return problems

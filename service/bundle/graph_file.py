@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from service.bundle.errors import BundleError
 from service.bundle.protobuf import LENGTH, NotReadable, fields, last_part, parts, text
+from service.bundle.regular_file import open_regular
 from service.domain.errors import shown
 
 # Of plain graphs, by domain: those that export writes, and no others. All compute tensors from tensors and terminate;
@@ -74,7 +75,7 @@ def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
         BundleError: it has others, or can't be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > _MAX_BYTES:
                 raise NotReadable(f"it is larger than {_MAX_BYTES} bytes")

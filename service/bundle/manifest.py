@@ -5,7 +5,6 @@ The schema version counts incompatible changes of this file; version 1 stays loa
 
 import dataclasses
 import json
-import stat
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from service.bundle.manifest_parts import (
     TokenizerSpec,
     directions,
 )
+from service.bundle.regular_file import open_regular
 from service.domain.errors import listed, shown
 from service.domain.options import OPTIONS
 
@@ -129,16 +129,16 @@ class Manifest:
         """
         path = directory / MANIFEST_NAME
         try:
-            if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block, reading a device would never end
-                raise BundleError(f"{path} is not a file; write a bundle with 'make export'.")
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
             if len(data) > MAX_MANIFEST_BYTES:
                 raise BundleError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes; this is not a bundle's manifest.")
             document = json.loads(data.decode())
         except FileNotFoundError:
             raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
-        except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, too many digits
+        except OSError as error:
+            raise BundleError(f"{path} can't be read: {error.strerror or one_line(error)}.") from error
+        except (ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, too many digits
             raise BundleError(f"{path} can't be read: {one_line(error)}.") from error
         return cls.from_document(document, str(path))
 

@@ -49,6 +49,11 @@ _LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
     help="Of the parts in a folder OUT. Default: that of IN.",
 )
 @click.option(
+    "--escape-formulas",
+    is_flag=True,
+    help="In CSV and TSV, an apostrophe before translations that begin as formulas do, with = + - or @.",
+)
+@click.option(
     "--shard",
     "shard_text",
     metavar="I/N",
@@ -72,6 +77,7 @@ def bulk(
     from_column: str,
     to_column: str,
     output_format: str | None,
+    escape_formulas: bool,
     shard_text: str | None,
     rows_per_part: int | None,
     force: bool,
@@ -106,11 +112,13 @@ def bulk(
     if force and shard.count > 1:
         raise click.UsageError("--force would delete the parts of other shards; delete them before all begin.")
     is_file = bool(output.suffix) and not output.is_dir() and (has_known_ending(output) or not source_path.is_dir())
-    job = Job(column, target_column, source, target, from_column, to_column, _request(request_fields))
+    job = Job(column, target_column, source, target, from_column, to_column, _request(request_fields), escape_formulas)
     try:
         inputs = _inputs(source_path, output)
         first = next(iter(inputs.values()))
         form = format_of(output) if is_file else FORMATS[output_format] if output_format else format_of(first)
+        if escape_formulas and form.name not in ("csv", "tsv"):
+            raise click.UsageError(f"--escape-formulas is for csv and tsv; the output is {form.name}.")
         parts = Parts(_parts_folder(output) if is_file else output, form)
         is_whole = is_file and shard.count == 1
         work = Work(inputs, parts, form, job, shard, rows_per_part or ROWS_PER_PART)
@@ -201,6 +209,7 @@ def _request(fields: RequestFields) -> "TranslationRequest":
 def _run(work: "Work", models: Path, **settings: Any) -> "Totals":
     from service.bulk.pipeline import Pipeline
     from service.bulk.run import run
+    from service.engine.runtime.session import DeviceUnavailable
     from service.process import event_loop
 
     async def translate() -> "Totals":
@@ -209,7 +218,10 @@ def _run(work: "Work", models: Path, **settings: Any) -> "Totals":
                 return await run(pipeline, work, progressed)
 
     logging.basicConfig(level=logging.WARNING, format="dragoman: %(message)s")
-    return event_loop.run(translate())
+    try:
+        return event_loop.run(translate())
+    except DeviceUnavailable as error:
+        raise CommandError(str(error), ExitCode.CONFIG) from error
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from export.cli import main
 from service.bundle.manifest import Manifest
+from service.engine.runtime.kernels import PATH
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
 from tests.export.importers.ctranslate2.variants import write_folder
 from tests.export.importers.marian_files.folders import student
@@ -124,3 +125,28 @@ def test_a_missing_package_of_others_is_not_ours_to_explain(checkpoint: Path) ->
     ended = run("import sys; sys.modules['json'] = None; from export.cli import main; main(sys.argv[1:])", "--help")
     assert ended.returncode == 1
     assert "ModuleNotFoundError" in ended.stderr
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_without_the_kernels_library_nothing_is_begun(
+    precision: str, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PATH, str(tmp_path / "none.so"))
+    out = tmp_path / "out"
+    result = CliRunner().invoke(main, ["convert", str(checkpoint), "--precision", precision, "--output", str(out)])
+    assert result.exit_code == 2
+    assert result.stderr == f"export: {tmp_path}/none.so is missing; build it with 'make serve'\n"
+    assert not out.exists()
+
+
+def test_a_shortlist_needs_the_kernels_library(
+    exported: tuple[Path, Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PATH, str(tmp_path / "none.so"))
+    texts = tmp_path / "texts"
+    texts.write_text("Where is the train station?\n", encoding="utf-8")
+    given = ["shortlist", str(exported[0]), "--texts", str(texts), "--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == 2
+    assert result.stderr.endswith("none.so is missing; build it with 'make serve'\n")
+    assert len(result.stderr.splitlines()) == 1

@@ -1,8 +1,10 @@
 """Targets: checkpoints from strangers, which `export` reads. One file of a valid folder is changed."""
 
 import functools
+import io
 import json
 import math
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +14,8 @@ from safetensors.torch import save_file
 
 from export.changed_checkpoint import NO_CHANGES, changed
 from export.importers.imported import CheckpointError
+from export.importers.marian_files.yaml_file import parse_pieces, parse_settings
+from export.importers.numpy_archive import read_arrays
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
@@ -128,6 +132,41 @@ def checkpoint(kind: str) -> Target:
                 path.write_bytes(content)
 
     return target
+
+
+def marian_yaml(data: bytes) -> None:
+    """Check that YAML is rejected in one line, or is a tree of no more parts than it has bytes."""
+    try:
+        assert _num_parts(parse_settings(data)) <= 2 * len(data)
+    except ValueError as error:
+        check_message(error)
+    for name in ("vocab.yml", "vocab.json", "src.vocab"):
+        try:
+            pieces = parse_pieces(name, data)
+        except ValueError as error:
+            check_message(error)
+            continue
+        assert pieces and len("".join(pieces).encode()) <= len(data)
+        assert len(set(pieces.values())) == len(pieces) and min(pieces.values()) >= 0
+
+
+def _num_parts(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_num_parts, inner))
+
+
+def numpy_archive(data: bytes) -> None:
+    """Check that an archive, or an array in one, is rejected in one line, or holds no more than its bytes allow."""
+    wrapped = io.BytesIO()
+    with zipfile.ZipFile(wrapped, "w") as archive:
+        archive.writestr("W.npy", data)
+    for content in (data, wrapped.getvalue()):
+        try:
+            arrays = dict(read_arrays(content))
+        except ValueError as error:
+            check_message(error)
+            continue
+        assert sum(each.nbytes for each in arrays.values()) <= 100 * len(content) + 2**20
 
 
 def _changed(path: Path, content: bytes, source: Source) -> bytes:

@@ -34,6 +34,8 @@ TARGETS: dict[str, Target] = {
     "glossary": file_targets.glossary,
     "certificate": file_targets.certificate,
     **{f"{kind}-checkpoint": checkpoint_targets.checkpoint(kind) for kind in checkpoint_targets.CHECKPOINTS},
+    "marian-yaml": checkpoint_targets.marian_yaml,
+    "numpy-archive": checkpoint_targets.numpy_archive,
     "kserve-tensors": wire_targets.kserve_tensors,
     "requests": wire_targets.requests,
     "metadata": wire_targets.metadata,

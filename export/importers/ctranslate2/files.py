@@ -2,18 +2,15 @@
 
 import mmap
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from export.importers.json_file import MAX_BYTES
+from export.importers import stored_file
+from service.bundle.regular_file import open_regular
 
 MODEL_NAME = "model.bin"
 INNER = "model/"  # where packages have the model
 METADATA_NAME = "metadata.json"
-_MOST_MODEL_BYTES = 2**33
-_MOST_ENTRIES = 10_000
-_CHUNK_BYTES = 2**20
 
 
 class ModelFiles:
@@ -47,7 +44,7 @@ class ModelFiles:
         Raises:
             ValueError: it is missing, damaged or too large.
         """
-        return bytes(self._read(name, MAX_BYTES))
+        return bytes(self._read(name, stored_file.MAX_BYTES))
 
     def read_model(self) -> memoryview:
         """Return the content of `model.bin`, which is mapped if it is a file itself.
@@ -59,32 +56,23 @@ class ModelFiles:
         if name not in self._entries:
             raise ValueError("it is missing")
         if self._entries[name] is not None:
-            return memoryview(self._read(name, _MOST_MODEL_BYTES))
+            return memoryview(self._read(name, stored_file.MAX_WEIGHTS_BYTES))
         try:
-            with (self.path / name).open("rb") as file:
+            with open_regular(self.path / name) as file:
                 return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
         except OSError as error:
-            raise ValueError(f"it can't be read: {error.strerror or error}") from error
+            raise ValueError(f"it can't be read: {stored_file.reason(error)}") from error
 
     def _read(self, name: str, most: int) -> bytes | bytearray:
         if name not in self._entries:
             raise ValueError("it is missing")
         entry = self._entries[name]
-        try:
-            if entry is None:
-                if (self.path / name).stat().st_size > most:
-                    raise ValueError(f"it has more than {most} bytes")
-                return (self.path / name).read_bytes()
-            content = bytearray()
-            with zipfile.ZipFile(self.path) as archive, archive.open(entry) as file:
-                while chunk := file.read(_CHUNK_BYTES):
-                    content += chunk
-                    if len(content) > most:
-                        raise ValueError(f"it has more than {most} bytes")
-            return content
-        # Passwords are `RuntimeError`s; unknown compressions `NotImplementedError`s.
-        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f"it can't be read: {error}") from error
+        if entry is None:
+            return stored_file.read(self.path / name, most)
+        if entry.file_size > most:
+            raise ValueError(f"it has {entry.file_size} bytes; allowed are {most}")
+        with stored_file.opened_zip(self.path) as archive:
+            return stored_file.unpacked(archive, entry)
 
 
 def open_files(path: Path) -> ModelFiles:
@@ -105,13 +93,8 @@ def _of_folder(path: Path) -> ModelFiles:
 
 
 def _of_archive(path: Path) -> ModelFiles:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise ValueError(f"it is no zip: {error}") from error
-    if len(entries) > _MOST_ENTRIES:
-        raise ValueError(f"it has {len(entries)} files; allowed are {_MOST_ENTRIES}")
+    with stored_file.opened_zip(path) as archive:
+        entries = archive.infolist()
     tops = {PurePosixPath(each.filename).parts[0] for each in entries if each.filename.endswith(f"/{METADATA_NAME}")}
     tops = {top for top in tops if any(each.filename == f"{top}/{METADATA_NAME}" for each in entries)}
     if len(tops) != 1:

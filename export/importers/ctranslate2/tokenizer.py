@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from export.importers import stored_file
 from export.importers.ctranslate2.files import INNER, ModelFiles
 from export.importers.ctranslate2.settings import Settings
 from export.importers.ctranslate2.vocabulary import Vocabulary
@@ -143,11 +144,7 @@ def _target_model(files: ModelFiles, options: ImportOptions, problems: list[str]
 
 
 def _given(path: Path, problems: list[str]) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        problems.append(f"{path} can't be read: {error.strerror or error}")
-        return None
+    return read_part(str(path), lambda: stored_file.read(path), problems)
 
 
 def _check(data: bytes, vocabulary: Vocabulary, where: str, problems: list[str]) -> None:

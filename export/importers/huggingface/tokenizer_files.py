@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from export.importers import stored_file
 from export.importers.parts import read_part
 from export.importers.sentencepiece_file import read_facts
 from service.text.vocabulary import parse_vocabulary
@@ -14,10 +15,4 @@ def check_model(path: Path, problems: list[str]) -> None:
 
 def read_vocabulary(path: Path, problems: list[str]) -> dict[str, int]:
     """Return the pieces and ids of a `vocab.json`; if it is unusable, an empty map, and add that to `problems`."""
-    try:
-        return parse_vocabulary(path.read_bytes())
-    except FileNotFoundError:
-        problems.append(f"{path.name}: it is missing")
-    except (OSError, ValueError) as error:
-        problems.append(f"{path.name}: {error}")
-    return {}
+    return read_part(path.name, lambda: parse_vocabulary(stored_file.read(path)), problems) or {}

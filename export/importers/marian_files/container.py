@@ -1,9 +1,7 @@
 """Reads Marian's files of weights: its binary container, and NumPy archives (`.npz`)."""
 
-import io
 import re
 import struct
-import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from numpy import typing as npt
 
 from export.importers.byte_reader import ByteReader
 from export.importers.marian_files.yaml_file import parse_settings
+from export.importers.numpy_archive import read_arrays
 
 CONFIG = "special:model.yml"
 _TABLES = re.compile(r".*(Wemb|_Wt)")  # of embeddings, and a projection that is stored like one
@@ -147,20 +146,17 @@ def _intgemm8(item: _Item) -> Floats:
 
 
 def _read_archive(data: bytes) -> MarianModel:
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise ValueError(f"it is no archive of NumPy arrays, or damaged: {error}") from error
-    config = arrays.pop(CONFIG, None)
-    settings = None if config is None else _settings(config.astype(np.uint8).tobytes())
+    settings: Mapping[str, Any] | None = None
     parameters: dict[str, Floats] = {}
-    for name, values in arrays.items():
-        if name.startswith("special:"):
+    for name, values in read_arrays(data):
+        if name == CONFIG:
+            settings = _settings(values.astype(np.uint8).tobytes())
+        elif name.startswith("special:"):
             continue
-        if not np.issubdtype(values.dtype, np.floating):
+        elif not np.issubdtype(values.dtype, np.floating):
             raise ValueError(f"{name[:100]!r} holds {values.dtype}, expected floating-point numbers")
-        parameters[name] = _oriented(name, values.astype(np.float32, copy=False))
+        else:
+            parameters[name] = _oriented(name, values.astype(np.float32, copy=False))
     return _checked(settings, parameters)
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from export.importers import stored_file
 from export.importers.marian_files.yaml_file import parse_settings
 from export.importers.parts import read_part
 from service.bundle.manifest_parts import GenerationDefaults
+from service.domain.errors import shown
 from service.domain.options import MAX_BEAM_SIZE
 
 DECODER_NAME = "decoder.yml"
@@ -56,14 +58,14 @@ class DecoderSettings:
 
 def read_decoder(path: Path, problems: list[str]) -> DecoderSettings:
     """Read a file, which may be missing; what is not supported is added to `problems`."""
-    settings = read_part(path.name, lambda: parse_settings(path.read_bytes()), problems) if path.is_file() else None
+    settings = read_part(path.name, lambda: parse_settings(stored_file.read(path)), problems) if path.exists() else None
     if settings is None:
         return DecoderSettings()
     found: list[str] = []
     for name, allowed in _REFUSED.items():
         value = settings.get(name, allowed[0])
         if value not in allowed:
-            found.append(f"{name} is {str(value)[:80]!r}; supported is {allowed[0]}")
+            found.append(f"{name} is {shown(value)}; supported is {allowed[0]}")
     models = _base_names(settings, "models", found)
     if len(models) > 1:
         found.append(f"models are {len(models)}, an ensemble; supported is one")
@@ -83,7 +85,7 @@ def read_decoder(path: Path, problems: list[str]) -> DecoderSettings:
 def _base_names(settings: Mapping[str, Any], name: str, problems: list[str]) -> tuple[str, ...]:
     value = settings.get(name, [])
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        problems.append(f"{name} is {str(value)[:80]!r}, expected a list of files")
+        problems.append(f"{name} is {shown(value)}, expected a list of files")
         return ()
     return tuple(PurePosixPath(each.replace("\\", "/")).name for each in value)
 
@@ -94,6 +96,6 @@ def _number(settings: Mapping[str, Any], name: str, most: float, problems: list[
     if value is None:
         return None
     if not isinstance(value, int | float) or not 0 <= value <= most:
-        problems.append(f"{name} is {str(value)[:80]!r}, expected a number from 0 to {most:g}")
+        problems.append(f"{name} is {shown(value)}, expected a number from 0 to {most:g}")
         return None
     return float(value)

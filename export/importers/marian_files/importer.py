@@ -7,11 +7,11 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from export.importers import stored_file
 from export.importers.assembly import assemble
 from export.importers.files import find, only
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
-from export.importers.marian_files import stored_file
 from export.importers.marian_files.container import read_model
 from export.importers.marian_files.decoder_settings import DECODER_NAME, DecoderSettings, read_decoder
 from export.importers.marian_files.languages import METADATA_NAME, read_languages
@@ -21,9 +21,11 @@ from export.importers.marian_files.vocabularies import Vocabularies, read_vocabu
 from export.importers.model_card import UNKNOWN_LICENCE, licence_of
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from export.shortlist import Shortlist, read_shortlist
+from export.shortlist import MOST_LIST_BYTES, Shortlist, read_shortlist
+from service.bundle.checksums import file_sha256
 from service.bundle.manifest_parts import LanguagePair, Limits
 
+_MOST_MODEL_BYTES = 2**31  # twice as much as a transformer-big in float32
 _MODELS = ("model*.bin", "*.intgemm*.bin", "*.npz")
 _OTHER_ARCHIVES = ("*.optimizer.npz",)
 _SHORTLISTS = ("lex*.bin",)
@@ -44,12 +46,12 @@ def import_marian_files(directory: Path, options: ImportOptions) -> ImportedChec
     path, decoder = _model(directory, problems)
     metadata = _metadata(directory, problems)
     vocabularies = read_vocabularies(directory, decoder.vocabularies, problems)
-    data = None if path is None else read_part(path.name, lambda: stored_file.read(path), problems)
+    data = None if path is None else read_part(path.name, lambda: stored_file.read(path, _MOST_MODEL_BYTES), problems)
     if path is None or data is None or vocabularies is None:
         raise CheckpointError(directory, problems)
     digest = hashlib.sha256(data).hexdigest()
     expected = metadata.get("hash")
-    if isinstance(expected, str) and expected not in (digest, hashlib.sha256(path.read_bytes()).hexdigest()):
+    if isinstance(expected, str) and expected not in (digest, file_sha256(path)):
         problems.append(
             f"{path.name} is not the model of {METADATA_NAME}: its SHA-256 is {digest}, not {expected[:64]}"
         )
@@ -121,7 +123,9 @@ def _shortlist(directory: Path, vocabularies: Vocabularies, problems: list[str])
     path = only(found, _SHORTLISTS, "shortlist", problems) if found else None
     if path is None:
         return None
-    return read_part(path.name, lambda: read_shortlist(stored_file.read(path), *vocabularies.sizes), problems)
+    return read_part(
+        path.name, lambda: read_shortlist(stored_file.read(path, MOST_LIST_BYTES), *vocabularies.sizes), problems
+    )
 
 
 def _licence(directory: Path, metadata: Mapping[str, Any]) -> str:

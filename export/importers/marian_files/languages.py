@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from export.importers.language_choice import prefixed_pairs
-from export.importers.model_card import CARD_NAME
+from export.importers.model_card import CARD_NAME, start_of
 from export.importers.options import ImportOptions
 from service.bundle.manifest_parts import LanguagePair
 from service.text.languages import is_well_formed
 
+_MOST_CARD_CHARACTERS = 2**20
 METADATA_NAME = "metadata.json"
 # Of names such as model.en-de.spm and model.ende.intgemm.alphas.bin, but not of model.best.npz.
 _PAIR = re.compile(r"\.(?:([a-z]{2,3})-([a-z]{2,3})|(?!best|last|base|tiny)([a-z]{2})([a-z]{2}))\.")
@@ -49,9 +50,6 @@ def read_languages(
 
 def _of_card(directory: Path, side: str) -> str | None:
     """Return the language of one side in OPUS-MT's card, which may describe several models, if it is one."""
-    try:
-        card = (directory / CARD_NAME).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
+    card = start_of(directory / CARD_NAME, _MOST_CARD_CHARACTERS)
     found = set(re.findall(_IN_CARD.format(side=side), card, re.MULTILINE))
     return found.pop() if len(found) == 1 else None

@@ -7,6 +7,7 @@ from typing import Any
 from export.architecture import ModelConfig
 from export.architecture.config import Activation, Autoregression, NormPlacement, PositionConfig, PositionLayout
 from export.importers.marian_files.container import MarianModel
+from service.domain.errors import shown
 
 EPSILON = 1e-6  # under the root of Marian's layer norms
 MAX_POSITIONS = 1024  # Marian computes any number of them
@@ -107,11 +108,11 @@ def decoder_layers(settings: Mapping[str, Any]) -> list[int]:
 def _unsupported(settings: Mapping[str, Any]) -> Iterator[str]:
     kind = settings.get("type")
     if kind != "transformer":
-        yield f"type is {str(kind)[:80]!r}; supported is 'transformer', no recurrent network and no language model"
+        yield f"type is {shown(kind)}; supported is 'transformer', no recurrent network and no language model"
     for name, allowed in _FIXED.items():
         value = settings.get(name, allowed[0])
         if not any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in allowed):
-            yield f"{name} is {str(value)[:80]!r}; supported is {' or '.join(map(repr, allowed))}"
+            yield f"{name} is {shown(value)}; supported is {' or '.join(map(repr, allowed))}"
     before, after, embedding, top = (_operations(settings, name) for name in _OPERATIONS)
     if (before, after) not in _NORMS:
         yield (
@@ -124,24 +125,24 @@ def _unsupported(settings: Mapping[str, Any]) -> Iterator[str]:
     activation = settings.get("transformer-ffn-activation")
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         allowed_names = ", ".join(map(repr, _ACTIVATIONS))
-        yield f"transformer-ffn-activation is {str(activation)[:80]!r}; supported are {allowed_names}"
+        yield f"transformer-ffn-activation is {shown(activation)}; supported are {allowed_names}"
     for name in _SIZES:
         if not isinstance(settings.get(name), int) or isinstance(settings.get(name), bool):
-            yield f"{name} is {str(settings.get(name))[:80]!r}, expected a number"
+            yield f"{name} is {shown(settings.get(name))}, expected a number"
 
 
 def _unsupported_decoder(settings: Mapping[str, Any]) -> Iterator[str]:
     if _autoregression(settings) is None:
-        given, cell = (str(settings.get(name))[:40] for name in ("transformer-decoder-autoreg", "dec-cell"))
+        given, cell = (shown(settings.get(name)) for name in ("transformer-decoder-autoreg", "dec-cell"))
         yield (
-            f"transformer-decoder-autoreg is {given!r} with dec-cell {cell!r}; supported are 'self-attention', and "
+            f"transformer-decoder-autoreg is {given} with dec-cell {cell}; supported are 'self-attention', and "
             "'rnn' with 'ssru', not average attention (AAN) nor other recurrent networks"
         )
     tied, depth = settings.get("transformer-tied-layers", []), settings.get("dec-depth")
     if not isinstance(tied, list) or not all(type(number) is int and number > 0 for number in tied):
-        yield f"transformer-tied-layers is {str(tied)[:80]!r}, expected numbers of layers"
+        yield f"transformer-tied-layers is {shown(tied)}, expected numbers of layers"
     elif tied and len(tied) != depth:
-        yield f"transformer-tied-layers has {len(tied)} layers, dec-depth is {str(depth)[:80]}"
+        yield f"transformer-tied-layers has {len(tied)} layers, dec-depth is {shown(depth)}"
 
 
 def _autoregression(settings: Mapping[str, Any]) -> Autoregression | None:
@@ -152,4 +153,5 @@ def _autoregression(settings: Mapping[str, Any]) -> Autoregression | None:
 
 
 def _operations(settings: Mapping[str, Any], name: str) -> str:
-    return str(settings.get(f"transformer-{name}", _OPERATIONS[name])).replace("d", "")
+    value = settings.get(f"transformer-{name}", _OPERATIONS[name])
+    return value.replace("d", "") if isinstance(value, str) else shown(value)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
 
+from export.importers import stored_file
 from export.importers.files import find, only
-from export.importers.marian_files import stored_file
 from export.importers.marian_files.yaml_file import parse_pieces
 from export.importers.parts import read_part
 from export.importers.sentencepiece_file import SentencePieceFacts, facts_of

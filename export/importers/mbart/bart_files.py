@@ -21,6 +21,7 @@ from export.importers.huggingface.json_tokenizer import (
 from export.importers.json_file import read_json
 from export.importers.mbart.tokenizer_files import BartFiles
 from service.bundle.manifest_parts import TokenizerSpec
+from service.bundle.regular_file import check_regular
 
 TOKENIZER_NAME = "tokenizer.json"
 VOCABULARY_NAME = "vocab.json"
@@ -59,7 +60,10 @@ def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
         path = directory / VOCABULARY_NAME
     with refusals(path, "BART"):
         if path.name == VOCABULARY_NAME:
-            pieces, merges = BPE.read_file(str(path), str(directory / MERGES_NAME))
+            files = (path, directory / MERGES_NAME)
+            for each in files:
+                check_regular(each)
+            pieces, merges = BPE.read_file(*map(str, files))
             listed: list[Any] = []
         else:
             document = read_json(path)

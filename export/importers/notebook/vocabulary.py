@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tokenizers
 
+from export.importers import stored_file
 from export.importers.sentencepiece_file import read_facts
 
 
@@ -55,7 +56,7 @@ def misfits(
 
 def _read_tokenizers_json(path: Path) -> Vocabulary:
     try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        tokenizer = tokenizers.Tokenizer.from_buffer(stored_file.read(path))
     except Exception as error:  # the library raises nothing more specific
         raise ValueError(f"it is not JSON of the tokenizers library ({error})") from error
     size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1

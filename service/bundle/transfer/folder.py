@@ -1,9 +1,11 @@
 """A repository of models in a folder, such as a mounted volume."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from service.bundle.manifest import MANIFEST_NAME
+from service.bundle.regular_file import open_regular
 
 _CHUNK_BYTES = 1 << 20
 
@@ -23,12 +25,15 @@ class Folder:
 
     def size(self, name: str) -> int | None:
         """Return a file's number of bytes; `None` if there is no such file."""
-        path = self._root / name
-        return path.stat().st_size if path.is_file() else None
+        try:
+            with open_regular(self._root / name) as file:
+                return os.fstat(file.fileno()).st_size
+        except FileNotFoundError:
+            return None
 
     def read(self, name: str, start: int) -> Iterator[bytes]:
         """Yield a file's bytes from `start` on."""
-        with (self._root / name).open("rb") as file:
+        with open_regular(self._root / name) as file:
             file.seek(start)
             while chunk := file.read(_CHUNK_BYTES):
                 yield chunk

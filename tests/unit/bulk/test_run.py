@@ -1,6 +1,7 @@
 """A run continues whatever an earlier one has left: every row once, in order."""
 
 import asyncio
+import csv
 import gzip
 import json
 from collections.abc import Sequence
@@ -16,9 +17,9 @@ from hypothesis import strategies as st
 from service.bulk.formats import FORMATS
 from service.bulk.parts import OtherRun, Parts
 from service.bulk.pipeline import RowResult
-from service.bulk.run import Job, Totals, Work, run
+from service.bulk.run import Job, Totals, Work, answer, run
 from service.bulk.shards import Shard
-from service.bulk.table import TableError
+from service.bulk.table import RecordRows, TableError
 from service.domain.errors import Unavailable
 from service.domain.translation import TranslationRequest
 
@@ -259,3 +260,28 @@ async def test_a_missing_column_ends_the_run(tmp_path: Path) -> None:
     job = Job("body", "translation", "en", "de", "", "", JOB.request)
     with pytest.raises(TableError, match="no column 'body'"):
         await run(Upper(), work_of(tmp_path, inputs, job=job), lambda _: None)
+
+
+FORMULAS = ("=1+1", "+1", "-5 °", "@a", "\t=1", "\r=1", "\n=1", "＝1", "＠a")
+TEXTS = ("a=1", "'=1", " 1", "", "*", "–5", "1-1")
+
+
+class Same(Upper):
+    async def translate(
+        self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
+    ) -> list[RowResult]:
+        return [RowResult(text, "stop") for text in texts]
+
+
+@pytest.mark.parametrize("escapes", [True, False])
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_translations_that_a_spreadsheet_would_compute_are_escaped(form: str, escapes: bool, tmp_path: Path) -> None:
+    job = replace(JOB, escapes_formulas=escapes)
+    answered = asyncio.run(answer(Same(), RecordRows([{"text": text} for text in FORMULAS + TEXTS], {}), job))
+    path = tmp_path / f"out.{form}"
+    FORMATS[form].write(path, answered)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="," if form == "csv" else "\t"))
+    assert [row["text"] for row in rows] == [*FORMULAS, *TEXTS]  # what came in stays as it is
+    expected = [f"'{text}" for text in FORMULAS] if escapes else FORMULAS
+    assert [row["translation"] for row in rows] == [*expected, *TEXTS]

@@ -39,13 +39,13 @@ def refusal_of(document: Any, directory: Path) -> str:
 @pytest.mark.timeout(20)
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "manifest.json")
-    assert "is not a file" in refusal(tmp_path)
+    assert "manifest.json can't be read: it is a pipe, not a file." in refusal(tmp_path)
 
 
 @pytest.mark.timeout(20)
 def test_a_device_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").symlink_to("/dev/zero")
-    assert "is not a file" in refusal(tmp_path)
+    assert "it is a device, not a file" in refusal(tmp_path)
 
 
 def test_no_more_is_read_than_a_manifest_may_have(tmp_path: Path) -> None:

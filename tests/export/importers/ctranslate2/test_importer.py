@@ -274,7 +274,7 @@ def test_tokenizers_may_be_given(tmp_path: Path) -> None:
     options = dataclasses.replace(ENGLISH_GERMAN, tokenizer=Path(given[1]), target_tokenizer=tmp_path / "none")
     with pytest.raises(CheckpointError, match=r"another model's: \d+ of its \d+ pieces") as caught:
         imported(folder, options)
-    assert "none can't be read" in str(caught.value)
+    assert "none: it is missing" in str(caught.value)
 
 
 def _scalar(name: str, value: float, kind: type[np.generic] = np.int8) -> Callable[[Path], None]:

@@ -82,8 +82,8 @@ def one(kind: int, shape: tuple[int, ...], data: bytes) -> list[Item]:
         (container([(CONFIG, 0x0101, (3,), b"- a\0")]), "no settings"),
         (container([(CONFIG, 0x0101, (3,), b"\xff\xfe\0")]), "no YAML"),
         (container([("a\nb", folders.FLOAT32, (1,), bytes(4))]), "names an item"),
-        (b"PK\3\4" + bytes(50), "no archive"),
-        ((DATA / "model.npz").read_bytes()[:5000], "no archive"),
+        (b"PK\3\4" + bytes(50), "no zip"),
+        ((DATA / "model.npz").read_bytes()[:5000], "no zip"),
     ],
 )
 def test_what_can_t_be_read_is_named(data: bytes, message: str) -> None:

@@ -107,11 +107,11 @@ def _pieces(old: str, new: str) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_decoder("word-penalty: 0.5"), "decoder.yml: word-penalty is '0.5'; supported is 0"),
+        (_decoder("word-penalty: 0.5"), "decoder.yml: word-penalty is 0.5; supported is 0"),
         (_decoder("models: [a.npz, b.npz]"), "decoder.yml: models are 2, an ensemble; supported is one"),
         (_decoder("models: a.npz"), "decoder.yml: models is 'a.npz', expected a list of files"),
         (_decoder("normalize: much"), "decoder.yml: normalize is 'much', expected a number from 0 to 10"),
-        (_decoder("beam-size: .nan"), "decoder.yml: beam-size is 'nan', expected a number"),
+        (_decoder("beam-size: .nan"), "decoder.yml: beam-size is '.nan', expected a number"),
         (_decoder("- a"), "decoder.yml: it holds no settings"),
         (_decoder("a: [" * 5000), "decoder.yml: it is no YAML"),
         (_decoder(f"vocabs: [{OPUS_VOCABULARY}, source.spm]"), "are vocabularies of different kinds"),

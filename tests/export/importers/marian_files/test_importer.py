@@ -140,7 +140,7 @@ def _bytes(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None
         ),
         (_settings(transformer_postprocess_top="dan"), "transformer-postprocess-top is 'an' without dropout"),
         (_settings(transformer_ffn_activation="gelu"), "supported are 'relu', 'swish'"),
-        (_settings(transformer_tied_layers=[1, 0]), r"transformer-tied-layers is '\[1, 0\]', expected numbers"),
+        (_settings(transformer_tied_layers=[1, 0]), r"transformer-tied-layers is \[1, 0\], expected numbers"),
         (_settings(transformer_tied_layers=[1]), "transformer-tied-layers has 1 layers, dec-depth is 2"),
         (_parameters(lambda arrays: arrays.update(Wpos=arrays["Wemb"])), "learned positions, Wpos"),
         (_settings(transformer_heads=7), "not a multiple of num_heads 7"),
@@ -163,8 +163,8 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, change: Callable[[Pat
 
 
 def test_a_decompressed_file_may_not_be_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("export.importers.marian_files.stored_file._MOST_BYTES", 10**5)
+    monkeypatch.setattr("export.importers.marian_files.importer._MOST_MODEL_BYTES", 10**5)
     directory = folder(tmp_path / "folder", "vocab.spm=vocab.ende.spm")
     (directory / "model.ende.bin.gz").write_bytes(gzip.compress(bytes(10**6)))
-    with pytest.raises(CheckpointError, match="is larger than 100000 bytes"):
+    with pytest.raises(CheckpointError, match="unpacks to more than 100000 bytes"):
         import_checkpoint(directory)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export.importers.marian_files.yaml_file import parse_pieces, parse_settings
+from tests.patience import patient
 
 PIECES = (
     *("no", "null", "~", "1", "1.5", "0x10", "2026-11-26", "=", "<<", "---", "...", "", " "),
@@ -28,7 +29,7 @@ def test_pieces_without_quotes_as_marian_writes_them() -> None:
 def test_settings_may_end_with_nul() -> None:
     assert parse_settings(b"a: 1\0\0\0") == {"a": 1}
     with pytest.raises(ValueError, match="more than"):
-        parse_settings(b" " * (2**20 + 1))
+        parse_settings(b" " * (2**17 + 1))
 
 
 @settings(max_examples=200, deadline=None)
@@ -40,3 +41,62 @@ def test_anything_else_is_a_value_error(data: bytes, name: str) -> None:
         except ValueError:
             continue
         assert all(isinstance(piece, str) and index >= 0 for piece, index in found.items())
+
+
+_LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60)) + "models: *a59\n"
+_MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60))
+
+
+@pytest.mark.timeout(patient(60))
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_LAUGHS, "line 2: an alias"),
+        (_MERGES, "line 2: an alias"),
+        ("a: &a [*a]", "line 1: an alias"),
+        ("&a a: 1\n*a : 2", "line 2: an alias"),
+        ("a: !!binary aaaa", "line 1: a tag"),
+        ("a: !!python/object/apply:os.abort []", "line 1: a tag"),
+        ("a: !!int 1" + ":1" * 60_000, "line 1: a tag"),
+        ("%TAG ! tag:yaml.org,2002:\n---\na: !int 1", "line 3: a tag"),
+        ("[" * 100_000, "more than 20 lists or maps in each other"),
+        ("".join(" " * n + "a:\n" for n in range(300)), "more than 20 lists or maps in each other"),
+        ("? [a, b]\n: 1", "a list or map where a name is expected"),
+        ("a: 1\nb: 2\na: 3", "'a' stands in it twice"),
+        ("x: {a: 1, a: 3}", "'a' stands in it twice"),
+        ('a: "\\U00110000"', "no YAML"),
+        ("a: 1\n---\nb: 2", "expected a single document"),
+    ],
+)
+def test_settings_that_are_more_than_a_tree_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        parse_settings(text.encode())
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.timeout(patient(60))
+def test_numbers_are_small() -> None:
+    """What is no usual number is text: that is refused where a number is expected, and takes no time."""
+    for text in ("1" + ":1" * 60_000, "9" * 100_000, "0x" + "f" * 100_000, "0b" + "1" * 100_000, "2001-99-99", ".nan"):
+        assert parse_settings(b"a: " + text.encode()) == {"a": text}
+    given = b"a: -1\nb: .5\nc: 1e-9\nd: 'no'\ne: no\nf:\ng: ! x\nh: <<\n1: 2\ni: &i 3\n"
+    expected = {"a": -1, "b": 0.5, "c": 1e-9, "d": "no", "e": False, "f": None, "g": "x", "h": "<<", "1": 2, "i": 3}
+    assert parse_settings(given) == expected
+
+
+@pytest.mark.timeout(patient(60))
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("x.yml", _LAUGHS, "line 2: an alias"),
+        ("x.yml", "a: {b: [c, d]}", r"the id of 'a' is \{'b': \['c', 'd'\]\}"),
+        ("x.yml", "a: [" + "x," * 40_000 + "]", r"the id of 'a' is \['x', .* \.\.\.\]"),
+        ("x.yml", "{" + "a: [\n\n], " * 500_000, "other lines than one for each piece"),
+        ("x.yml", '"\\ud800": 1', "half a character"),
+        ("x.json", '{"\\ud800": 1}', "half a character"),
+    ],
+)
+def test_vocabularies_of_anything_but_pieces_and_ids_are_refused(name: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        parse_pieces(name, text.encode())
+    assert len(str(caught.value)) < 500

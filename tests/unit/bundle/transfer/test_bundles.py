@@ -1,5 +1,6 @@
 """Copying bundles from a shared volume to a container's own disk."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,19 @@ def test_what_is_no_bundle_of_a_server_is_left_alone(tiny_models: Path, tmp_path
     for name in ("tiny/.2.partial", ".tiny/1", "tiny/two"):
         shutil.copytree(source / "tiny" / "1", source / name)
     assert transfer(source, tmp_path / "models") == ["tiny/1"]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["manifest.json", "encoder.onnx"])
+def test_a_pipe_is_named_and_not_waited_for(name: str, tiny_models: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(tiny_models, source)
+    path = source / "tiny" / "1" / name
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match=f"{name} can't be read: it is a pipe, not a file"):
+        transfer(source, tmp_path / "models")
+    assert not (tmp_path / "models" / "tiny" / "1").exists()
 
 
 def test_another_bundle_at_its_place_is_kept(tiny_versions: Path, tmp_path: Path) -> None:
