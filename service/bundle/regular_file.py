@@ -28,7 +28,11 @@ def open_regular(path: Path) -> BufferedReader:
         OSError: it can't be opened, or is `NotAFile`.
     """
     _check(path, path.stat().st_mode)  # before it is opened, as that is enough to make some devices do something
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    flags = os.O_RDONLY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK)
+    except BlockingIOError:  # a regular file that another program has a lease on, which it gives back when asked
+        descriptor = os.open(path, flags)
     try:
         _check(path, os.fstat(descriptor).st_mode)  # another one may be there now
     except OSError:

@@ -185,7 +185,8 @@ def test_nothing_damaged_is_transferred(tiny_models: Path, tmp_path: Path, prove
     damages = [each for each in (*to_files([*FILES, MANIFEST], 5, 1), *some()) if not each.may_load]
     for damage in damages:
         source, destination = tmp_path / "source", tmp_path / "destination"
-        shutil.rmtree(source, ignore_errors=True)
+        for folder in (source, destination):  # which keeps whole files for another try
+            shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(tiny_models, source)
         damage.inflict(source / "tiny" / "1")
         with pytest.raises((BundleError, OSError)):

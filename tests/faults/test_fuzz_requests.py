@@ -239,7 +239,7 @@ GOOD_REQUESTS = st.builds(
 def http_requests(draw: st.DrawFn) -> bytes:
     method = draw(st.sampled_from(["GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "OPTIONS", "\x80", ""]))
     path = draw(st.one_of(st.sampled_from(GOOD_PATHS), st.sampled_from(PATHS)))
-    version = draw(st.sampled_from(["HTTP/1.1"] * 8 + ["HTTP/1.0", "HTTP/9.9", "HTTP/x", ""]))
+    version = draw(st.sampled_from(["HTTP/1.1"] * 16 + ["HTTP/1.0", "HTTP/9.9", "HTTP/x", ""]))
     body = draw(BODIES) if method == "POST" else b""
     headers = draw(st.one_of(st.just([]), st.lists(st.sampled_from(HEADERS), max_size=3)))
     if method == "POST":

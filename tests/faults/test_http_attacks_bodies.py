@@ -103,6 +103,7 @@ def test_no_body_of_the_allowed_size_delays_others(
     chosen = list(attacks())[::every] * times
     for _, path, _, content_type in chosen[:: len(chosen) // 8]:  # what runs for the first time
         posted(server, path, b"", content_type)
+    assert posted(server, "/v1/translate", b'{"text": "station", "target_language_code": "de"}', JSON).status < 500
     with SmallCaller(server.address) as caller:
         peak = Peak(server)
         for name, path, body, content_type in chosen:
