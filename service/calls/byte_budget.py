@@ -1,6 +1,5 @@
 """Limit on the bytes of messages and answers held at a time, so that a flood of calls can't fill the memory."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -35,7 +34,7 @@ class ByteBudget:
         self._largest_bytes = largest_bytes
         self._parts = min(_PARTS, self.max_bytes // largest_call)
         self._parts_of_share = min(_PARTS_OF_SHARE, self._share // largest_call)
-        self._of_owners: Counter[str] = Counter()
+        self._of_owners: dict[str, int] = {}
         self._arriving: dict[Hold, None] = {}  # first what has not grown for longest
 
     def hold(self, owner: str = "") -> "Hold":
@@ -54,7 +53,7 @@ class ByteBudget:
         owner, size = hold.owner, hold.num_bytes + num_bytes
         counted = min(size, self._largest_bytes)
         room = max(size, self._parts_of_share * counted) - hold.num_bytes
-        lacking = room - (self._share - self._of_owners[owner])
+        lacking = room - (self._share - self._of_owners.get(owner, 0))
         if lacking > 0 and not self._evict(owner, hold, lacking):
             raise MemoryFull(
                 "there is no room for {number} bytes beside the messages of your other calls",
@@ -65,7 +64,7 @@ class ByteBudget:
         room = max(_HALF * size, self._parts * counted) - hold.num_bytes
         while room > self.max_bytes - self.num_bytes:
             most = max(self._of_owners, key=self._of_owners.__getitem__)
-            is_more = self._of_owners[most] > self._of_owners[owner] + num_bytes
+            is_more = self._of_owners[most] > self._of_owners.get(owner, 0) + num_bytes
             if not is_more or not self._evict(most, hold, 1):
                 raise MemoryFull(
                     "there is no room for {number} bytes beside the messages of other calls",
@@ -81,9 +80,11 @@ class ByteBudget:
     def give_back(self, owner: str, num_bytes: int) -> None:
         """Count `num_bytes` less."""
         self.num_bytes -= num_bytes
-        self._of_owners[owner] -= num_bytes
-        if not self._of_owners[owner]:
-            del self._of_owners[owner]
+        left = self._of_owners.get(owner, 0) - num_bytes
+        if left:
+            self._of_owners[owner] = left
+        else:
+            self._of_owners.pop(owner, None)
 
     @contextmanager
     def arriving(self, hold: "Hold", evict: Callable[[ServiceError], None]) -> Iterator[None]:
