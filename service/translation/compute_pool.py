@@ -29,6 +29,10 @@ _SMALL = 16_384  # characters
 _MAX_QUEUED = 1024  # pieces waiting for a thread
 _MAX_QUEUED_OF_ONE_CALLER = _MAX_QUEUED // 4
 _SLICE_SECONDS = 0.005
+# After so long, work lets the interpreter go for a moment. The event loop, which needs it several times for each call,
+# would wait 5 ms each time (`sys.getswitchinterval`); shorter intervals for all threads made that worse.
+_HELD_SECONDS = 0.001
+_MOMENT_SECONDS = 0.000_001  # the system makes some 50 microseconds of it; 0 would take the interpreter back at once
 
 
 class _Thread:
@@ -59,6 +63,7 @@ class _Work:
         "deadline_seconds",
         "function",
         "is_given_up",
+        "let_go",
         "loop",
         "outcome",
         "resumed",
@@ -78,6 +83,7 @@ class _Work:
         self.thread: _Thread | None = None  # once it has begun
         self.used = 0.0  # seconds it has run
         self.resumed = 0.0  # when its turn, or the part not counted yet, began
+        self.let_go = 0.0  # when it last let the interpreter go
         self.is_given_up = False
 
     def run(self, passed: Callable[[], None]) -> Callable[[], None]:
@@ -203,6 +209,9 @@ class ComputePool:
     def _check(self, work: _Work) -> None:
         """Pass a checkpoint: end the work, or yield to others."""
         now = time.monotonic()
+        if now - work.let_go >= _HELD_SECONDS:
+            time.sleep(_MOMENT_SECONDS)
+            now = work.let_go = time.monotonic()
         if work.is_given_up or self._is_closed or now - work.resumed >= _SLICE_SECONDS:
             self._check_wanted(work, now)
             if self._has_yielded(work, now):

@@ -58,7 +58,7 @@ class Intake:
             raise Encoded(encoding)
         reception = _Reception(request)
         identification = _Identification(self._pipeline, call, route, metadata)
-        is_known = identification.by(reception)
+        is_known = identification.by(reception, is_last=not size)
         if route.needs_key and not is_known and size > MAX_UNKNOWN_BYTES and not reception.is_form:
             raise _no_key()
         if not is_known:
