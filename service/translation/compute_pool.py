@@ -199,7 +199,7 @@ class ComputePool:
                 del report  # a waiting thread must not keep a call's data alive
 
     def _ran(self, work: _Work) -> Callable[[], None]:
-        work.resumed = time.monotonic()
+        work.resumed = work.let_go = time.monotonic()
         try:
             self._check_wanted(work, work.resumed)
         except Exception as error:
