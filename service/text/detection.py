@@ -1,13 +1,18 @@
 """Language detection: by script where that is decisive, otherwise by py3langid's model of 138 languages."""
 
 import functools
+import io
+import lzma
 import math
 import re
 import threading
 import unicodedata
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from service.domain.translation import DetectedLanguage
 from service.text.languages import ServedLanguages, canonical, language_of, script_of
@@ -42,6 +47,7 @@ _SCRIPTS = {"gcf": "Latn", "grc": "Grek", "hbo": "Hebr", "uzs": "Arab"}  # where
 # The character sets of mainland China and Taiwan: characters in only one of them are simplified or traditional.
 _CHARACTER_SETS = {"Hans": "gb2312", "Hant": "big5"}
 _CHINESE = {"Hans": "Hani", "Hant": "Hani"}
+_AUTOMATON = ("nextmove", "nextmove_row")  # arrays of the model's file
 _LOADING = threading.Lock()
 
 
@@ -222,6 +228,11 @@ def _identifier() -> Any:
 
 @functools.cache
 def _load() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # slow to import; not needed without detection
+    """Load the model as py3langid does, but without a temporary file: containers may have nowhere to write one."""
+    from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier  # slow to import; not needed otherwise
 
-    return LanguageIdentifier.from_model_file(MODEL_FILE)
+    content = io.BytesIO(lzma.decompress((MODEL_DIR / MODEL_FILE).read_bytes()))
+    with np.load(content, allow_pickle=False) as data:
+        moves, rows = (array("H" if data[name].itemsize == 2 else "I", data[name].tobytes()) for name in _AUTOMATON)
+        likelihoods, priors, labels, features = (data[name] for name in ("ptc", "pc", "classes", "out_feat"))
+    return LanguageIdentifier(likelihoods, priors, labels.tolist(), moves, features.tolist(), tk_row=rows)

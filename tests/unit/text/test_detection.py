@@ -138,6 +138,7 @@ def test_a_long_text_is_looked_at_in_part() -> None:
 def test_many_threads_load_the_model_once_and_nobody_who_does_not_detect() -> None:
     program = """
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from service.text.detection import LanguageDetector
 
@@ -147,8 +148,9 @@ assert "py3langid" not in sys.modules
 import py3langid.langid as library
 
 loads = []
-load = library.LanguageIdentifier.from_model_file
-library.LanguageIdentifier.from_model_file = lambda *arguments: loads.append(1) or load(*arguments)
+load = library.LanguageIdentifier
+library.LanguageIdentifier = lambda *arguments, **others: loads.append(1) or load(*arguments, **others)
+tempfile.TemporaryFile = None  # containers may have nowhere to write one
 with ThreadPoolExecutor(8) as pool:
     answers = set(pool.map(detector.detect, ["Where is the train station?"] * 32))
 assert len(answers) == len(loads) == 1, (answers, loads)
