@@ -278,7 +278,7 @@ def test_any_http_request_is_answered_or_refused(
 ) -> None:
     with watched(server):
         statuses = fuzz_http(getattr(server.server, port), number, derandomize=number == 60)
-    assert statuses[200] > 1, statuses  # not all are refused
+    assert statuses[200] > 3, statuses
     proved("fuzz-requests", cases=statuses.total())
 
 
