@@ -233,6 +233,7 @@ def _load() -> Any:
 
     content = io.BytesIO(lzma.decompress((MODEL_DIR / MODEL_FILE).read_bytes()))
     with np.load(content, allow_pickle=False) as data:
-        moves, rows = (array("H" if data[name].itemsize == 2 else "I", data[name].tobytes()) for name in _AUTOMATON)
+        # Each access unpacks an array anew.
+        moves, rows = (array("H" if part.itemsize == 2 else "I", part.tobytes()) for part in map(data.get, _AUTOMATON))
         likelihoods, priors, labels, features = (data[name] for name in ("ptc", "pc", "classes", "out_feat"))
     return LanguageIdentifier(likelihoods, priors, labels.tolist(), moves, features.tolist(), tk_row=rows)
