@@ -18,9 +18,6 @@ def staged_bundle(destination: Path, *, force: bool = False) -> Iterator[Path]:
 
     With `force` it takes the place of an existing bundle, which stays until the new one is complete and on disk. If the
     block raises, nothing is left.
-
-    Raises:
-        BundleError: as for `check_destination`.
     """
     check_destination(destination, force=force)
     destination.parent.mkdir(parents=True, exist_ok=True)
@@ -38,11 +35,7 @@ def staged_bundle(destination: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def check_destination(destination: Path, *, force: bool = False) -> None:
-    """Refuse to replace anything but an empty folder or, with `force`, a bundle.
-
-    Raises:
-        BundleError: `destination` is a file or a folder with content, or can't be a folder.
-    """
+    """Refuse to replace anything but an empty folder or, with `force`, a bundle."""
     if (destination / MANIFEST_NAME).is_file():
         if not force:
             raise BundleError(f"{destination} is a bundle, and is kept; add --force to replace it.")

@@ -42,9 +42,6 @@ def changed(source: Path, changes: Changes) -> Iterator[tuple[Path, dict[str, An
     """Yield a folder with the changed checkpoint, for the duration of the block, and what is changed, for people.
 
     It is `source` itself if nothing is to be changed.
-
-    Raises:
-        CheckpointError: changes can't be made; or of the block, then about `source`.
     """
     done: dict[str, Any] = {}
     base = changes.base or source

@@ -23,7 +23,6 @@ class CommandGroup(click.Group):
     """Ends with exit code 1 and one line if a command needs a package that is not installed."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:

@@ -71,11 +71,7 @@ class NotFoundError(click.ClickException):
 
 
 def found_here(given: str, say: Callable[[str], None]) -> tuple[Path, str | None]:
-    """Return the path that was given; or the folder of what was downloaded, and its name at the hub.
-
-    Raises:
-        NotFoundError: it can't be downloaded.
-    """
+    """Return the path that was given; or the folder of what was downloaded, and its name at the hub."""
     from export.hub import HubError, download, hub_name
 
     at_hub = hub_name(given)

@@ -61,7 +61,6 @@ class FidelityReport:
     beam_size: int = BEAM_SIZE
 
     def line(self) -> str:
-        """Return a line for the terminal."""
         return (
             f"same tokens as {self.reference} in {self.num_sentences} sentences: greedy ({self.num_greedy_ties} ties "
             f"excepted), beam {self.beam_size} ({self.num_beam_ties} ties excepted)"
@@ -86,9 +85,6 @@ def check_fidelity(
 
     `load` loads the checkpoint's model, which is needed only if outputs differ: it would take too much memory beside
     the engine.
-
-    Raises:
-        VerificationError: an output differs and it is not a tie; names the first differing position.
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit, generation = expected.max_output_tokens, expected.generation(manifest.generation)

@@ -68,11 +68,7 @@ def hub_name(text: str) -> HubName | None:
 
 
 def download(name: HubName, say: Callable[[str], None]) -> Path:
-    """Return the folder of a model's files: those that a conversion reads, downloaded if they are not in the cache.
-
-    Raises:
-        HubError: it can't be downloaded, or none of its files has weights that are read.
-    """
+    """Return the folder of a model's files: those that a conversion reads, downloaded if they are not in the cache."""
     try:
         import huggingface_hub as hub
         from huggingface_hub import errors

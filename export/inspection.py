@@ -13,11 +13,7 @@ _MAX_LANGUAGES = 12
 
 
 def describe(directory: Path) -> dict[str, Any]:
-    """Return everything that `inspect` shows, as plain JSON values.
-
-    Raises:
-        BundleError: there is no usable manifest.
-    """
+    """Return everything that `inspect` shows, as plain JSON values."""
     manifest = Manifest.load(directory)
     faults = mismatches(directory, manifest.checksums)
     files = {}

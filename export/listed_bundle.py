@@ -43,11 +43,7 @@ class Cost:
 
 
 def require_listable(manifest: Manifest) -> None:
-    """Check, before any work, that a bundle can be given a shortlist.
-
-    Raises:
-        ValueError: it has a shortlist already.
-    """
+    """Check, before any work, that a bundle can be given a shortlist."""
     if manifest.model.has_shortlists:
         raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
 
@@ -59,10 +55,6 @@ def listed(
 
     The golden sentences get the translations that it has from now on. The cost is measured on `texts`, of which there
     are `references`, or none.
-
-    Raises:
-        ValueError: as for `require_listable`.
-        GraphError: the graphs are not those of such a bundle.
     """
     require_listable(manifest)
     before = decode_texts(directory, manifest, texts)

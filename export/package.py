@@ -39,7 +39,6 @@ class FoundBundle:
 
     @property
     def name(self) -> str:
-        """Return its folder in the image."""
         return f"{self.model}/{self.version}"
 
 
@@ -47,9 +46,6 @@ def find_bundles(directories: Sequence[Path]) -> list[FoundBundle]:
     """Return the bundles of the directories, sorted: each is a repository, a model's folder of versions, or a bundle.
 
     A bundle outside a folder of versions becomes version 1 of the model that its manifest names.
-
-    Raises:
-        BundleError: a directory holds none, a manifest can't be used, or two bundles would go to one place.
     """
     found = dict[str, FoundBundle]()
     for directory in directories:
@@ -82,10 +78,6 @@ def package(
 
     `notices` are files by name of model. An empty `tag` leaves the image without one. With `force`, a layout that is
     there is replaced.
-
-    Raises:
-        BundleError: a bundle is damaged, a notice is of another model, or `destination` holds something else.
-        OSError: something can't be read or written.
     """
     if strangers := sorted(notices.keys() - {bundle.model for bundle in bundles}):
         models = ", ".join(sorted({bundle.model for bundle in bundles}))

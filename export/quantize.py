@@ -35,12 +35,7 @@ def write_int8(
     own_sentences: Sequence[Sentence],
     clock: Stages,
 ) -> Manifest:
-    """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save.
-
-    Raises:
-        GraphError: the graphs are wrong.
-        VerificationError: they are not those of a quantization of the model.
-    """
+    """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save."""
     config, weights = checkpoint.model.config, checkpoint.model.weights
     shape = shape_of(config)
     graphs = Graphs(decoder_step=DECODER)
@@ -106,11 +101,7 @@ def _check_alignment(
     by_layer: Sequence[ByLayer],
     choice: AlignmentChoice,
 ) -> dict[str, float]:
-    """Compare what the decoder records with the model's attention.
-
-    Raises:
-        VerificationError: it is another one.
-    """
+    """Compare what the decoder records with the model's attention."""
     with open_engine(directory, manifest) as engine:
         given = recorded_attention(engine, manifest, [(each.source_ids, each.target_ids) for each in translated])
     expected, rounded = (

@@ -49,11 +49,7 @@ class Counts:
 
 
 def count_translations(directory: Path, manifest: Manifest, lines: Sequence[str]) -> Counts:
-    """Translate lines with a bundle, and count what it attends to: each target token comes from one source token.
-
-    Raises:
-        ValueError: the bundle has no alignments.
-    """
+    """Translate lines with a bundle, and count what it attends to: each target token comes from one source token."""
     if not manifest.graphs.alignment:
         raise ValueError("it tells no alignments, which shortlists are made of; convert its checkpoint again")
     tokenizer, pair = load_tokenizer(manifest.tokenizer, directory), manifest.first_pair
@@ -91,11 +87,7 @@ def _attention(
 
 
 def read_lexicon(path: Path, directory: Path, manifest: Manifest) -> Counts:
-    """Read Marian's `lex.s2t`: lines of a target piece, a source piece, and the probability of that given this one.
-
-    Raises:
-        ValueError: a line is none of these, no line has pieces of the bundle, or that has no SentencePiece models.
-    """
+    """Read Marian's `lex.s2t`: lines of a target piece, a source piece, and the probability of that given this one."""
     spec = manifest.tokenizer
     if spec.kind != "sentencepiece":
         raise ValueError(f"its tokenizer is of kind {spec.kind}; a lexicon's pieces are those of SentencePiece models")

@@ -33,11 +33,6 @@ def write_listed(
     With `force`, it may replace a bundle.
 
     `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
-
-    Raises:
-        BundleError: `bundle` is none, `destination` holds something else, or the kernels' library can't be used.
-        ValueError: the bundle has a shortlist already, or a file is not what it should be.
-        GraphError: the graphs are wrong; nothing is written.
     """
     clock = Stages(say)
     check_destination(destination, force=force)

@@ -34,10 +34,6 @@ def write_traced(
 ) -> tuple[Manifest, ReferenceOutputs | None]:
     """Write the graphs and the weights to `directory`, which has the tokenizer; return the manifest, without a save,
     and what the checkpoint's reference translates.
-
-    Raises:
-        CheckpointError: the model can't run in this precision.
-        GraphError, VerificationError: the graphs are wrong.
     """
     if precision == "float16" and checkpoint.model.config.relative_bias is not None:
         problem = "ONNX Runtime's attention on CUDA takes no relative bias; convert it with --precision int8 or float32"

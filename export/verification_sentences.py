@@ -73,11 +73,7 @@ def alignment_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) ->
 
 
 def lines_of(file: Path, checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
-    """Yield the lines of a UTF-8 text file that fit the model, as texts of its first language pair.
-
-    Raises:
-        CheckpointError: the file can't be read.
-    """
+    """Yield the lines of a UTF-8 text file that fit the model, as texts of its first language pair."""
     try:
         texts = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeError) as error:

@@ -61,7 +61,6 @@ class VerificationReport:
         return max(TIE_GAP, 2.0 * self.max_error)
 
     def lines(self) -> list[str]:
-        """Return a short text for the terminal."""
         return [
             f"compared {self.num_golden} golden and {self.num_random} random sentences, {self.num_positions} positions",
             f"the model against the graphs: largest error {self.max_error:.2e}, "
@@ -70,7 +69,6 @@ class VerificationReport:
         ]
 
     def document(self) -> dict[str, float | int]:
-        """Return the numbers for the manifest."""
         return {name: value for name, value in asdict(self).items() if name != "golden"}
 
 
@@ -96,9 +94,6 @@ def verify(
     cache: its most probable token at every position must be the output's next one, so that full re-decoding gives the
     same output; and log-probabilities must be close. The report holds the golden pairs for the manifest, in the texts'
     order.
-
-    Raises:
-        VerificationError: an error is too large, or a token differs and it is not a tie.
     """
     golden = list(golden_sentences(checkpoint, tokenizer))
     sentences = golden + list(random_sentences(checkpoint))
@@ -125,11 +120,7 @@ def verify(
 
 
 def verify_engine(directory: Path, manifest: Manifest) -> None:
-    """Translate the golden sentences with the engine that will serve the bundle, all at once, and compare.
-
-    Raises:
-        VerificationError: a token differs; names the first one.
-    """
+    """Translate the golden sentences with the engine that will serve the bundle, all at once, and compare."""
     for golden, given in zip(manifest.golden, decode_golden(directory, manifest), strict=True):
         expected = golden.output_ids
         if given != expected:
@@ -159,11 +150,7 @@ def verify_alignment(
     by_layer: Sequence[ByLayer],
     precision: str = "float32",
 ) -> float:
-    """Compare the alignment graph with the model's attention in batches of mixed lengths; return the largest error.
-
-    Raises:
-        VerificationError: a probability differs too much.
-    """
+    """Compare the alignment graph with the model's attention in batches of mixed lengths; return the largest error."""
     allowed = MAX_RELATIVE_ERROR_FLOAT16 if precision == "float16" else MAX_RELATIVE_ERROR
     largest = 0.0
     readable = [(each, own) for each, own in zip(translated, by_layer, strict=True) if each.target_ids]

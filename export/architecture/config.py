@@ -46,7 +46,6 @@ class PositionConfig:
 
     @property
     def is_sinusoidal(self) -> bool:
-        """Return whether positions are computed."""
         return self.layout in ("interleaved", "halves")
 
 
@@ -114,12 +113,10 @@ class ModelConfig:
 
     @property
     def head_size(self) -> int:
-        """Return the width of one attention head."""
         return self.d_head or self.d_model // self.num_heads
 
     @property
     def attention_width(self) -> int:
-        """Return the width of all heads side by side."""
         return self.num_heads * self.head_size
 
     @property
@@ -179,16 +176,11 @@ class ModelConfig:
         return problems
 
     def to_document(self) -> dict[str, Any]:
-        """Return the configuration as plain JSON values."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> "ModelConfig":
-        """Build a configuration from parsed JSON.
-
-        Raises:
-            ValueError: unknown or missing keys, or unusable values; all are listed.
-        """
+        """Build a configuration from parsed JSON."""
         known = {item.name: item for item in dataclasses.fields(cls)}
         unknown = sorted(document.keys() - known.keys())
         required = {name for name, item in known.items() if _is_required(item)}

@@ -29,7 +29,6 @@ class StoredModel:
 
     @property
     def num_weights(self) -> int:
-        """Return how many numbers the model has."""
         return sum(each.size for each in self.weights.values())
 
     def in_float32(self) -> "StoredModel":

@@ -48,15 +48,10 @@ class Transformer(nn.Module):
         return {name: value for name, value in self.state_dict().items() if name not in shared}
 
     def stored(self) -> StoredModel:
-        """Return configuration and weights, which share the model's memory."""
         return StoredModel(self.config, {name: as_array(value) for name, value in self.weights().items()})
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Load weights as returned by `weights()`, in any floating dtype.
-
-        Raises:
-            ValueError: names are missing or unexpected, or shapes differ; if very many, the first are listed.
-        """
+        """Load weights as returned by `weights()`, in any floating dtype."""
         if problem := misfits(self.config, weights):
             raise ValueError(problem)
         expected = self.weights()

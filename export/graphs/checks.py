@@ -44,21 +44,13 @@ class GraphError(Exception):
 
 
 def check_encoder(path: Path, shape: ModelShape, precision: str = "float32") -> None:
-    """Check the encoder graph.
-
-    Raises:
-        GraphError: with all problems.
-    """
+    """Check the encoder graph."""
     outputs = graph_io.source_names(shape.num_decoder_layers, has_shortlists=shape.has_shortlists)
     _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"}, precision)
 
 
 def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32") -> None:
-    """Check the decoder step graph.
-
-    Raises:
-        GraphError: with all problems.
-    """
+    """Check the decoder step graph."""
     layers = shape.num_decoder_layers
     operators = {"MultiHeadAttention"} if shape.is_recurrent else {"GroupQueryAttention", "MultiHeadAttention"}
     inputs = graph_io.step_inputs(layers, is_recurrent=shape.is_recurrent, has_shortlists=shape.has_shortlists)
@@ -74,11 +66,7 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
 
 
 def check_alignment(path: Path, shape: ModelShape, layer: int, precision: str = "float32") -> None:
-    """Check the alignment graph, which outputs the attention of decoder layer `layer`.
-
-    Raises:
-        GraphError: with all problems.
-    """
+    """Check the alignment graph, which outputs the attention of decoder layer `layer`."""
     inputs = graph_io.alignment_inputs(layer)
     _check(path, shape, inputs, [graph_io.ATTENTION], {"MultiHeadAttention"}, precision)
 

@@ -78,11 +78,7 @@ shortlist (int64[B, S] source_ids, int32[B] source_lengths) => (bool[B, W] liste
 
 
 def list_graphs(directory: Path, manifest: Manifest, shortlist: Shortlist, file: WeightsFile) -> None:
-    """Add a shortlist to the graphs of a bundle, which have none; `manifest.model` says that they have.
-
-    Raises:
-        GraphError: the graphs are not those of such a bundle.
-    """
+    """Add a shortlist to the graphs of a bundle, which have none; `manifest.model` says that they have."""
     model, precision = manifest.model, manifest.precision
     encoder, decoder_step = directory / manifest.graphs.encoder, directory / manifest.graphs.decoder_step
     _list_encoder(encoder, manifest, shortlist, file)

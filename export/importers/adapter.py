@@ -56,11 +56,7 @@ def is_adapter(directory: Path) -> bool:
 
 
 def merged(directory: Path, weights: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the base model's `weights`, those that the adapter in `directory` changes in float32.
-
-    Raises:
-        ValueError: it is of another kind, damaged, or does not fit; the problems found are listed.
-    """
+    """Return the base model's `weights`, those that the adapter in `directory` changes in float32."""
     document = read_json(directory / CONFIG_NAME)
     problems: list[str] = []
     settings = _read_settings(document, problems)

@@ -51,9 +51,7 @@ class Reference(Protocol):
     """Another implementation of a checkpoint's model."""
 
     @property
-    def name(self) -> str:
-        """Return the implementation's name and version."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def options(self) -> Mapping[str, float]:
@@ -106,5 +104,4 @@ class ImportedCheckpoint:
         return {**document, "changes": dict(self.changes)} if self.changes else document
 
     def pairs(self) -> Iterator[LanguagePair]:
-        """Yield every direction that the model translates."""
         return directions(self.languages, self.any_to_any)

@@ -8,20 +8,12 @@ from export.importers import stored_file
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in `path`.
-
-    Raises:
-        ValueError: it is missing, too large, not JSON, or not an object.
-    """
+    """Return the object in `path`."""
     return parse_json(stored_file.read(path))
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """Return the object in a file's content.
-
-    Raises:
-        ValueError: it is not JSON in UTF-8, or not an object.
-    """
+    """Return the object in a file's content."""
     try:
         document = json.loads(data.decode("utf-8"))
     except RecursionError as error:

@@ -38,7 +38,6 @@ class ImportOptions:
         return [f"{flag} is for {_FOR[flag]}; this checkpoint has its own" for flag in given]
 
     def given(self) -> list[str]:
-        """Return the flags of the options given."""
         return [f"--{item.name.replace('_', '-')}" for item in fields(self) if getattr(self, item.name)]
 
 

@@ -16,11 +16,7 @@ from service.bundle.regular_file import check_regular
 
 
 def read_pickled(path: Path) -> dict[str, Array]:
-    """Return the tensors of a state dict, as arrays.
-
-    Raises:
-        ValueError: the file is damaged, requires running code, or holds anything but tensors.
-    """
+    """Return the tensors of a state dict, as arrays."""
     loaded = load_pickle(path)
     if not isinstance(loaded, Mapping):
         raise ValueError(f"{path.name} holds {type(loaded).__name__}, expected a dictionary of tensors")
@@ -31,11 +27,7 @@ def read_pickled(path: Path) -> dict[str, Array]:
 
 
 def load_pickle(path: Path) -> Any:
-    """Return the content of a file written by `torch.save` that needs no code to be run; tensors are mapped from it.
-
-    Raises:
-        ValueError: it is damaged, or requires running code.
-    """
+    """Return the content of a file written by `torch.save` that needs no code to be run; tensors are mapped from it."""
     try:
         check_regular(path)
         if zipfile.is_zipfile(path):

@@ -38,7 +38,6 @@ class Kind:
         return found
 
     def has(self, directory: Path) -> bool:
-        """Return whether a folder has the files of one of the layouts."""
         return any(holding(directory, layout) is not None for layout in self.layouts)
 
 

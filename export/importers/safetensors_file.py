@@ -34,11 +34,7 @@ _DTYPES: Mapping[str, npt.DTypeLike] = {
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """Return all arrays by name; what is written to one is not written to the file.
-
-    Raises:
-        ValueError: the file is damaged, or has numbers of another type.
-    """
+    """Return all arrays by name; what is written to one is not written to the file."""
     try:
         check_regular(path)
         with safetensors.safe_open(path, "numpy") as file:  # checks header, types, and that the ranges fill the file

@@ -20,20 +20,12 @@ _BY_NAME = {kind.name: kind for kind in KINDS}
 def import_checkpoint(
     source: Path, name: str | None = None, options: ImportOptions = NOTHING_SAID
 ) -> ImportedCheckpoint:
-    """Read a checkpoint folder, or a file of some kinds; without the kind's `name`, files tell which it is.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
-    """
+    """Read a checkpoint folder, or a file of some kinds; without the kind's `name`, files tell which it is."""
     return select_kind(source, name).load()(source, options)
 
 
 def select_kind(source: Path, name: str | None = None) -> Kind:
-    """Return the kind of a checkpoint, whose `name` may be given.
-
-    Raises:
-        CheckpointError: it is no checkpoint of a kind that is known, or not of the one that is named.
-    """
+    """Return the kind of a checkpoint, whose `name` may be given."""
     kind = _BY_NAME[name] if name else by_suffix(source)
     if not source.is_dir() and not (source.is_file() and kind is not None and kind.is_file):
         raise CheckpointError(source, [mistaken_path(source)])
@@ -51,11 +43,7 @@ def select_kind(source: Path, name: str | None = None) -> Kind:
 
 
 def _agreed(directory: Path, kind: Kind) -> Kind:
-    """Return the kind that was named, unless the folder says that it is of another one.
-
-    Raises:
-        CheckpointError: it does.
-    """
+    """Return the kind that was named, unless the folder says that it is of another one."""
     try:
         model_type = read_json(directory / _CONFIG_NAME).get("model_type")
     except ValueError:

@@ -40,11 +40,7 @@ def plain_name(path: Path) -> str:
 
 
 def read(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return a file's content of at most `most` bytes, decompressed if its name says that it is compressed.
-
-    Raises:
-        ValueError: it is missing, no regular file, damaged, cut short or too large.
-    """
+    """Return a file's content of at most `most` bytes, decompressed if its name says that it is compressed."""
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -61,12 +57,7 @@ def read(path: Path, most: int = MAX_BYTES) -> bytes:
 
 @contextmanager
 def opened_zip(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
-    """Open a zip, whose members may then be read as a whole.
-
-    Raises:
-        ValueError: it is no zip or damaged, also within the block; or its members are too many, too large, of the same
-            name, encrypted, or compressed by other means than deflate.
-    """
+    """Open a zip, whose members may then be read as a whole."""
     try:
         with io.BytesIO(file) if isinstance(file, bytes) else open_regular(file) as content:
             size = content.seek(0, os.SEEK_END)

@@ -20,11 +20,7 @@ class WeightFiles:
     """The files that hold a checkpoint's weights, safetensors preferred."""
 
     def __init__(self, directory: Path) -> None:
-        """Find the files, and the shards that an index names.
-
-        Raises:
-            ValueError: there are none, an index is unusable, or shards are missing; all are listed.
-        """
+        """Find the files, and the shards that an index names."""
         for name in SINGLE_NAMES:
             if (directory / name).is_file():
                 self.paths = [directory / name]
@@ -42,11 +38,7 @@ class WeightFiles:
         raise ValueError(f"no weights; expected is {expected}")
 
     def read(self) -> dict[str, Array]:
-        """Return all tensors by name.
-
-        Raises:
-            ValueError: a file is damaged, requires running code, holds anything but tensors, or differs from the index.
-        """
+        """Return all tensors by name."""
         weights: dict[str, Array] = {}
         for path in self.paths:
             weights.update(read_state_dict(path))
@@ -62,11 +54,7 @@ class WeightFiles:
 
 
 def read_state_dict(path: Path) -> dict[str, Array]:
-    """Return the arrays of one `.safetensors` file, or of a file written by `torch.save`, which needs torch.
-
-    Raises:
-        ValueError: as for `WeightFiles.read`.
-    """
+    """Return the arrays of one `.safetensors` file, or of a file written by `torch.save`, which needs torch."""
     if path.suffix == ".safetensors":
         return read_safetensors(path)
     from export.importers.pickled_file import read_pickled
@@ -75,11 +63,7 @@ def read_state_dict(path: Path) -> dict[str, Array]:
 
 
 def without_wrappers(weights: Mapping[str, T]) -> dict[str, T]:
-    """Return the weights by their names without DataParallel or torch.compile around the model or its parts.
-
-    Raises:
-        ValueError: two weights then have the same name.
-    """
+    """Return the weights by their names without DataParallel or torch.compile around the model or its parts."""
     named: dict[str, str] = {}
     for name in sorted(weights):
         inner = ".".join(part for part in name.split(".") if part not in _WRAPPERS)

@@ -60,7 +60,6 @@ class Agreement:
     from_rounded: float
 
     def line(self) -> str:
-        """Return a line for the terminal."""
         return (
             f"int8 against float on {self.num_sentences} sentences: the same next token at {self.agreement:.1%} of "
             f"{self.num_positions} positions, log-probabilities {self.divergence:.3f} off per token, "
@@ -69,7 +68,6 @@ class Agreement:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the entry for the manifest."""
         return {name: round(value, 4) for name, value in asdict(self).items()}
 
 
@@ -99,11 +97,7 @@ def decode(directory: Path, manifest: Manifest, sentences: Sequence[Sentence]) -
 
 
 def agreement(checkpoint: ImportedCheckpoint, weights: Mapping[str, Array], decoded: Iterable[Decoded]) -> Agreement:
-    """Compare outputs with the model whose `weights` are in any floating dtype.
-
-    Raises:
-        VerificationError: they are not of a quantization of the model.
-    """
+    """Compare outputs with the model whose `weights` are in any floating dtype."""
     by_length = sorted((each for each in decoded if each.output), key=lambda each: len(each.sentence.source_ids))
     lengths = np.array([len(each.output) for each in by_length])
     begins = np.cumsum(lengths) - lengths

@@ -193,7 +193,6 @@ class FusedNodes:
         return self._config.num_encoder_layers if side == "encoder" else self._config.num_decoder_layers
 
     def _num_tables(self, side: str) -> int:
-        """Return how many tables of relative biases a side has."""
         bias = self._config.relative_bias
         return 0 if bias is None else self._num_layers(side) if bias.per_layer else 1
 

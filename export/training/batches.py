@@ -18,7 +18,6 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Return the number of tokens that the model computes, padding included."""
         return self.source_ids.size + self.target_ids.size
 
 

@@ -28,11 +28,7 @@ class Pair:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Read `source<TAB>target<TAB>set` lines (the set is optional), plain or xz-compressed, UTF-8.
-
-    Raises:
-        ValueError: a line has fewer than two columns; names the line.
-    """
+    """Read `source<TAB>target<TAB>set` lines (the set is optional), plain or xz-compressed, UTF-8."""
     content = path.read_bytes()
     text = (lzma.decompress(content) if path.suffix == ".xz" else content).decode("utf-8")
     pairs = []
@@ -84,7 +80,6 @@ class EncodedCorpus:
         return len(self.weights)
 
     def save(self, path: Path) -> None:
-        """Write as one uncompressed .npz file."""
         np.savez(path, **{name: getattr(self, name) for name in self.__slots__})
 
     @classmethod

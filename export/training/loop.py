@@ -108,11 +108,7 @@ class Trainer:
         self._is_stopping = True
 
     def resume(self) -> None:
-        """Resume from the state in the output folder, if there is one.
-
-        Raises:
-            ValueError: the state belongs to another recipe.
-        """
+        """Resume from the state in the output folder, if there is one."""
         if not (self.output / STATE_NAME).exists():
             return
         self._load(self.output / STATE_NAME)
@@ -123,9 +119,6 @@ class Trainer:
         """Decay the learning rates over `steps` from the state in the output folder, which is kept for resuming.
 
         An interrupted decay resumes with its original settings.
-
-        Raises:
-            ValueError: there is no state, or it belongs to another recipe.
         """
         started, stable = self.output / FINISH_NAME, self.output / STATE_NAME
         if not stable.exists():

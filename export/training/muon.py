@@ -34,7 +34,6 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update all matrices from their gradients."""
         for group in self.param_groups:
             by_shape: dict[torch.Size, list[nn.Parameter]] = {}
             for parameter in group["params"]:

@@ -50,7 +50,6 @@ class NoiseRecipe:
     joined: float
 
     def shares(self) -> dict[str, float]:
-        """Return kind of noise -> share."""
         return dataclasses.asdict(self)
 
 
@@ -103,11 +102,7 @@ class Recipe:
 
 
 def load_recipe(path: Path) -> Recipe:
-    """Read a recipe.
-
-    Raises:
-        ValueError: it is not TOML, or keys are missing, unknown or mistyped; the message names them.
-    """
+    """Read a recipe."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

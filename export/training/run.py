@@ -42,11 +42,7 @@ def run_training(
     bfloat16: bool | None,
     threads: int | None,
 ) -> None:
-    """Do what `train` says; options are `None` where they were not given.
-
-    Raises:
-        click.ClickException: the recipe, the run folder, the checkpoint to start from or the device can't be used.
-    """
+    """Do what `train` says; options are `None` where they were not given."""
     try:
         recipe = load_recipe(recipe_path)
     except ValueError as error:
@@ -94,11 +90,7 @@ def run_training(
 
 
 def print_scores(checkpoint: Path, files: Sequence[Path], device: str, output: Path | None) -> None:
-    """Do what `score` says.
-
-    Raises:
-        click.ClickException: the checkpoint can't be read.
-    """
+    """Do what `score` says."""
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(checkpoint / TOKENIZER_NAME))
     pairs: list[Pair] = []
     for path in files:

@@ -23,11 +23,7 @@ _READ_AT_ONCE = 2**20
 
 
 def format_of(path: Path) -> TableFormat:
-    """Return the format of a file by its ending, which `.gz` may follow; lines of text if it has none.
-
-    Raises:
-        TableError: the ending is unknown.
-    """
+    """Return the format of a file by its ending, which `.gz` may follow; lines of text if it has none."""
     ending = _ending(path)
     if ending not in _BY_ENDING:
         known = ", ".join(filter(None, _BY_ENDING))

@@ -21,23 +21,18 @@ class ArrowRows:
     table: pa.Table
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return int(self.table.num_rows)
 
     def names(self) -> Sequence[str]:
-        """See `Rows.names`."""
         return list(self.table.column_names)
 
     def column(self, name: str) -> Sequence[Any]:
-        """See `Rows.column`."""
         return list(self.table.column(name).to_pylist())
 
     def problem(self, index: int) -> str:
-        """See `Rows.problem`."""
         return ""
 
     def records(self) -> Sequence[dict[str, Any]]:
-        """See `Rows.records`."""
         return list(self.table.to_pylist())
 
 
@@ -77,11 +72,7 @@ def with_results(answered: Answered) -> pa.Table:
 
 
 def _table(rows: Rows) -> pa.Table:
-    """Return records as a table with the columns of all of them.
-
-    Raises:
-        TableError: the values of a column have different types, or half of a surrogate pair.
-    """
+    """Return records as a table with the columns of all of them."""
     columns = {}
     for name in rows.names():
         try:
@@ -92,11 +83,7 @@ def _table(rows: Rows) -> pa.Table:
 
 
 def join(path: Path, parts: Sequence[Path]) -> None:
-    """Write one file of several, a row group for each of theirs; it has the columns of all of them.
-
-    Raises:
-        TableError: a column has types in different parts that have no type in common.
-    """
+    """Write one file of several, a row group for each of theirs; it has the columns of all of them."""
     try:
         schemas = [pq.read_schema(part) for part in parts] or [pa.schema([])]
         schema = pa.unify_schemas(schemas, promote_options="permissive")

@@ -29,9 +29,6 @@ class Parts:
         """Create the folder for a run, or continue what an earlier one has left there; several shards may at once.
 
         `run` is what all parts depend on, as JSON; of its "inputs", only those that have parts must stay as they are.
-
-        Raises:
-            OtherRun: the folder belongs to another run, or is no output of this command.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / _RECORD
@@ -61,11 +58,9 @@ class Parts:
                 path.unlink()
 
     def is_begun(self) -> bool:
-        """Return whether the folder has what a run can continue."""
         return (self.folder / _RECORD).exists()
 
     def has(self, file: int, chunk: int) -> bool:
-        """Return whether a part has been written."""
         return self._path(file, chunk).exists()
 
     def write(self, file: int, chunk: int, write: Callable[[Path], None]) -> None:

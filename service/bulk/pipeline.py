@@ -49,22 +49,14 @@ class Pipeline:
     """Models loaded in this process, as an asynchronous context manager. All methods belong to one event loop."""
 
     def __init__(self, models: Path, *, calls_in_flight: int = CALLS_IN_FLIGHT, **settings: Any) -> None:
-        """Load the models of a bundle or repository with these `settings` of the server, such as `num_threads`.
-
-        Raises:
-            ValidationError: as for `ServerConfig`.
-        """
+        """Load the models of a bundle or repository with these `settings` of the server, such as `num_threads`."""
         self._config = ServerConfig(models=models, **{**_UNLIMITED, **settings})
         self._turns = asyncio.Semaphore(calls_in_flight)
         self._exits = contextlib.AsyncExitStack()
         self._server: Server | None = None
 
     async def __aenter__(self) -> Self:
-        """Load the models.
-
-        Raises:
-            Exception: as for `Server.run`, but for ports.
-        """
+        """Load the models."""
         server = Server(self._config)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(server.close)
@@ -76,7 +68,6 @@ class Pipeline:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the engines."""
         self._server = None
         await self._exits.aclose()
 
@@ -100,9 +91,6 @@ class Pipeline:
         texts whose language is not translated into `target` come back unchanged, with a flag.
 
         `request` has the options; its own texts and languages do not count.
-
-        Raises:
-            ServiceError: this process can't translate, whatever the row: an engine failed, for example.
         """
         request = replace(
             request or TranslationRequest((), "", ""),

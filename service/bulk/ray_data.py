@@ -81,10 +81,6 @@ def ray_translate(
             takes no CPU of Ray's: those are for the tasks that read and write.
         num_gpus: What an actor takes of its node's GPUs; the models then run on CUDA.
         rows_per_block: How many rows a killed task repeats; small blocks cost more, and become more files.
-
-    Raises:
-        ValueError: the job would hang once it resumes, as the cluster has too few CPUs for its checkpoint.
-        ray.exceptions.GetTimeoutError: later, from the job: no node can hold an actor, and none was added in time.
     """
     import ray  # here, so that the rest works without the extra `ray`
     from ray.data import ActorPoolStrategy

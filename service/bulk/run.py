@@ -42,7 +42,6 @@ class Job:
     escapes_formulas: bool = False  # see `without_formula`
 
     def columns_read(self) -> list[str]:
-        """Return the columns that every table must have."""
         return [name for name in (self.text_column, self.source_column, self.target_column) if name]
 
 
@@ -106,23 +105,15 @@ class JobRefused(Exception):
 class Translates(Protocol):
     """The part of `Pipeline` that is needed here."""
 
-    def versions(self) -> dict[str, str]: ...  # noqa: D102
+    def versions(self) -> dict[str, str]: ...
 
-    async def translate(  # noqa: D102
+    async def translate(
         self, texts: Sequence[str], source: str, target: str, request: TranslationRequest | None = None
     ) -> list[RowResult]: ...
 
 
 async def run(pipeline: Translates, work: Work, progressed: Callable[[Totals], None]) -> Totals:
-    """Translate the chunks of this shard that have no part yet.
-
-    Raises:
-        JobRefused: no row could be translated so.
-        OtherRun: the parts are another run's.
-        TableError: an input can't be read, or has not the columns.
-        ServiceError: as for `Pipeline.translate`; parts written before stay.
-        OSError: reading or writing failed.
-    """
+    """Translate the chunks of this shard that have no part yet."""
     job, parts = work.job, work.parts
     if not job.target_column and (
         error := (await pipeline.translate(["a"], job.source, job.target, job.request))[0].error
@@ -193,12 +184,7 @@ def _naming(name: str, *errors: type[Exception]) -> Iterator[None]:
 
 
 async def answer(pipeline: Translates, rows: Rows, job: Job) -> Answered:
-    """Translate rows.
-
-    Raises:
-        TableError: they have a column that is to be written.
-        ServiceError: as for `Pipeline.translate`.
-    """
+    """Translate rows."""
     check_columns(rows, (), new_columns(job.translation_column))
     results = await _results(pipeline, rows, job)
     if job.escapes_formulas:

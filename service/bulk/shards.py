@@ -24,16 +24,11 @@ class Shard:
         return (file if num_files >= self.count else file + chunk) % self.count == self.index
 
     def has_file(self, file: int, num_files: int) -> bool:
-        """Return whether any chunk of a file may belong to this shard."""
         return num_files < self.count or self.has(file, 0, num_files)
 
 
 def parse_shard(written: str, environment: Mapping[str, str]) -> Shard:
-    """Parse I/N, from 0/N to N-1/N, or /N, where the index is that of the task in `environment`.
-
-    Raises:
-        ValueError: it is no such text, or there is no index, or one out of range; a message of one line.
-    """
+    """Parse I/N, from 0/N to N-1/N, or /N, where the index is that of the task in `environment`."""
     found = _SHARD.fullmatch(written)
     if found is None or not int(found[2]):
         raise ValueError(f"{written!r} is no shard; give I/N, such as 0/8 to 7/8, or /8 in a task of a job.")

@@ -14,11 +14,7 @@ class TableError(Exception):
 
 
 def check_columns(rows: "Rows", read: Iterable[str], written: Iterable[str]) -> None:
-    """Check that the rows have the columns to read, and none of those to write.
-
-    Raises:
-        TableError: a column is missing, or is there already, or two have the same name.
-    """
+    """Check that the rows have the columns to read, and none of those to write."""
     names = rows.names()
     if twice := [name for number, name in enumerate(names) if name in names[:number]]:
         raise TableError(f"two columns have {f'the name {twice[0]!r}' if twice[0] else 'no name'}; rename one.")
@@ -106,7 +102,6 @@ class RecordRows:
     columns: Sequence[str] = ()
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.rows)
 
     def names(self) -> Sequence[str]:
@@ -118,9 +113,7 @@ class RecordRows:
         return [row.get(name) for row in self.rows]
 
     def problem(self, index: int) -> str:
-        """See `Rows.problem`."""
         return self.problems.get(index, "")
 
     def records(self) -> Sequence[dict[str, Any]]:
-        """See `Rows.records`."""
         return self.rows

@@ -16,11 +16,7 @@ from service.bundle.regular_file import open_regular
 
 
 def file_sha256(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file's bytes.
-
-    Raises:
-        OSError: the file can't be read, or is no regular one.
-    """
+    """Return the hexadecimal SHA-256 of a file's bytes."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -41,11 +37,7 @@ def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
 
 
 def check_intact(directory: Path, manifest: Manifest) -> None:
-    """Check every file of a bundle against its manifest, and that its graphs refer to nothing else.
-
-    Raises:
-        BundleError: files are missing or differ (all of them are listed), or `check_graph` rejects a graph.
-    """
+    """Check every file of a bundle against its manifest, and that its graphs refer to nothing else."""
     problems = mismatches(directory, manifest.checksums)
     if problems:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")

@@ -70,9 +70,6 @@ def check_graph(path: Path, files: Collection[str], fused: str = "") -> None:
     """Check that a graph has only `OPERATORS`, no functions of its own, and weights only in itself and in `files`.
 
     `files` are names in the graph's folder. With `fused`, the graph must be one node of this operator instead.
-
-    Raises:
-        BundleError: it has others, or can't be read.
     """
     try:
         with open_regular(path) as file:

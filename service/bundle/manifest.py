@@ -92,16 +92,13 @@ class Manifest:
 
     @property
     def longest_target_prefix(self) -> int:
-        """Return the largest number of ids that precede a translation."""
         return max(len(each.target_prefix_ids) for each in self._with_prefixes)
 
     @property
     def first_pair(self) -> LanguagePair:
-        """Return the direction to test the model with."""
         return next(self.pairs())
 
     def source_ids(self, piece_ids: Iterable[int], pair: LanguagePair) -> tuple[int, ...]:
-        """See `TokenizerSpec.source_ids`."""
         return self.tokenizer.source_ids(piece_ids, pair)
 
     def without_end(self, output_ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -109,7 +106,6 @@ class Manifest:
         return output_ids[:-1] if self._is_ended(output_ids) else output_ids
 
     def golden_limit(self, golden: GoldenPair) -> int:
-        """Return the maximum number of output tokens to decode for a golden pair's text to be comparable."""
         return self.limits.max_output_tokens if self._is_ended(golden.output_ids) else len(golden.output_ids)
 
     def _is_ended(self, output_ids: tuple[int, ...]) -> bool:
@@ -122,11 +118,7 @@ class Manifest:
 
     @classmethod
     def load(cls, directory: Path) -> "Manifest":
-        """Read and check `manifest.json`; the other files are not touched.
-
-        Raises:
-            BundleError: it is missing, not valid JSON, of a newer schema, or a field is missing or mistyped.
-        """
+        """Read and check `manifest.json`; the other files are not touched."""
         path = directory / MANIFEST_NAME
         try:
             with open_regular(path) as file:
@@ -144,11 +136,7 @@ class Manifest:
 
     @classmethod
     def from_document(cls, document: Any, where: str) -> "Manifest":
-        """Build a manifest from parsed JSON; `where` names it in errors. Unknown fields are ignored.
-
-        Raises:
-            BundleError: as for `load`.
-        """
+        """Build a manifest from parsed JSON; `where` names it in errors. Unknown fields are ignored."""
         version = document.get("schema_version") if isinstance(document, dict) else None
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise BundleError(

@@ -24,12 +24,10 @@ class ModelShape:
 
     @property
     def is_recurrent(self) -> bool:
-        """Return whether decoder layers keep a state."""
         return self.state_size > 0
 
     @property
     def has_shortlists(self) -> bool:
-        """Return whether the translation of each source is chosen from a list of its own."""
         return self.shortlist_size > 0
 
 

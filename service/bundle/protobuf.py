@@ -15,11 +15,7 @@ class NotReadable(Exception):
 
 
 def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the fields between two positions: number, type, and where the value begins and ends.
-
-    Raises:
-        NotReadable: there is something else.
-    """
+    """Yield the fields between two positions: number, type, and where the value begins and ends."""
     at = start
     while at < end:
         tag, at = _varint(data, at, end)

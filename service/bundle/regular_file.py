@@ -22,11 +22,7 @@ class NotAFile(OSError):
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to be read as bytes.
-
-    Raises:
-        OSError: it can't be opened, or is `NotAFile`.
-    """
+    """Open a file to be read as bytes."""
     _check(path, path.stat().st_mode)  # before it is opened, as that is enough to make some devices do something
     flags = os.O_RDONLY | os.O_CLOEXEC
     try:
@@ -42,11 +38,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def check_regular(path: Path) -> None:
-    """Check a file that a library opens by its path.
-
-    Raises:
-        OSError: as for `open_regular`.
-    """
+    """Check a file that a library opens by its path."""
     open_regular(path).close()
 
 

@@ -42,12 +42,7 @@ class ByteBudget:
         return Hold(self, owner)
 
     def take(self, hold: "Hold", num_bytes: int) -> None:
-        """Count `num_bytes` more as held by a call.
-
-        Raises:
-            MemoryFull: there is no room for them.
-            MessageTooSlow: the call has made room for others.
-        """
+        """Count `num_bytes` more as held by a call."""
         if hold.failure is not None:
             raise hold.failure
         owner, size = hold.owner, hold.num_bytes + num_bytes
@@ -137,11 +132,7 @@ class Hold:
         self.failure: ServiceError | None = None  # once it has made room
 
     def grow(self, num_bytes: int) -> None:
-        """Hold `num_bytes` more.
-
-        Raises:
-            MemoryFull, MessageTooSlow: as for `ByteBudget.take`; nothing has changed then.
-        """
+        """Hold `num_bytes` more."""
         self._budget.take(self, num_bytes)
         self.num_bytes += num_bytes
 

@@ -24,16 +24,11 @@ class CallHold(Hold):
         self._is_open = False
 
     def begin(self, owner: str, num_bytes: int = 0) -> None:
-        """Hold an owner's call from now on: its own bytes, and those of its message that have arrived.
-
-        Raises:
-            MemoryFull: there is no room for another call.
-        """
+        """Hold an owner's call from now on: its own bytes, and those of its message that have arrived."""
         self.owner = owner
         self.grow(CALL_BYTES + num_bytes)
 
     def open(self) -> None:
-        """Count as an open call from now on."""
         if self._open_calls is not None:
             self._is_open = True
             self._open_calls.began()

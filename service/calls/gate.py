@@ -19,11 +19,7 @@ class Gate:
     """The keys of a file and the usage of their quotas, by name. `refresh` may run on another thread."""
 
     def __init__(self, path: Path, metrics: Metrics) -> None:
-        """Read the file.
-
-        Raises:
-            FileProblem: it can't be used.
-        """
+        """Read the file."""
         self._path = path
         self._metrics = metrics
         self._files: WatchedFiles[KeyRing] = WatchedFiles([path], lambda: read_keys(path))
@@ -39,21 +35,13 @@ class Gate:
         return has_changed
 
     def caller(self, key: str) -> Caller:
-        """Return the caller that sends this key.
-
-        Raises:
-            Unauthenticated: the key is empty, unknown or expired.
-        """
+        """Return the caller that sends this key."""
         return Caller(self._good(key).name, key, self)
 
     @contextmanager
     def call(self, caller: Caller, *, takes_tokens: bool = True) -> Iterator[None]:
         """Count one call of the caller for the duration of the `with` block. One that takes no tokens is accepted when
         these are used up, too: a caller may ask what it has used.
-
-        Raises:
-            Unauthenticated: the key has been revoked in the meantime.
-            QuotaExceeded: the call exceeds a quota.
         """
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
@@ -79,9 +67,6 @@ class Gate:
         """Count work that goes on after its call, such as a document, for the duration of the `with` block.
 
         As many of them are allowed as calls, but beside these: while they run, the caller may ask how far they are.
-
-        Raises:
-            Unauthenticated, QuotaExceeded: as for `call`; other quotas were those of the call.
         """
         key = self._good(caller.key)
         try:
@@ -101,11 +86,7 @@ class Gate:
         self._metrics.key_used(name, num_tokens)
 
     def usage(self, caller: Caller) -> TokenUsage:
-        """Return the tokens that a caller has used, and its quota.
-
-        Raises:
-            Unauthenticated: the key has been revoked in the meantime.
-        """
+        """Return the tokens that a caller has used, and its quota."""
         key = self._good(caller.key)
         return TokenUsage(self._tokens.of(key.name), key.quotas.tokens_per_minute)
 

@@ -44,7 +44,6 @@ class Key:
 
     @property
     def has_expired(self) -> bool:
-        """Return whether the key has expired."""
         return self.expires is not None and datetime.now(UTC) >= self.expires
 
 
@@ -65,7 +64,6 @@ class KeyRing:
 
     @property
     def names(self) -> set[str]:
-        """Return the names of the keys."""
         return {key.name for key in self}
 
     def find(self, key: str) -> Key | None:
@@ -82,11 +80,7 @@ def new_key() -> str:
 
 
 def key_lines(key: str, name: str, expires: datetime | None, quotas: Quotas) -> str:
-    """Return the lines for a key in the file; they do not contain the key itself.
-
-    Raises:
-        ValueError: the name is not allowed.
-    """
+    """Return the lines for a key in the file; they do not contain the key itself."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r:.80} is not a valid key name; allowed are 1 to 64 letters, digits, '_' and '-'.")
     lines = [f"[keys.{name}]", f'sha256 = "{_digest(key).hex()}"']
@@ -98,11 +92,7 @@ def key_lines(key: str, name: str, expires: datetime | None, quotas: Quotas) -> 
 
 
 def read_keys(path: Path) -> KeyRing:
-    """Read a TOML file of keys: a table `[keys.NAME]` for each, as `key_lines` writes it.
-
-    Raises:
-        FileProblem: it can't be read, is not TOML, has unknown or wrong entries, the same key twice, or no key at all.
-    """
+    """Read a TOML file of keys: a table `[keys.NAME]` for each, as `key_lines` writes it."""
     try:
         document = tomllib.loads(read_file(path, "API keys").decode("utf-8"))
     except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8; or nested too deeply

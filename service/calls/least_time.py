@@ -44,7 +44,6 @@ class LeastTime:
             self._move(-_LATE_SHARE, now_seconds)
 
     def late(self, now_seconds: float) -> None:
-        """Learn from a call that was accepted and ended late."""
         self._move(1.0 - _LATE_SHARE, now_seconds)
 
     def _move(self, steps: float, now_seconds: float) -> None:

@@ -43,7 +43,6 @@ class CallPipeline:
 
     @property
     def asks_for_keys(self) -> bool:
-        """Return whether callers need an API key."""
         return self._gate is not None
 
     def begin(self, method: str, metadata: Metadata, *caller: Hashable, protocol: str = "") -> Call:
@@ -56,11 +55,7 @@ class CallPipeline:
         return call
 
     def identify(self, call: Call, metadata: Metadata, *, needs_key: bool = True) -> None:
-        """Identify the caller by the key, if the server requires keys, and assign the call to it.
-
-        Raises:
-            Unauthenticated: the key is unknown or has expired, or there is none and the call `needs_key`.
-        """
+        """Identify the caller by the key, if the server requires keys, and assign the call to it."""
         if self._gate is None:
             return
         key = api_key_in(metadata)
@@ -76,11 +71,7 @@ class CallPipeline:
         return call.key_name if self._gate is not None else str(call.origin[0])
 
     def check_time(self, left_seconds: float) -> None:
-        """Check that a call has enough time left, before anything of it is processed.
-
-        Raises:
-            Overloaded: nearly all calls that began with as little have ended late.
-        """
+        """Check that a call has enough time left, before anything of it is processed."""
         least = self._least_time.seconds(time.monotonic())
         if left_seconds < least:
             raise Overloaded(
@@ -94,9 +85,6 @@ class CallPipeline:
         """Check the queues before the call's message is processed.
 
         `priority` is only called if a call of normal priority would be rejected, so most messages are parsed once.
-
-        Raises:
-            Overloaded: every model is overloaded.
         """
         overload = self._overload(Priority.NORMAL)
         if overload is not None and (own := priority()) is not Priority.NORMAL:
@@ -130,10 +118,6 @@ class CallPipeline:
 
         `is_late` returns whether the call's deadline has passed. With `is_background` the work belongs to a call that
         was answered, or will be while the work goes on. Unless it `takes_tokens`, the quota of these does not count.
-
-        Raises:
-            ServiceError: the call failed, for whatever reason.
-            CancelledError: the caller has disconnected.
         """
         span = self._observer.begin(call, metadata)
         try:
@@ -164,11 +148,7 @@ class CallPipeline:
             self._observer.end(call, span)
 
     async def guard(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
-        """Run `work` for a stream of requests, each served as a call of its own, and return its result.
-
-        Raises:
-            ServiceError: the stream failed, for whatever reason.
-        """
+        """Run `work` for a stream of requests, each served as a call of its own, and return its result."""
         try:
             return await work()
         except Exception as error:

@@ -20,15 +20,12 @@ class Turns:
 
     @property
     def num_waiting(self) -> int:
-        """Return how many wait."""
         return sum(map(len, self._waiting.values()))
 
     def num_waiting_of(self, caller: Hashable) -> int:
-        """Return how many of a caller wait."""
         return len(self._waiting.get(caller, ()))
 
     def num_running_of(self, caller: Hashable) -> int:
-        """Return how many of a caller proceed."""
         return self._running[caller]
 
     def take_free(self, caller: Hashable) -> bool:

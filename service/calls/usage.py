@@ -30,7 +30,6 @@ class Usage:
         self._windows: dict[str, _Window] = {}
 
     def add(self, name: str, amount: int) -> None:
-        """Add to the amount used."""
         if amount:
             window, _ = self._now(name)
             window.current += amount

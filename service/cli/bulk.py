@@ -150,11 +150,7 @@ def bulk(
 
 
 def _inputs(path: Path, output: Path) -> dict[str, Path]:
-    """Return the tables to read by their names; those that are left out of a folder are told.
-
-    Raises:
-        TableError: a folder has none, the ending of a file is unknown, or the output would replace the input.
-    """
+    """Return the tables to read by their names; those that are left out of a folder are told."""
     from service.bulk.formats import format_of, has_known_ending
     from service.bulk.table import TableError
 
@@ -190,11 +186,7 @@ def _parts_folder(output: Path) -> Path:
 
 
 def _request(fields: RequestFields) -> "TranslationRequest":
-    """Return the options as a server would read them.
-
-    Raises:
-        UsageError: a value is out of range.
-    """
+    """Return the options as a server would read them."""
     from dragoman_client.messages import request_to_pb
     from service.domain.errors import InvalidRequest
     from service.faces.dragoman.messages import request_from_pb

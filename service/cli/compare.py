@@ -39,7 +39,6 @@ class Side:
         self.flags.update(flag.value for segment in translation.segments for flag in segment.flags)
 
     def told(self) -> dict[str, Any]:
-        """Return what is reported of this side alone."""
         return {
             "median_ms": round(1000 * percentile(self.seconds, 0.5), 1),
             "p99_ms": round(1000 * percentile(self.seconds, 0.99), 1),
@@ -97,11 +96,7 @@ def compare(
 
 
 def _scores() -> Any:
-    """Return sacrebleu. Imported here: the server needs it nowhere.
-
-    Raises:
-        CommandError: it is not installed.
-    """
+    """Return sacrebleu. Imported here: the server needs it nowhere."""
     try:
         import sacrebleu
     except ImportError as error:

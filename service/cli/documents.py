@@ -31,11 +31,7 @@ class _Item:
 
 
 def read(stream: BinaryIO, path: Path | None, ending: str, options: DocumentOptions) -> Document:
-    """Read a whole stream as the document that `ending` stands for; `path` names it in errors.
-
-    Raises:
-        CommandError: it can't be read, or is broken or too large.
-    """
+    """Read a whole stream as the document that `ending` stands for; `path` names it in errors."""
     name = str(path) if path else "the input"
     try:
         data = stream.read(MAX_BYTES + 1)
@@ -60,10 +56,6 @@ def translate_document(
 
     Nothing is written before all texts are translated. Notes go to standard error, and all that there is to say of the
     translations to `report_file`, in JSON.
-
-    Raises:
-        ClientError: a call failed; an invalid text is named by its place.
-        CommandError: writing failed.
     """
     stream, input_file, output_file = files
     source = source or document.language or _detected(document, client, target, request_fields)
@@ -100,9 +92,6 @@ def translate_document(
 def _detected(document: Document, client: Client, target: str, request_fields: RequestFields) -> str:
     """Return the language of a document by its beginning, one that is translated into `target` or that language itself;
     empty if it has no letters.
-
-    Raises:
-        ClientError: it is in another language, or the call failed.
     """
     text, mime_type = sample(document.texts)
     if not text:

@@ -39,11 +39,7 @@ class Format(Protocol):
     """Position and encoding of texts in lines."""
 
     def record(self, line: Line) -> Record:
-        """Return the text to translate in a line.
-
-        Raises:
-            CommandError: the line is not in this format.
-        """
+        """Return the text to translate in a line."""
 
     def written(self, translation: str) -> str:
         """Encode a translation in this format, without characters that would end the record."""
@@ -64,11 +60,9 @@ class Documents:
     """Each text as a whole, whatever its content: HTML, and texts from the command line."""
 
     def record(self, line: Line) -> Record:
-        """See `Format.record`."""
         return Record(line.number, line.text, "", line.text, line.ending)
 
     def written(self, translation: str) -> str:
-        """See `Format.written`."""
         return translation
 
 
@@ -77,11 +71,9 @@ class TextLines:
     """One text per line."""
 
     def record(self, line: Line) -> Record:
-        """See `Format.record`."""
         return Record(line.number, line.text, "", line.text, line.ending)
 
     def written(self, translation: str) -> str:
-        """See `Format.written`."""
         return translation.translate(_LINE_FEEDS)
 
 
@@ -97,7 +89,6 @@ class TsvColumn:
     appends: bool = False
 
     def record(self, line: Line) -> Record:
-        """See `Format.record`."""
         if not line.text:
             return Record(line.number, "", "", "", line.ending)
         cells = _TSV_CELL.findall(line.text)
@@ -116,7 +107,6 @@ class TsvColumn:
         return Record(line.number, text, before, raw, after, is_quoted)
 
     def written(self, translation: str) -> str:
-        """See `Format.written`."""
         return translation.translate(_TABS_AND_LINE_FEEDS)
 
 
@@ -131,7 +121,6 @@ class JsonField:
     target_field: str
 
     def record(self, line: Line) -> Record:
-        """See `Format.record`."""
         if not line.text.strip():
             return Record(line.number, "", line.text, "", line.ending)
         source = line.text
@@ -168,7 +157,6 @@ class JsonField:
         return Record(line.number, text, before, raw, source[end:] + line.ending)
 
     def written(self, translation: str) -> str:
-        """See `Format.written`."""
         return json.dumps(translation, ensure_ascii=False)
 
 

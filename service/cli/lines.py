@@ -20,11 +20,7 @@ class Line:
 
 
 def read_lines(stream: BinaryIO) -> Iterator[Line]:
-    """Yield the lines of a UTF-8 stream as they come in.
-
-    Raises:
-        CommandError: a line is not UTF-8 or too long, or reading failed; lines before it were yielded.
-    """
+    """Yield the lines of a UTF-8 stream as they come in."""
     number = 0
     while True:
         number += 1
@@ -40,11 +36,7 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
 
 
 def read_document(stream: BinaryIO) -> Iterator[Line]:
-    """Yield a whole UTF-8 stream as one line; nothing if it is empty.
-
-    Raises:
-        CommandError: it is not UTF-8 or too long, or reading failed.
-    """
+    """Yield a whole UTF-8 stream as one line; nothing if it is empty."""
     try:
         raw = stream.read(MAX_LINE_BYTES + 1)
     except OSError as error:

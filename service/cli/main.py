@@ -66,11 +66,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, that of the process by default; return the exit code.
-
-    Raises:
-        Exception: one that no user can cause.
-    """
+    """Run the command line, that of the process by default; return the exit code."""
     try:
         dragoman.main(args=arguments, prog_name="dragoman", standalone_mode=False)
     except click.ClickException as error:

@@ -30,11 +30,7 @@ class Connection:
     api_key: str
 
     def client(self, timeout_seconds: float = 60.0) -> Client:
-        """Return a client that connects at its first call.
-
-        Raises:
-            CommandError: a file can't be read.
-        """
+        """Return a client that connects at its first call."""
         try:
             return Client(self.server, timeout_seconds, tls=self.tls, api_key=self.api_key)
         except ValueError as error:

@@ -22,10 +22,6 @@ def open_output(
     file's last complete line, and as many lines are consumed from them. Text after the last line feed is cut off: the
     run that wrote it was interrupted, or it is the last line of an input without a final line feed, and is written
     again.
-
-    Raises:
-        CommandError: the file is the input or can't be written; or the input has fewer lines than the file, which then
-            stays unchanged.
     """
     if path is None:
         yield sys.stdout.buffer, 0

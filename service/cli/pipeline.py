@@ -35,9 +35,6 @@ def map_chunks(
     A chunk takes the available items, up to its limits, and never waits for more: each line from a slow writer at the
     other end of a pipe is answered immediately. `items` is read in a thread of its own, which may keep running if the
     caller stops early.
-
-    Raises:
-        BaseException: the exception of reading or of a call, after all earlier chunks have been yielded.
     """
     inbox = _Inbox(items)
     running: deque[tuple[list[Item], Future[list[Answer]]]] = deque()

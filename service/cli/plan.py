@@ -37,7 +37,6 @@ class _Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """See `click.ParamType`."""
         match = _DURATION.fullmatch(str(value).replace(" ", ""))
         if match is None or float(match[1]) == 0:
             self.fail(f"{value!r} is no duration; give one such as 200ms or 1.5s.", param, ctx)
@@ -140,12 +139,7 @@ def plan(
 
 
 def _bundle(settings: "Settings", name: str) -> "tuple[list[FoundBundle], FoundBundle]":
-    """Return all bundles that are served, and that of the model to call.
-
-    Raises:
-        BundleError: none can be read.
-        UsageError: there are several models, or none of that name.
-    """
+    """Return all bundles that are served, and that of the model to call."""
     from service.models.repository import read_models
 
     models = read_models(settings.config.models, settings.config.max_versions)
@@ -159,12 +153,7 @@ def _bundle(settings: "Settings", name: str) -> "tuple[list[FoundBundle], FoundB
 
 
 def _sample(manifest: Manifest, input_file: Path | None, source: str, target: str) -> "Sample":
-    """Return what callers send.
-
-    Raises:
-        CommandError: the file has no text, or can't be read.
-        UsageError: the model does not translate that pair.
-    """
+    """Return what callers send."""
     from service.cli.sizing.callers import Sample
 
     texts = [golden.text for golden in manifest.golden]
@@ -182,11 +171,7 @@ def _sample(manifest: Manifest, input_file: Path | None, source: str, target: st
 
 
 def _cpus(threads: int) -> _Cpus:
-    """Divide the CPUs that this process may use; the callers get what the server leaves.
-
-    Raises:
-        UsageError: there are fewer than `threads`.
-    """
+    """Divide the CPUs that this process may use; the callers get what the server leaves."""
     from service.engine.cpus import available_cpus
 
     allowed = sorted(os.sched_getaffinity(0))

@@ -27,21 +27,15 @@ class TranslationReport:
 
     @property
     def notes(self) -> list[str]:
-        """See `Report.notes`."""
         return self._report.notes
 
     def in_json(self) -> bytes:
-        """Return all of it."""
         return json.dumps(self._report.to_json(), ensure_ascii=False, indent=2).encode() + b"\n"
 
 
 @contextlib.contextmanager
 def reporting(path: Path | None, notes: Sequence[str] = ()) -> Iterator[TranslationReport]:
-    """Yield a report; at the end of the `with` block it is written to the file, if there is one.
-
-    Raises:
-        CommandError: the file can't be written.
-    """
+    """Yield a report; at the end of the `with` block it is written to the file, if there is one."""
     report = TranslationReport(notes)
     with contextlib.ExitStack() as stack:
         output = stack.enter_context(open_output(path))[0] if path else None

@@ -71,11 +71,7 @@ def serve(settings: "Settings") -> None:
 
 
 def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" = None) -> "Server":
-    """Serve until stopped, and return the server.
-
-    Raises:
-        CommandError: what the settings name can't be used; and what `Server.run` raises.
-    """
+    """Serve until stopped, and return the server."""
     from service.engine.runtime.session import DeviceUnavailable
     from service.process import event_loop
     from service.server.optional_parts import TracingUnavailable, WrongPlaceholder

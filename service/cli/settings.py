@@ -21,7 +21,6 @@ class SettingsCommand(click.Command):
     """A command that takes every setting as a flag, in addition to its own parameters."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return its own parameters, then the settings, which are many."""
         return [*super().get_params(ctx), *_options()]
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -80,7 +79,6 @@ class _CountOrAuto(click.IntRange):
     """A range of whole numbers, and the word auto for 0."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType`."""
         from service.config.server_config import AUTO
 
         return 0 if value == AUTO else super().convert(value, param, ctx)

@@ -60,12 +60,7 @@ def write_bytes(output: BinaryIO, data: bytes) -> None:
 
 
 def raise_failed(what: str, error: OSError) -> NoReturn:
-    """Raise the error that ends a command when writing fails. Not `OSError`, for which click has its own exit code.
-
-    Raises:
-        OutputClosed: the reader has closed it.
-        CommandError: it is closed, full or broken.
-    """
+    """Raise the error that ends a command when writing fails. Not `OSError`, for which click has its own exit code."""
     if isinstance(error, BrokenPipeError):
         raise OutputClosed from None
     reason = "it is closed" if error.errno == errno.EBADF else error.strerror

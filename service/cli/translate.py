@@ -244,11 +244,7 @@ def translate(
 
 
 def _format_name(path: Path | None) -> str:
-    """Return the format of a file by its ending: that of a text, if it has none.
-
-    Raises:
-        UsageError: the ending is unknown.
-    """
+    """Return the format of a file by its ending: that of a text, if it has none."""
     ending = path.suffix.lower() if path else ""
     if not ending:
         return "text"
@@ -264,11 +260,7 @@ def _format_name(path: Path | None) -> str:
 def _format(
     name: str, columns: tuple[str, ...], appends: bool, field: str | None, target_field: str | None, *, has_names: bool
 ) -> Format:
-    """Return the format for these options; that of documents has no lines.
-
-    Raises:
-        UsageError: an option is missing, or is for another format.
-    """
+    """Return the format for these options; that of documents has no lines."""
     if name == "tsv" and not columns:
         raise click.UsageError("--format tsv needs --column N, the column to translate; or give --format text.")
     if name == "csv" and not columns:
@@ -304,11 +296,7 @@ def _number(columns: tuple[str, ...]) -> int:
 
 
 def _check_options(name: str, **given: object) -> None:
-    """Check the options that are for some formats only.
-
-    Raises:
-        UsageError: one is for another format, or there is no such encoding.
-    """
+    """Check the options that are for some formats only."""
     for option, value in given.items():
         formats = _OPTIONS_OF_FORMATS[option]
         if value and name not in formats:
@@ -322,7 +310,6 @@ def _check_options(name: str, **given: object) -> None:
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:
-    """Return the noun for one text, and all texts."""
     if stream is None:
         return "text", arguments(texts)
     return ("document", read_document(stream)) if format_name == "html" else ("line", read_lines(stream))

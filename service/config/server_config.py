@@ -244,7 +244,6 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_exposed(values: Mapping[str, Any]) -> bool:
-    """Return whether callers beyond this machine may reach the HTTP port, and nothing says that they may be anyone."""
     return values["http_port"] >= 0 and not values["http_without_keys"] and not is_loopback(values["http_host"])
 
 
@@ -280,12 +279,10 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """Return its flag on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
-        """Return its environment variable."""
         return ENVIRONMENT_PREFIX + self.name.upper()
 
     @property

@@ -42,11 +42,7 @@ class Settings:
 
 
 def resolve(flags: Mapping[str, Any], file: Path | None) -> Settings:
-    """Resolve settings from flags, by setting, this process' environment, a TOML file if there is one, and defaults.
-
-    Raises:
-        SettingsError: there are problems; it has all of them.
-    """
+    """Resolve settings from flags, by setting, this process' environment, a TOML file if there is one, and defaults."""
     from_file, file_problems = _from_file(file) if file else ({}, [])
     from_environment, problems = _from_environment()
     from_flags = {

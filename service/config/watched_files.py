@@ -20,11 +20,7 @@ class WatchedFiles(Generic[T]):
     """The combined contents of some files. Call `refresh` from one thread at a time; any may read `current`."""
 
     def __init__(self, paths: Sequence[Path], read: Callable[[], T]) -> None:
-        """Read the files with `read`, which reads all of `paths` and raises `FileProblem` for invalid ones.
-
-        Raises:
-            FileProblem: they can't be used now.
-        """
+        """Read the files with `read`, which reads all of `paths` and raises `FileProblem` for invalid ones."""
         self._paths = tuple(paths)
         self._read = read
         self._stamp = self._look()
@@ -69,11 +65,7 @@ def _stamp_of(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """Return the bytes of a file; `what` describes them in the message.
-
-    Raises:
-        FileProblem: it can't be read.
-    """
+    """Return the bytes of a file; `what` describes them in the message."""
     try:
         return path.read_bytes()
     except OSError as error:

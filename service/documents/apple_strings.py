@@ -20,11 +20,7 @@ _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a table of strings.
-
-    Raises:
-        DocumentError: something in it is no entry; values other than strings are not read.
-    """
+    """Read a table of strings."""
     source, encode = decoded(data)
     return Spliced(source, _slots(source), encode)
 

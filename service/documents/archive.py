@@ -32,11 +32,7 @@ class Archive:
     """An archive in memory; its entries are unpacked when they are needed."""
 
     def __init__(self, data: bytes, file: str = "a .docx", kind: str = "a Word document") -> None:
-        """Read the directory; `file` and `kind` are what it should be, for errors.
-
-        Raises:
-            DocumentError: it is no archive, is encrypted, or is larger than the limits.
-        """
+        """Read the directory; `file` and `kind` are what it should be, for errors."""
         self._kind = kind
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
@@ -63,11 +59,7 @@ class Archive:
                 )
 
     def read(self, name: str) -> bytes:
-        """Return the content of an entry.
-
-        Raises:
-            DocumentError: there is none, or it is damaged or too large.
-        """
+        """Return the content of an entry."""
         if name not in self.names:
             raise DocumentError(f"the archive has no {name}; it is not {self._kind}.")
         entry = self._zip.getinfo(name)

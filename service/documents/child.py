@@ -188,11 +188,7 @@ def _limit() -> None:
 
 
 def _frame(source: BinaryIO) -> bytes:
-    """Return the content of the next frame.
-
-    Raises:
-        EOFError: there is none.
-    """
+    """Return the content of the next frame."""
     (length,) = LENGTH.unpack(_exactly(source, LENGTH.size))
     return _exactly(source, length)
 

@@ -55,7 +55,6 @@ class Part:
 
     @property
     def is_sung(self) -> bool:
-        """Return whether it has a sign of music."""
         return any(sign in piece.raw or piece.text.startswith("#") for sign in _MUSIC for piece in self.pieces)
 
 
@@ -150,7 +149,6 @@ def slots(source: str, spoken_parts: Sequence[Part], write: Callable[[str], str]
 
 
 def _is_continued(chain: Sequence[Part], part: Part, *, has_marks: bool, is_punctuated: bool) -> bool:
-    """Return whether a part goes on with the sentence of a chain of parts."""
     before, text, after = chain[-1], chain[-1].text, part.text
     if len(chain) == _MAX_CUES or sum(len(each.text) for each in chain) + len(after) > _MAX_CHARACTERS:
         return False

@@ -84,9 +84,6 @@ class Document(Protocol):
 
         A text whose translation is equal to it stays as it was written, byte for byte. `doubts` are those about some
         translations, by their numbers; a format that can mark a translation as one to check does so.
-
-        Raises:
-            ValueError: there are more or fewer translations than texts.
         """
 
 
@@ -116,7 +113,6 @@ class Slot:
     mark: "Callable[[str, Doubt | None], Iterable[Edit]] | None" = None
 
     def changes(self, translation: str, inner: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        """Yield the stretches that change, and what is there then."""
         if self.is_target or translation != self.text.text:
             texts = [each.write(text) for each, text in zip(self.inner, inner, strict=True)]
             yield self.start, self.end, self.write(translation, *texts)
@@ -154,11 +150,7 @@ class Spliced:
         edits: Iterable[Edit] = (),
         language: str = "",
     ) -> None:
-        """Take slots in order, and how the result becomes bytes; `edits` are made if any text is translated.
-
-        Raises:
-            DocumentError: there are more than `MAX_TEXTS` slots.
-        """
+        """Take slots in order, and how the result becomes bytes; `edits` are made if any text is translated."""
         self._source = source
         self._slots: list[Slot] = []
         self.texts: list[DocumentText] = []
@@ -173,7 +165,6 @@ class Spliced:
         self.language = language
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
-        """See `Document.written`."""
         if len(translations) != len(self.texts):
             raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
         changes: list[tuple[int, int, str]] = []

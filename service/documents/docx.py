@@ -207,11 +207,7 @@ class _Reader:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a Word document.
-
-    Raises:
-        DocumentError: it is no such document, damaged, encrypted, or larger than the limits of `archive`.
-    """
+    """Read a Word document."""
     archive = Archive(data)
     names, notes = text_parts(archive)
     parts = [_Reader(name, archive.read(name)).part for name in names]

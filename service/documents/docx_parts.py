@@ -46,11 +46,7 @@ _ALTERNATIVE_TEXT = re.compile(r"""<(?:\w+:)?(?:docPr|cNvPr)\s(?:[^<>]*?\s)?desc
 
 
 def text_parts(archive: Archive) -> tuple[list[str], list[str]]:
-    """Return the names of the files with text, the main one first, and notes on those that are left as they are.
-
-    Raises:
-        DocumentError: nothing says which file is the main one, or it is not there.
-    """
+    """Return the names of the files with text, the main one first, and notes on those that are left as they are."""
     files = {_normal(name): name for name in archive.names}
     package = list(_relationships(archive, files, ""))
     main = next((name for kind, name in package if kind == "officeDocument"), None) or _main_by_type(archive, files)

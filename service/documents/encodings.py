@@ -36,9 +36,6 @@ def decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
     """Return the text of UTF-8, or of UTF-16 or UTF-32, and a function that encodes it in the same way.
 
     A byte order mark is believed. Without one, UTF-16 is recognized where every other byte is zero.
-
-    Raises:
-        DocumentError: it is none of these.
     """
     mark, encoding = next((each for each in _MARKS if data.startswith(each[0])), (b"", _without_mark(data)))
     try:
@@ -55,11 +52,7 @@ def decoded(data: bytes) -> tuple[str, Callable[[str], bytes]]:
 
 
 def recoded(data: bytes, encoding: str) -> bytes:
-    """Return text in UTF-8 that is in `encoding`, unless it has a byte order mark.
-
-    Raises:
-        DocumentError: it is not in that encoding, or there is none of that name.
-    """
+    """Return text in UTF-8 that is in `encoding`, unless it has a byte order mark."""
     if any(data.startswith(mark) for mark, _ in _MARKS):
         return data
     try:
@@ -77,11 +70,7 @@ class Recoded:
         self.texts, self.notes, self.language = document.texts, document.notes, document.language
 
     def written(self, translations: Sequence[str], doubts: Mapping[int, Doubt] = NO_DOUBTS) -> bytes:
-        """See `Document.written`.
-
-        Raises:
-            DocumentError: a translation has a character that the encoding lacks.
-        """
+        """See `Document.written`."""
         text = self._document.written(translations, doubts).decode()
         try:
             return text.encode(self._encoding)

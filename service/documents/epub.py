@@ -35,11 +35,7 @@ _LABEL = re.compile(r"(<(?:[\w.-]++:)?text>)([^<]*+)</")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a book.
-
-    Raises:
-        DocumentError: it is no EPUB, damaged, encrypted, or larger than the limits of `archive`.
-    """
+    """Read a book."""
     archive = Archive(data, "an .epub", "an EPUB")
     target = canonical(options.target) if options.target else ""
     root = next(XmlSource(archive.read(_CONTAINER), _CONTAINER).elements(lambda _: ("rootfile",)), None)

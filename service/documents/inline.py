@@ -41,10 +41,10 @@ class AnyPiece(Protocol):
     """What is needed of a piece to know its place among others."""
 
     @property
-    def kind(self) -> Kind | None: ...  # noqa: D102
+    def kind(self) -> Kind | None: ...
 
     @property
-    def text(self) -> str: ...  # noqa: D102
+    def text(self) -> str: ...
 
 
 class InlineText:
@@ -62,7 +62,6 @@ class InlineText:
 
     @property
     def has_words(self) -> bool:
-        """Return whether there is anything to translate."""
         return any(piece.kind is Kind.TEXT and has_words(piece.text) for piece in self._pieces)
 
     def pieces(self, translation: str) -> list[Piece]:

@@ -86,11 +86,7 @@ class _Reader:
     entries: dict[str, set[str] | None] = field(default_factory=dict)
 
     def strings(self) -> Iterator[_String]:
-        """Yield the values that are strings.
-
-        Raises:
-            DocumentError: it is not JSON, or too deep.
-        """
+        """Yield the values that are strings."""
         position, expected = 0, _Expected.VALUE
         path: list[_Open] = []
         while match := _TOKEN.match(self.source, position):
@@ -139,11 +135,7 @@ class _Reader:
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read JSON in UTF-8, or in UTF-16 with a byte order mark; ARB's `@@locale` becomes `options.target`.
-
-    Raises:
-        DocumentError: it is not JSON, or nested more than `MAX_DEPTH` deep.
-    """
+    """Read JSON in UTF-8, or in UTF-16 with a byte order mark; ARB's `@@locale` becomes `options.target`."""
     source, encode = decoded(data)
     lines = Lines(source)
     reader = _Reader(source, lines)

@@ -167,11 +167,7 @@ class _Part:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read an OpenDocument file.
-
-    Raises:
-        DocumentError: it is no such file, damaged, encrypted, or larger than the limits of `archive`.
-    """
+    """Read an OpenDocument file."""
     archive = Archive(data, "an OpenDocument file", "an OpenDocument file")
     if _MANIFEST in archive.names and b"encryption-data" in archive.read(_MANIFEST):
         raise DocumentError("it is encrypted; save it without a password.", _MANIFEST)

@@ -73,12 +73,7 @@ ENDINGS = tuple(FORMATS)
 
 
 def open_document(name: str, data: bytes, options: DocumentOptions | None = None) -> Document:
-    """Read a document; `name` is that of its file, whose ending names the format, in any case.
-
-    Raises:
-        UnknownFormat: the ending is none of `ENDINGS`; such a file is never taken for text.
-        DocumentError: the document is broken or too large, or the options don't fit it.
-    """
+    """Read a document; `name` is that of its file, whose ending names the format, in any case."""
     ending = PurePath(name).suffix.lower()
     if ending not in FORMATS:
         found = f"the ending {ending!r} is" if ending else "a name without an ending is"

@@ -27,11 +27,7 @@ class Part:
 
 
 def package(archive: Archive, parts: Iterable[Part], notes: Sequence[str] = ()) -> Document:
-    """Return the parts as one document, in their order; all other files of the archive stay as they are.
-
-    Raises:
-        DocumentError: there are more texts than a document may have.
-    """
+    """Return the parts as one document, in their order; all other files of the archive stay as they are."""
     every: list[Part] = []
     slots: list[Slot] = []
     edits: list[Edit] = []
@@ -65,11 +61,7 @@ def xml_part(
     slots: Callable[[XmlSource], Iterable[Slot]],
     edits: Callable[[XmlSource], Iterable[Edit]] = lambda _: (),
 ) -> Part:
-    """Return the part of an XML file; `slots` yields its texts, and `edits` what else changes.
-
-    Raises:
-        DocumentError: there is no such file, or it is damaged.
-    """
+    """Return the part of an XML file; `slots` yields its texts, and `edits` what else changes."""
     data = archive.read(name)
     if data.startswith(_UTF_16):
         raise DocumentError("it is UTF-16; save the document again with its own program.", name)

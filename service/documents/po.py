@@ -27,11 +27,7 @@ _ONE_OR_MANY = "bg ca da de el en es et eu fi fo fy gl hu it nb nl nn no pt sq s
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read a catalogue; untranslated and fuzzy entries are to be translated, or all with `has_all`.
-
-    Raises:
-        DocumentError: a line is no part of an entry, a string has no end, or the charset is unknown or another one.
-    """
+    """Read a catalogue; untranslated and fuzzy entries are to be translated, or all with `has_all`."""
     return _read(data, options, is_template=False)
 
 

@@ -32,7 +32,6 @@ class PoString:
 
     @property
     def value(self) -> str:
-        """Return what it says."""
         return "".join(self.parts)
 
 
@@ -56,11 +55,7 @@ class Entry:
 
 
 def entries(source: str) -> Iterator[Entry]:
-    """Yield the entries that are not obsolete.
-
-    Raises:
-        DocumentError: a line is no part of an entry, a string has no end, or an entry lacks a part.
-    """
+    """Yield the entries that are not obsolete."""
     entry = Entry()
     last: PoString | None = None
     position, line, counted = 0, 1, 0

@@ -43,11 +43,7 @@ class _Item:
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read a presentation.
-
-    Raises:
-        DocumentError: it is no such file, damaged, encrypted, or larger than the limits of `archive`.
-    """
+    """Read a presentation."""
     archive = Archive(data, "a .pptx", "a presentation")
     types = _types(archive)
     if not any(_MAIN.fullmatch(each) for each in types.values()):

@@ -67,7 +67,6 @@ class ProgramString:
         return "".join(output)
 
     def is_ordered(self, translation: str) -> bool:
-        """Return whether each argument takes the right value in what is written of a translation."""
         return len(self._places) < 2 or self._ordered(self.inline.pieces(translation)) is not None
 
     def _ordered(self, pieces: Sequence[Piece]) -> Sequence[str] | None:

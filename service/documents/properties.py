@@ -30,11 +30,7 @@ _MESSAGE = re.compile(r"\{\d")
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
-    """Read properties.
-
-    Raises:
-        DocumentError: an escape is broken.
-    """
+    """Read properties."""
     first = "\x80" if data.isascii() else ""
     try:
         source, encode = decoded(data)

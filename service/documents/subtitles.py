@@ -33,11 +33,7 @@ _Group = Sequence[Line]
 
 
 def read_srt(data: bytes, _: DocumentOptions) -> Document:
-    """Read SubRip; `<i>` and the like, and `{\\an8}`, stay with their words.
-
-    Raises:
-        DocumentError: there is no cue.
-    """
+    """Read SubRip; `<i>` and the like, and `{\\an8}`, stay with their words."""
     source, encode = decoded(data)
     every = list(lines(source))
     first = next((line for line in every if line.text.strip()), None)
@@ -51,11 +47,7 @@ def read_srt(data: bytes, _: DocumentOptions) -> Document:
 
 
 def read_vtt(data: bytes, _: DocumentOptions) -> Document:
-    """Read WebVTT; notes, styles and regions stay as they are, tags stay with their words.
-
-    Raises:
-        DocumentError: there is no WEBVTT at the start.
-    """
+    """Read WebVTT; notes, styles and regions stay as they are, tags stay with their words."""
     source, encode = decoded(data)
     if not re.match(r"WEBVTT(?:[ \t\r\n]|\Z)", source):
         raise DocumentError("a WebVTT file starts with WEBVTT.", "line 1")

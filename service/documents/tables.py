@@ -116,9 +116,6 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
     The delimiter is what a first line `sep=;` says, else the one of `,`, `;`, tab and `|` of which the first records
     have equally many, and which makes the asked columns names; there is none if there is one column. Delimiter, quotes
     and line ends stay as they are. A translation is in quotes if the text was, or if it needs them.
-
-    Raises:
-        DocumentError: a quotation mark is missing or misplaced, or a column does not exist.
     """
     source, encode = decoded(data)
     sep_line = SEP_LINE.match(source)
@@ -131,9 +128,6 @@ def read_csv(data: bytes, options: DocumentOptions) -> Document:
 def read_tsv(data: bytes, options: DocumentOptions) -> Document:
     """Read tab-separated values. A cell that begins and ends with a quotation mark is one as spreadsheets write it,
     which may have tabs, line ends and doubled quotation marks; elsewhere quotes have no special meaning.
-
-    Raises:
-        DocumentError: a column does not exist.
     """
     source, encode = decoded(data)
     return _document(source, encode, _tsv_records(source), options, _tsv_written)
@@ -195,7 +189,6 @@ def _slots(
 
 
 def _indices(names: Sequence[str], columns: Sequence[str]) -> tuple[list[int], bool]:
-    """Return the indices of columns, and whether any is given by its name."""
     found: set[int] = set()
     has_name = False
     for column in columns:

@@ -32,7 +32,6 @@ class EscapeStyle:
         self._escaped = re.compile(f"[{escaped}]") if escaped else None
 
     def __call__(self, text: str) -> str:
-        """Return the text with escapes, all else as it is."""
         if self._escaped is None:
             return text
         return self._escaped.sub(lambda match: as_escape(match[0], self._form), text)

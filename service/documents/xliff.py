@@ -24,12 +24,7 @@ _APPROVED = re.compile(r"""(?<=\sapproved=)(?:"yes"|'yes')""")
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read XLIFF in the encoding that it says.
-
-    Raises:
-        DocumentError: it is no XLIFF, not well-formed, or all of it is from or into other languages than those of
-            `options`.
-    """
+    """Read XLIFF in the encoding that it says."""
     raw, encode = decoded_xml(data)
     reader = _Reader(XmlSource(raw), options)
     source = raw.decode("latin-1")
@@ -58,11 +53,7 @@ class _Reader:
                 yield from self._of_first(unit) if self._is_first else self._of_second(unit)
 
     def notes(self, slots: list[Slot]) -> list[str]:
-        """Return what was left as it is, after the texts have been read.
-
-        Raises:
-            DocumentError: that is all, as nothing is of the languages that were asked for.
-        """
+        """Return what was left as it is, after the texts have been read."""
         notes = []
         if self._others and not any(self._is_ours.values()):
             raise self._others[0]

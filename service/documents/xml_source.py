@@ -42,7 +42,6 @@ class Element:
 
     @property
     def elements(self) -> "Iterator[Element]":
-        """Yield the children that are elements."""
         return (child for child in self.children if isinstance(child, Element))
 
     @property
@@ -58,11 +57,9 @@ class Element:
         return next((value for each in self.ancestors if (value := each.attributes.get(name))), "")
 
     def first(self, name: str) -> "Element | None":
-        """Return the first child of this name."""
         return next((child for child in self.elements if child.name == name), None)
 
     def text(self) -> str:
-        """Return all text in it."""
         return "".join(child if isinstance(child, str) else child.text() for child in self.children)
 
 
@@ -76,11 +73,7 @@ class XmlSource:
         self._part = part
 
     def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
-        """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root.
-
-        Raises:
-            DocumentError: it is not well-formed, too deep, not UTF-8, or has a document type declaration.
-        """
+        """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root."""
         if (nul := self._data.find(b"\0")) >= 0:  # from which expat would guess an encoding of its own
             raise DocumentError("it has a character of the number 0, which XML can't have.", self.place(nul))
         parser = _Parser(self, wanted)
@@ -105,9 +98,6 @@ def decoded_xml(data: bytes, part: str = "") -> tuple[bytes, Callable[[bytes], b
     """Return XML in UTF-8, and what encodes it again as it was: as its byte order mark says, or its declaration.
 
     What the declared encoding lacks is written by number.
-
-    Raises:
-        DocumentError: its encoding is not known, or it is in another one.
     """
     declared = _DECLARED.match(data)
     codec = "utf-8"

@@ -36,11 +36,7 @@ _REFERENCE = re.compile(r"[@?](?:[\w.+]+:)?[\w.+]+/[\w.]+")
 
 
 def read_android(data: bytes, options: DocumentOptions) -> Document:
-    """Read Android's resources in UTF-8 or UTF-16; `tools:locale` becomes `options.target`.
-
-    Raises:
-        DocumentError: it is other XML, or not well-formed.
-    """
+    """Read Android's resources in UTF-8 or UTF-16; `tools:locale` becomes `options.target`."""
     text, encode = decoded(data)
     source = XmlSource(text.encode())
     roots: list[Element] = []
@@ -70,11 +66,7 @@ def read_android(data: bytes, options: DocumentOptions) -> Document:
 
 
 def read_resx(data: bytes, _: DocumentOptions) -> Document:
-    """Read .NET's resources in UTF-8 or UTF-16: the values that are strings.
-
-    Raises:
-        DocumentError: it is other XML, or not well-formed.
-    """
+    """Read .NET's resources in UTF-8 or UTF-16: the values that are strings."""
     text, encode = decoded(data)
     source = XmlSource(text.encode())
 

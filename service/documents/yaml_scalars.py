@@ -46,11 +46,7 @@ def folded(content: str, *, has_escapes: bool = False) -> str:
 
 
 def double_quoted(content: str, place: str) -> str:
-    """Return the value of what is between double quotes.
-
-    Raises:
-        DocumentError: it has an unknown escape.
-    """
+    """Return the value of what is between double quotes."""
     if re.search(r"\\[ \t]+\r?\n", content):
         raise DocumentError("a space is escaped at the end of a line; write the text on one line.", place)
 

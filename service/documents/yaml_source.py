@@ -48,11 +48,7 @@ class _Reader(ValueReader):
         self.has_nested_root = False
 
     def slots(self) -> Iterator[Slot]:
-        """Yield the texts in order.
-
-        Raises:
-            DocumentError: it is not YAML, or has what is not read here.
-        """
+        """Yield the texts in order."""
         if found := re.search("\r(?!\n)|[\x85\u2028\u2029]", self.source):
             raise self.error(found.start(), "a line ends in another sign than a line feed; write it as an escape")
         position = 0
@@ -209,11 +205,7 @@ class _Reader(ValueReader):
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read YAML in UTF-8, or in UTF-16 with a byte order mark; a root that names the language gets `options.target`.
-
-    Raises:
-        DocumentError: it is not YAML, or has what is not read here.
-    """
+    """Read YAML in UTF-8, or in UTF-16 with a byte order mark; a root that names the language gets `options.target`."""
     source, encode = decoded(data)
     reader = _Reader(source)
     slots = list(reader.slots())

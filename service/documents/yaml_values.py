@@ -153,5 +153,4 @@ class ValueReader:
         return self.next_line(position)
 
     def error(self, position: int, problem: str) -> DocumentError:
-        """Return the error of what is wrong at a position."""
         return DocumentError(f"{problem}.", self.lines.place(position))

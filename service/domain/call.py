@@ -128,7 +128,6 @@ class Call:
         return (self.ended_seconds or time.monotonic()) - self.began_seconds
 
     def asks_for(self, texts: Sequence[str]) -> None:
-        """Record the caller's texts."""
         self.texts, self.num_texts = texts, len(texts)
 
     def forget(self) -> None:
@@ -153,7 +152,6 @@ class Call:
         return Call(self.method, self.request_id, origin, self.caller, self.protocol)
 
     def charge(self, num_tokens: int) -> None:
-        """Charge the caller for tokens."""
         if self.caller:
             self.caller.accounts.charge(self.caller.name, num_tokens)
 
@@ -162,7 +160,6 @@ class Call:
         self.ended_seconds = self.ended_seconds or time.monotonic()
 
     def translated(self, translations: Iterable[Translation]) -> None:
-        """Add the tokens of translations."""
         for each in translations:
             self.num_source_tokens += each.num_source_tokens
             self.num_output_tokens += each.hypotheses[0].num_tokens

@@ -78,7 +78,6 @@ class Path(tuple[str | int, ...]):
     __slots__ = ()
 
     def __new__(cls, *parts: str | int) -> "Path":
-        """Build a path from names and indices."""
         return super().__new__(cls, parts)
 
 
@@ -208,7 +207,6 @@ class PairNotFound(NotFound):
         self.path = _path(path)
 
     def as_invalid(self) -> InvalidRequest:
-        """Return the same error for an API that has language codes, but no pairs."""
         return InvalidRequest(self.problem, self.path, **self.given)
 
 

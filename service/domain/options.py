@@ -213,7 +213,6 @@ class DecodingOptions:
 
     @property
     def is_sampled(self) -> bool:
-        """Return whether tokens are sampled instead of ranked."""
         return self.temperature > 0.0
 
 

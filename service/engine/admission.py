@@ -74,13 +74,7 @@ class ControlledDelay:
 
 
 def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: int, spec: RunnerSpec) -> None:
-    """Reject sequences that could not run even on an idle server; `max_slots` is that of the largest worker.
-
-    Raises:
-        InvalidRequest: one of them is too long, or its beam too wide.
-        TooMany: there are too many.
-        ValueError: one is submitted twice.
-    """
+    """Reject sequences that could not run even on an idle server; `max_slots` is that of the largest worker."""
     if len(sequences) > max_waiting:
         raise TooMany(
             "{path} have {number} segments, counting each sample of one",
@@ -148,11 +142,7 @@ class Admission:
         return self._seconds_for(self._queue.waiting.num_calls_ahead(priority), num_free_slots)
 
     def check_queue(self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float) -> None:
-        """Reject a call based only on its priority and origin, before anything else is known about it.
-
-        Raises:
-            Overloaded: any call from this origin would wait too long.
-        """
+        """Reject a call based only on its priority and origin, before anything else is known about it."""
         if self._has_room(num_free_slots):
             self._delays[priority].is_short(now_seconds)
             return
@@ -170,11 +160,6 @@ class Admission:
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
         """Accept or reject the sequences of one call as a whole; `num_rows` is the average number of used rows per
         worker.
-
-        Raises:
-            Overloaded: too many sequences wait, in total or for this caller, or the wait would be too long, in general
-                or for the call's deadline.
-            TooLate: the call could not meet its deadline even on an idle server.
         """
         if not sequences:
             return
@@ -240,7 +225,6 @@ class Admission:
             first.expected_seconds = seconds - reserved
 
     def alone_seconds(self, sequences: Sequence_[Sequence]) -> float:
-        """Estimate how long an idle server takes for the sequences of one call."""
         return self._decode_seconds(*self._work(sequences), sequences[0].num_slots) if sequences else 0.0
 
     def _work(self, sequences: Sequence_[Sequence]) -> tuple[float, float]:

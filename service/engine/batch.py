@@ -54,30 +54,24 @@ class Batch:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of live rows."""
         return len(self._owners)
 
     @property
     def num_free(self) -> int:
-        """Return the number of free rows."""
         return self.max_slots - len(self._owners)
 
     @property
     def sequences(self) -> Iterable[Sequence]:
-        """Return the running sequences, oldest first."""
         return self._sequences.keys()
 
     @property
     def num_sequences(self) -> int:
-        """Return the number of running sequences."""
         return len(self._sequences)
 
     def owner(self, row: int) -> Sequence:
-        """Return the sequence that a live row belongs to."""
         return self._owners[row]
 
     def can_join(self, sequence: Sequence) -> bool:
-        """Return whether enough rows are free."""
         return sequence.num_slots <= self.num_free
 
     def join(self, sequence: Sequence, decoder_start_id: int) -> list[int]:
@@ -116,11 +110,7 @@ class Batch:
         return moves
 
     def check_integrity(self) -> None:
-        """Check that every live row has one owner, that owners know their rows, and that lengths are in range.
-
-        Raises:
-            IntegrityError: the state is inconsistent; names the row or sequence.
-        """
+        """Check that every live row has one owner, that owners know their rows, and that lengths are in range."""
         owned = [row for sequence in self._sequences for row in sequence.slots]
         expect(sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}")
         expect(self.num_rows <= self.max_slots, f"{self.num_rows} rows are live, there are {self.max_slots}")

@@ -47,7 +47,6 @@ class Coalescing:
 
     @property
     def num_decoding(self) -> int:
-        """Return the number of groups whose leader is in the batch."""
         return len(self._groups) - self.num_waiting
 
     def join(self, sequence: Sequence, rows: float) -> bool:
@@ -96,7 +95,6 @@ class Coalescing:
         return [sequence for sequence in group.members if sequence is not leader]
 
     def members(self, leader: Sequence) -> list[Sequence]:
-        """Return all sequences that wait for the outcome of a sequence in the batch."""
         return list(self._group_of[leader].members)
 
     def news(self, leader: Sequence, num_certain: int) -> list[Sequence]:
@@ -138,15 +136,10 @@ class Coalescing:
 
     @property
     def leaders(self) -> list[Sequence]:
-        """Return the sequences that are being decoded and whose outcome is still wanted."""
         return [group.leader for group in self._groups.values() if group.leader is not None]
 
     def check_integrity(self, waiting: Collection[Sequence]) -> None:
-        """Check that the `waiting` sequences are known, and each leader's members are identical and its watchers right.
-
-        Raises:
-            IntegrityError: the state is inconsistent; says how.
-        """
+        """Check that `waiting` sequences are known, and each leader's members are identical and its watchers right."""
         groups = [group for group in self._groups.values() if group.leader is None]
         noted = [sequence for group in groups for sequence in group.members]
         expect(len(noted) == len(waiting), f"{len(waiting)} wait, of whom {len(noted)} are known to be coalesced")

@@ -126,7 +126,6 @@ class Costs:
         return min(max(by_length, 1.0), float(sequence.max_tokens))
 
     def expected_rows(self, sequence: Sequence) -> float:
-        """Estimate the number of row-steps of a sequence."""
         return sequence.num_slots * self.expected_tokens(sequence)
 
     def step_seconds(self, num_rows: int) -> float:

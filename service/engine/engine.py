@@ -83,12 +83,10 @@ class Engine:
 
     @property
     def bytes_per_slot(self) -> int:
-        """Return the device memory reserved for the keys and values of one row at its maximum length."""
         return self._runners[0].spec.bytes_per_slot
 
     @property
     def can_change_scores(self) -> bool:
-        """Return whether it accepts sequences whose options change scores, such as a repetition penalty."""
         return self._runners[0].spec.has_logits
 
     @property
@@ -135,12 +133,7 @@ class Engine:
         self._unavailable = self._failure = None
 
     def restart(self, prove: Callable[[Sequence_[Runner], EngineConfig], object]) -> None:
-        """Restart after a failure, on the same runners and with empty state, once `prove` has verified that they work.
-
-        Raises:
-            RuntimeError: the engine has not failed, was stopped meanwhile, or one of its old threads is alive.
-            Exception: raised by `prove`; the engine stays failed.
-        """
+        """Restart after a failure, on the same runners and with empty state, once `prove` has verified them."""
         self._check_can_restart()
         prove(self._runners, self._config)
         for runner in self._runners:
@@ -226,37 +219,20 @@ class Engine:
     # What callers do.
 
     def check_queue(self, priority: Priority, origin: Origin) -> None:
-        """Reject a new call from this origin before any work is spent on it if it would wait too long. Thread-safe.
-
-        Raises:
-            Overloaded: it would; carries an estimate of when it would not.
-            Unavailable: the engine has stopped or failed.
-        """
+        """Reject a new call from this origin before any work is spent on it if it would wait too long. Thread-safe."""
         self._check_available()
         self._admission.check_queue(self._num_free, priority, origin, self._clock())
 
     def check_alike(self, sequences: Sequence_[Sequence]) -> float:
         """Check that sequences such as these would be accepted now; they may be another engine's. Return how long they
         take on an idle server, 0 while unknown. Thread-safe.
-
-        Raises:
-            Overloaded, TooLate, Unavailable: as for `submit`.
         """
         with self._lock:
             self._check_admission(sequences)
         return self._admission.alone_seconds(sequences)
 
     def submit(self, sequences: Sequence_[Sequence]) -> None:
-        """Accept the sequences of one call, all or none; all have the same priority and origin. Thread-safe.
-
-        Raises:
-            InvalidRequest: one of them can never run here because it is too long or its beam too wide, or there are too
-                many.
-            Overloaded: there is too much work ahead of them, in general or for their deadline; carries an estimate of
-                when there will be less.
-            TooLate: they can't meet their deadline even on an idle server.
-            Unavailable: the engine has stopped or failed.
-        """
+        """Accept the sequences of one call, all or none; all have the same priority and origin. Thread-safe."""
         workers = self.workers
         max_slots = max([worker.batch.max_slots for worker in workers])
         check_possible(sequences, self._config.max_waiting, max_slots, workers[0].runner.spec)
@@ -317,11 +293,7 @@ class Engine:
     # A worker's turn, on its thread.
 
     def run_turn(self, worker: Worker) -> bool:
-        """Run one turn of a worker, once there is something to do; returns whether there may be another.
-
-        Raises:
-            RuntimeError: this turn and the last ones before it all failed.
-        """
+        """Run one turn of a worker, once there is something to do; returns whether there may be another."""
         plan = self.begin(worker)
         if plan is not None and (plan.admitted or worker.batch.num_rows):
             turn = worker.run(plan)
@@ -493,9 +465,6 @@ class Engine:
         """Check the queue, and its consistency with the state of `worker`, on whose thread this runs.
 
         Without `with_requests`, the places of the requests are left out.
-
-        Raises:
-            IntegrityError: the state is inconsistent; says where.
         """
         if self._unavailable is not None:  # all sequences have their updates, whatever the state still holds
             return

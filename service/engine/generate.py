@@ -46,12 +46,7 @@ class OfflineEngine:
         session_config: SessionConfig,
         on_turn: Callable[[TurnStats], None] | None = None,
     ) -> Self:
-        """Open a bundle's graphs.
-
-        Raises:
-            DeviceUnavailable: the device can't be used here.
-            BundleError: a graph can't be opened, or does not fit the contract.
-        """
+        """Open a bundle's graphs."""
         return cls(open_runners(directory, manifest, config, session_config).runners, config, on_turn)
 
     def __enter__(self) -> Self:
@@ -68,9 +63,6 @@ class OfflineEngine:
         """Start decoding sequences beside those that run; the future's result is each one's hypotheses, in order.
 
         The result raises the `ServiceError` of the first sequence that failed.
-
-        Raises:
-            ServiceError: the engine rejected them.
         """
         future = self._results.expect(sequences)
         try:
@@ -81,12 +73,7 @@ class OfflineEngine:
         return future
 
     def generate(self, sequences: Sequence_[Sequence], timeout_seconds: float | None = None) -> list[Hypotheses]:
-        """Decode sequences together to their ends; returns each one's hypotheses, in order.
-
-        Raises:
-            ServiceError: the engine rejected them, or one failed.
-            TimeoutError: they did not end in time.
-        """
+        """Decode sequences together to their ends; returns each one's hypotheses, in order."""
         return self.submit(sequences).result(timeout_seconds)
 
     def decode(self, rows: Iterable[Row], options: DecodingOptions) -> list[Hypotheses]:

@@ -6,10 +6,6 @@ class IntegrityError(AssertionError):
 
 
 def expect(holds: object, problem: str) -> None:
-    """Check that a condition holds. Where there are many, raising in an `if` is faster: `problem` is made regardless.
-
-    Raises:
-        IntegrityError: it does not.
-    """
+    """Check that a condition holds. Where there are many, an `if` is faster: `problem` is made regardless."""
     if not holds:
         raise IntegrityError(problem)

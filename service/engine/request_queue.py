@@ -51,7 +51,6 @@ class RequestQueue:
 
     @property
     def num_waiting(self) -> int:
-        """Return the number of sequences that wait for slots."""
         return self.waiting.num_sequences
 
     def candidates(self) -> Iterator[Sequence]:
@@ -84,7 +83,6 @@ class RequestQueue:
         return followers
 
     def progress(self, leader: Sequence, token_ids: tuple[int, ...]) -> list[SequenceProgress]:
-        """Return the progress messages for a leader's watchers, now that these tokens are certain."""
         return [
             SequenceProgress(sequence, token_ids)
             for sequence in self.coalescing.news(leader, len(token_ids))
@@ -130,7 +128,6 @@ class RequestQueue:
         return leader
 
     def finish(self, leader: Sequence, hypotheses: tuple[DecodedHypothesis, ...]) -> None:
-        """Give a decoded sequence's outcome to all that wait for it."""
         for sequence in self.coalescing.end(leader):
             self._end(sequence, hypotheses[0].finish_reason, hypotheses)
 
@@ -140,7 +137,6 @@ class RequestQueue:
             self._end(sequence, error=error)
 
     def fail_all(self, error: ServiceError) -> None:
-        """Fail all live sequences."""
         for sequence in list(self.live):
             self._end(sequence, error=error)
 
@@ -156,9 +152,6 @@ class RequestQueue:
     def check_integrity(self) -> None:
         """Check that each accepted sequence is in exactly one place, that no sequence gets two updates, and that each
         deadline is watched once.
-
-        Raises:
-            IntegrityError: the state is inconsistent; says how.
         """
         self.waiting.check_integrity()
         waiting = list(self.waiting.candidates())

@@ -108,9 +108,7 @@ class Runner(Protocol):
         """Move a row with `length` live tokens to a free row."""
         ...
 
-    def clear(self, rows: Sequence[int]) -> None:
-        """Zero rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
-        ...
+    def clear(self, rows: Sequence[int]) -> None: ...
 
     def idle(self) -> None:
         """Leave all threads to the model's other runners until the next `encode`: no row is live."""

@@ -110,7 +110,6 @@ class SearchState:
                 self.history[max_slots + target] = self.history[max_slots + source]
 
     def _pack(self, row: int, slot: int, sequence: Sequence, decoder_start_id: int) -> None:
-        """Fill the first row of a sequence."""
         options, width = sequence.options, sequence.num_slots
         model_prefix, caller_prefix = len(sequence.target_prefix_ids), len(sequence.output_prefix_ids)
         _ROW_PACKING.pack_into(

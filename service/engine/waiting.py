@@ -130,11 +130,7 @@ class WaitingQueue:
         self.num_tokens -= len(sequence.source_ids)
 
     def check_integrity(self) -> None:
-        """Check that the queue is within its bound, its counts are right, and each sequence is in its place.
-
-        Raises:
-            IntegrityError: the state is inconsistent; says how.
-        """
+        """Check that the queue is within its bound, its counts are right, and each sequence is in its place."""
         waiting = []
         for priority, class_ in self._classes.items():
             found = class_.round.check_integrity()

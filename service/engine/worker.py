@@ -161,11 +161,7 @@ class Worker:
         return Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
 
     def check_integrity(self, joining: Collection[Sequence] = ()) -> None:
-        """Check that the batch's sequences and those `joining` it are the ones assigned to this worker, or abandoned.
-
-        Raises:
-            IntegrityError: the state is inconsistent; says how.
-        """
+        """Check that the batch's sequences and those `joining` it are assigned to this worker, or abandoned."""
         expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
         expect(self.assigned.isdisjoint(self.abandoned), "an abandoned sequence is assigned to a worker")
         expected, found = {*self.assigned, *self.abandoned}, {*self.batch.sequences, *joining}
@@ -176,11 +172,7 @@ class Worker:
         expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
 
     def count_failures(self, turn: Turn) -> None:
-        """Count consecutive failed turns, and fail when there are too many.
-
-        Raises:
-            RuntimeError: there are too many.
-        """
+        """Count consecutive failed turns, and fail when there are too many."""
         if turn.num_rows or turn.plan.admitted:
             has_run = turn.num_rows > 0 and not turn.result.has_run_failed
             self._num_failed_turns = 0 if has_run else self._num_failed_turns + 1
@@ -243,11 +235,7 @@ class Worker:
             self.runner.idle()
 
     def check_rows(self) -> None:
-        """Check the batch, and that nothing is kept for sequences that have left it.
-
-        Raises:
-            IntegrityError: the state is inconsistent; says how.
-        """
+        """Check the batch, and that nothing is kept for sequences that have left it."""
         self.batch.check_integrity()
         running, lengths = set(self.batch.sequences), self.batch.lengths
         self.search.check_integrity(running)

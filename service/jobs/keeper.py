@@ -57,9 +57,6 @@ class DocumentKeeper:
     async def add(self, api: str, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
         """Return a new entry for a document of the current caller of this size, whose translation takes at most
         `most_seconds`.
-
-        Raises:
-            Overloaded: too many of the caller's are still being translated.
         """
         kept = KeptDocument(api, owner, current_caller(), num_bytes, self._clock() + most_seconds + KEPT_SECONDS)
         await self._run(self._add, kept)
@@ -82,33 +79,20 @@ class DocumentKeeper:
         await self._run(self._failed, kept)
 
     async def find(self, api: str, document_id: str, owner: str = "") -> KeptDocument:
-        """Return an entry.
-
-        Raises:
-            NotFound: there is none of this API, id and owner, or not any more.
-        """
+        """Return an entry."""
         if not _ID.fullmatch(document_id):
             raise not_kept(document_id)
         return await self._run(self._find, api, document_id, owner)
 
     async def fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one; it can be fetched again as long as there is room.
-
-        Raises:
-            NotFound: it is not kept any more.
-        """
+        """Return the translation of one that has one; it can be fetched again as long as there is room."""
         return await self._run(self._fetch, kept)
 
     async def take(self, kept: KeptDocument) -> TranslatedDocument:
-        """Return the translation of one that has one, and keep it no longer: of several takers one gets it.
-
-        Raises:
-            NotFound: it is not kept any more.
-        """
+        """Return the translation of one that has one, and keep it no longer: of several takers one gets it."""
         return await self._run(self._take, kept)
 
     async def forget(self, kept: KeptDocument) -> None:
-        """Keep an entry no longer. Idempotent."""
         await self._run(self._forget, kept)
 
     async def _run(self, work: Callable[..., T], *args: Any) -> T:

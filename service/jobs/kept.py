@@ -37,7 +37,6 @@ class KeptDocument:
 
     @property
     def is_in_work(self) -> bool:
-        """Return whether it has neither a translation nor a failure."""
         return self.failure is None and self.num_characters is None
 
     @property
@@ -64,9 +63,6 @@ def making_room(kept: Sequence[KeptDocument], caller: str, num_bytes: int) -> li
     A caller has half of what the wanted documents of others leave, in number and in bytes; beyond that, its own that
     have been translated make room. Documents that nobody waits for any more take what is left over, and the caller's
     own go first.
-
-    Raises:
-        Overloaded: too many of the caller's are still being translated.
     """
     oldest_first = sorted(kept, key=lambda each: each.until_seconds)
     wanted = [each for each in oldest_first if each.is_wanted]

@@ -74,13 +74,7 @@ class DocumentReaders:
         self._command = tuple(command)
 
     async def read(self, upload: Upload, deadline_seconds: float, hold: Hold) -> DocumentTexts:
-        """Read a document; the deadline is on the clock of `time.monotonic()`. `hold` counts its texts.
-
-        Raises:
-            InvalidRequest: its ending stands for no known format, or it is broken or too large, or a text in it is.
-            DeadlineExceeded: reading took too long.
-            MemoryFull: there is no room for its texts.
-        """
+        """Read a document; the deadline is on the clock of `time.monotonic()`. `hold` counts its texts."""
         check_ending(upload.name)
         order = self._order(upload, is_written=False)
         async with self._process(deadline_seconds) as process:
@@ -110,11 +104,6 @@ class DocumentReaders:
     async def write(self, upload: Upload, translations: Iterable[bytes], deadline_seconds: float, hold: Hold) -> bytes:
         """Return a document that was read with the translations of its chunks, each `translated_chunk`. `hold` counts
         it.
-
-        Raises:
-            InvalidRequest: it became too large.
-            DeadlineExceeded: it took too long.
-            MemoryFull: there is no room for it.
         """
         order = self._order(upload, is_written=True)
         async with self._process(deadline_seconds) as process:
@@ -204,11 +193,7 @@ def place_of(place: str) -> Path:
 
 
 def check_ending(name: str) -> None:
-    """Check that the ending of a file's name stands for a known format.
-
-    Raises:
-        InvalidRequest: it doesn't; such a file is never taken for text.
-    """
+    """Check that the ending of a file's name stands for a known format."""
     ending = PurePath(name).suffix.lower()
     if ending not in ENDINGS:
         found = f"ends in {quoted(ending)}" if ending else "has a name without an ending"

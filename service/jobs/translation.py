@@ -69,12 +69,6 @@ class DocumentTranslator:
         """Translate a document as `request` asks, which has a deadline; texts and their types are the document's.
 
         A language that is left out is detected once, from the beginning of the document.
-
-        Raises:
-            ServiceError: as for `Translator.translate` and `DocumentReaders.read`; an invalid text is named by its
-                place.
-            Overloaded: too many documents of the caller wait to be translated.
-            MemoryFull: there is no room for the document, its texts or their translations.
         """
         self._translator.models()
         deadline_seconds = request.deadline_seconds
@@ -88,11 +82,7 @@ class DocumentTranslator:
             hold.release()
 
     def hold(self, num_bytes: int) -> Hold:
-        """Return what the current call's owner holds for so many bytes, to be released.
-
-        Raises:
-            MemoryFull: there is no room for them.
-        """
+        """Return what the current call's owner holds for so many bytes, to be released."""
         hold = self._budget.hold(current_caller())
         hold.grow(num_bytes)
         return hold

@@ -36,12 +36,7 @@ class DocumentTurns:
 
     @asynccontextmanager
     async def turn(self, caller: Hashable, deadline_seconds: float) -> AsyncIterator[None]:
-        """Have a turn during the `with` block; the deadline is on the clock of `time.monotonic()`.
-
-        Raises:
-            Overloaded: too many documents wait for one.
-            DeadlineExceeded: so does this one, until then.
-        """
+        """Have a turn during the `with` block; the deadline is on the clock of `time.monotonic()`."""
         if not self._turns.take_free(caller):
             self._check(caller)
             try:

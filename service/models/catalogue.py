@@ -84,10 +84,6 @@ class Catalogue:
         with an empty `version`, the highest that is served. If no model has the pair, two translate it by way of a
         pivot language; of a named model, two of its own pairs do. If there is no such way from a language to itself, or
         to the same in another region, the route has no legs.
-
-        Raises:
-            InvalidRequest: a language code is missing or malformed, or a version is given without a name.
-            NotFound: there is no such model or version, or none that translates this pair.
         """
         return _remembered(self._resolved, (name, version, source, target), self._resolve)
 
@@ -107,11 +103,7 @@ class Catalogue:
         raise _unknown_pair(name, source, target, candidates)
 
     def sources(self, name: str, version: str, target: str) -> list[str]:
-        """Return the languages that can be translated into `target`, as sorted BCP 47 codes; `name` as for `resolve`.
-
-        Raises:
-            InvalidRequest, NotFound: as for `resolve`.
-        """
+        """Return the languages translated into `target`, as sorted BCP 47 codes; `name` as for `resolve`."""
         return _remembered(self._sources, (name, version, target), self._find_sources)
 
     def _find_sources(self, name: str, version: str, target: str) -> list[str]:
@@ -164,11 +156,7 @@ class Catalogue:
         return [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
 
     def find(self, name: str, version: str) -> LoadedModel:
-        """Return the model of this name; its highest version if `version` is empty.
-
-        Raises:
-            NotFound: there is no such model or version.
-        """
+        """Return the model of this name; its highest version if `version` is empty."""
         versions = self._models.get(name)
         if versions is None:
             raise NotFound(

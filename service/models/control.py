@@ -21,21 +21,11 @@ class ModelControl:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def load(self, name: str) -> None:
-        """Load those of the model's versions on disk that should be served and are new or changed; serve them.
-
-        Raises:
-            NotFound: there is no such model on disk.
-            NotPossible: callers may not load models, or it can't be loaded; its versions already served stay.
-        """
+        """Load those of the model's versions on disk that should be served and are new or changed; serve them."""
         await self._in_turn(self._load(name))
 
     async def unload(self, name: str) -> None:
-        """Stop serving the model; returns when its calls are answered and its engines have stopped.
-
-        Raises:
-            NotFound: it is not loaded.
-            NotPossible: callers may not unload models.
-        """
+        """Stop serving the model; returns when its calls are answered and its engines have stopped."""
         await self._in_turn(self._unload(name))
 
     async def states(self) -> list[ModelState]:
@@ -43,7 +33,6 @@ class ModelControl:
         return await self._fleet.states()
 
     def close(self) -> None:
-        """Cancel all operations under way."""
         for task in self._tasks:
             task.cancel()
 

@@ -91,10 +91,6 @@ class Fleet:
         A bundle that can't be loaded is reported and keeps no other from being served; an older version takes its
         place, if there is one. With `beside_others`, other processes that serve them already, each bundle is tried
         first, as it must end neither these nor this, and names that are gone are passed over.
-
-        Raises:
-            BundleError: one of the names has no model, or no bundle can be read.
-            Exception: no bundle can be loaded; that of the first one, with other reasons as its notes.
         """
         on_disk = await self.read() if names else []
         every = await self._in_thread(lambda: read_models(self._path, sys.maxsize)) if names else []
@@ -143,11 +139,7 @@ class Fleet:
         return ReloadOutcome.UNCHANGED if [model.bundle for model in self.models] == before else ReloadOutcome.CHANGED
 
     async def read(self) -> list[ModelDirectory]:
-        """Read what is on disk now, up to the maximum number of versions per model.
-
-        Raises:
-            BundleError: there is nothing, or it can't be read.
-        """
+        """Read what is on disk now, up to the maximum number of versions per model."""
         return await self._in_thread(lambda: read_models(self._path, self._max_versions))
 
     async def load_folder(self, folder: ModelDirectory) -> list[str]:
@@ -169,11 +161,7 @@ class Fleet:
         await self._in_thread(give_back)
 
     async def restart(self, model: LoadedModel) -> None:
-        """Restart the engine of a model after a failure.
-
-        Raises:
-            Exception: as for `LoadedModel.restart`.
-        """
+        """Restart the engine of a model after a failure."""
         await self._in_thread(model.restart)
         self._listener.on_restarted(model)
 

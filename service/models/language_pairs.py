@@ -42,7 +42,6 @@ class LanguagePairs:
 
     @property
     def any_to_any(self) -> list[str]:
-        """Return the languages each of which is translated into every other one."""
         return [self._spellings[code] for code in self._any_to_any]
 
     def find(self, source: str, target: str) -> FoundPair | None:

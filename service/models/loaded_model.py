@@ -30,7 +30,6 @@ class Leases:
         self._given_back: asyncio.Event | None = None  # while somebody waits for it
 
     def __enter__(self) -> None:
-        """Keep the model's engine running for the duration of a call."""
         self.num_held += 1
 
     def __exit__(self, *_: object) -> None:
@@ -96,20 +95,11 @@ class LoadedModel:
         return tokenizer, self._unknown[tokenizer]
 
     def restart(self) -> None:
-        """Restart its engine after a failure, if its golden sentences are translated as expected.
-
-        Raises:
-            BundleError: they are not.
-            RuntimeError: the engine has not failed, was stopped meanwhile, or one of its threads hangs.
-        """
+        """Restart its engine after a failure, if its golden sentences are translated as expected."""
         self.engine.restart(lambda runners, config: self_test(self.bundle, self.pairs, self.tokenizer, runners, config))
 
     def options(self, requested: RequestedOptions) -> DecodingOptions:
-        """Return the options for a request that sets these.
-
-        Raises:
-            InvalidRequest: as for `RequestedOptions.resolve`.
-        """
+        """Return the options for a request that sets these."""
         key = tuple(requested.chosen.items())
         options = self._resolved.get(key)
         if options is None:

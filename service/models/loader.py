@@ -44,11 +44,6 @@ def load_model(
 
     `statistics` are the new model's; the listener updates them with the engine's turns. With `checks_numbers`, calls
     that do not say have their numbers checked.
-
-    Raises:
-        BundleError: the bundle is damaged, has a precision that the device does not run, needs more memory than there
-            is, or fails its self-test.
-        DeviceUnavailable: the device can't be used here.
     """
     with _bundle_errors(bundle, session_config.device):
         made = _prepared(bundle, engine_config, session_config)

@@ -27,7 +27,6 @@ class FoundBundle:
 
     @property
     def name(self) -> str:
-        """Return the model's name."""
         return self.manifest.name
 
     @property
@@ -57,11 +56,7 @@ class ModelDirectory:
 
 
 def check_names(path: Path, models: Sequence[ModelDirectory], names: Collection[str]) -> None:
-    """Check that each of the `names` asked for, unless it is `*`, is one of the `models` at `path`.
-
-    Raises:
-        BundleError: one is not.
-    """
+    """Check that each of the `names` asked for, unless it is `*`, is one of the `models` at `path`."""
     known = [model.name for model in models if model.bundles or model.faults]
     for name in sorted(set(names) - {ALL, *known}):
         raise BundleError(f"{path} holds no model {name!r}; it holds {', '.join(known)}.")
@@ -73,9 +68,6 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
     `path` is either one bundle or a repository `<root>/<model>/<version>/`, where versions are whole numbers. Other
     files are ignored. A version without a usable manifest is a fault, not a gap, and so is a name shared by several
     models.
-
-    Raises:
-        BundleError: `path` is missing or holds no bundle, or is a single bundle with an unusable manifest.
     """
     try:
         if not path.is_dir():

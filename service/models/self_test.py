@@ -33,9 +33,6 @@ def run_trial(
 ) -> list[Hypotheses]:
     """Decode sequences to their ends; returns each one's hypotheses, in order. `engine_config`'s limits on waiting
     don't apply.
-
-    Raises:
-        BundleError: one of them failed, or they did not end in time; names `where`.
     """
     config = dataclasses.replace(
         engine_config,
@@ -62,9 +59,6 @@ def self_test(
     """Translate the golden sentences, all at once, and compare.
 
     Tokenization must produce exactly the same ids; of the outputs, one in five may differ.
-
-    Raises:
-        BundleError: too much differs, or decoding failed.
     """
     manifest, where = bundle.manifest, bundle.directory
     pair_of = {golden: _pair_of(golden, pairs, manifest) for golden in manifest.golden}
@@ -91,11 +85,7 @@ def self_test(
 
 
 def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -> None:
-    """Align the golden pairs: if that fails, it would fail for callers.
-
-    Raises:
-        BundleError: a run failed, or its output is not a probability distribution.
-    """
+    """Align the golden pairs: if that fails, it would fail for callers."""
     manifest = bundle.manifest
     translated = []
     for golden in manifest.golden:

@@ -63,7 +63,6 @@ class InferenceStatistics:
         self.decode.add(max(finished - admitted, 0.0))
 
     def turn(self, stats: TurnStats) -> None:
-        """Record a turn of the engine that ran something. Thread-safe."""
         if stats.batch_size:
             with self._lock:
                 self._steps.setdefault(stats.batch_size, Duration()).add(stats.run_seconds)

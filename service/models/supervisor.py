@@ -62,7 +62,6 @@ class Supervisor:
 
     @property
     def is_recovering(self) -> bool:
-        """Return whether an engine of a served model is down."""
         return self._is_recovering
 
     async def watch(self) -> None:

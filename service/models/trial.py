@@ -57,11 +57,7 @@ def try_out(
     session_config: SessionConfig,
     command: Sequence[str] = _COMMAND,
 ) -> None:
-    """Load and test a bundle in a process, started by `command`, that ends with this one; return if all is well.
-
-    Raises:
-        BundleError: it can't be loaded, or the process crashed, or exceeded `TrialLimits`.
-    """
+    """Load and test a bundle in a process, started by `command`, that ends with this one; return if all is well."""
     files = (bundle.directory / name for name in bundle.manifest.checksums)
     on_disk = [(status.st_size, 512 * status.st_blocks) for status in (file.stat() for file in files if file.is_file())]
     num_bytes = sum(map(min, on_disk))  # a hole in a file would raise the limits at no cost

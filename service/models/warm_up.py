@@ -37,10 +37,6 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
 
     On return each worker's runner has its slots, and an engine can start on them. Returns the seconds of the slowest
     worker's step by its number of rows: one, some, and all of its slots.
-
-    Raises:
-        BundleError: a run failed.
-        DeviceUnavailable: the device has no memory for the slots.
     """
     slot_counts = worthwhile_counts(len(runners), are_fused=isinstance(runners[0], FusedRunner))
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)

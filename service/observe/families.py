@@ -52,11 +52,7 @@ def to_json(families: Iterable[Family]) -> bytes:
 
 
 def from_json(document: bytes) -> list[Family]:
-    """Return the families of `to_json`.
-
-    Raises:
-        ValueError: it is not such a document.
-    """
+    """Return the families of `to_json`."""
     try:
         return [
             Family(name, kind, text, [_sample(*sample) for sample in samples])

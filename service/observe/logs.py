@@ -74,7 +74,6 @@ class TextFormatter(_Formatter):
     """`<time> <level> <logger>: <message> name=value ...`, followed by the lines of a traceback, if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """See `logging.Formatter`."""
         fields = "".join(f" {name}={_value(value)}" for name, value in self.fields(record).items())
         line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}"
         return "\n".join(part for part in (line, self.exception(record)) if part)
@@ -84,7 +83,6 @@ class JsonFormatter(_Formatter):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """See `logging.Formatter`."""
         line = {
             "time": _time(record),
             "level": record.levelname.lower(),

@@ -41,9 +41,6 @@ def merged(parts: Iterable[Iterable[Family]], rules: Mapping[str, Merge]) -> lis
 
     Counters, histograms and the untyped are counts. Their creation times become the earliest, their exemplars the
     latest. A sample that only some parts have is merged from these.
-
-    Raises:
-        UnruledGauge: a gauge is not in `rules`.
     """
     families: dict[str, tuple[Family, dict[Labels, dict[tuple[str, str], _Merged]]]] = {}
     for part in parts:

@@ -107,27 +107,21 @@ class Metrics:
         self.of_models = ModelSeries(registry)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """See `Registry.render`."""
         return self._registry.render(accept)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield all current values. Thread-safe."""
         return self._registry.samples()
 
     def families(self) -> Iterator[Family]:
-        """Yield all current values by metric. Thread-safe."""
         return self._registry.families()
 
     def rules(self) -> dict[str, Merge]:
-        """See `Registry.rules`."""
         return self._registry.rules()
 
     def model(self, name: str) -> ModelMetrics:
-        """Return the metrics of one model, for all its versions. Thread-safe."""
         return self._models.get(name) or self._models.setdefault(name, ModelMetrics(self.of_models, name))
 
     def call_started(self) -> None:
-        """Count the arrival of a call."""
         self._num_inflight += 1
 
     def call_finished(
@@ -145,7 +139,6 @@ class Metrics:
         self._call_answered(method, code, 0.0)
 
     def rejected(self, reason: str) -> None:
-        """Count a rejected call by reason."""
         self._rejected.labels(reason).inc()
 
     def knows_keys(self, names: set[str]) -> None:
@@ -159,15 +152,12 @@ class Metrics:
         self._keys = names
 
     def key_called(self, name: str) -> None:
-        """Count an admitted call of this key."""
         self._key_requests.labels(name).inc()
 
     def key_refused(self, name: str) -> None:
-        """Count a call of this key that a quota rejected."""
         self._key_refused.labels(name).inc()
 
     def key_used(self, name: str, num_tokens: int) -> None:
-        """Count the tokens that a call of this key has used."""
         if name in self._keys:  # else it has been revoked in the meantime
             self._key_tokens.labels(name).inc(num_tokens)
 
@@ -183,7 +173,6 @@ class Metrics:
         self._draining.set(draining)
 
     def built_with(self, version: str, onnxruntime_version: str, provider: str) -> None:
-        """Set the versions and the provider of this server."""
         self._build_info.labels(version, onnxruntime_version, provider).set(1)
 
     def memory_for_cache(self, max_bytes: int, num_bytes: Callable[[], int]) -> None:
@@ -223,7 +212,6 @@ class Metrics:
         self._served = served
 
     def reloaded(self, outcome: ReloadOutcome) -> None:
-        """Count a reload by outcome."""
         self._reloads.labels(outcome.value).inc()
 
     def load_failed(self, model: str) -> None:

@@ -123,12 +123,10 @@ class ModelSeries:
         self._metrics = list(vars(self).values())  # all of the above
 
     def remove(self, model: str) -> None:
-        """Remove the series of a model."""
         for metric in self._metrics:
             metric.remove_by_labels({"model": model})
 
     def remove_version(self, model: str, version: str) -> None:
-        """Remove the series of one version of a model."""
         for metric in (
             self.answers,
             self.answer_seconds,
@@ -160,7 +158,6 @@ class VersionMetrics:
         self._answer_seconds.observe(seconds)
 
     def flagged(self, flags: Iterable[Flag]) -> None:
-        """Count the flags of an answered call's segments."""
         for flag in flags:
             self._flags[flag].inc()
 
@@ -209,7 +206,6 @@ class ModelMetrics:
 
     @property
     def is_loaded(self) -> bool:
-        """Return whether a version of the model is in memory."""
         return bool(self._engines)
 
     def version(self, version: str) -> VersionMetrics:
@@ -223,7 +219,6 @@ class ModelMetrics:
             self._versions[version].answered(code, seconds)
 
     def restarted(self) -> None:
-        """Count the recovery of a version's failed engine."""
         self._restarts.inc()
 
     def loaded(self, engine: Engine, version: str, seconds: float) -> None:

@@ -57,7 +57,6 @@ class Registry:
         GCCollector(registry=self._registry)
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
-        """Add a counter, whose name gets the prefix of all metrics."""
         return self._added(Counter(f"dragoman_{name}", text, labels))
 
     def gauge(self, name: str, text: str, *labels: str, merge: Merge) -> Gauge:
@@ -74,11 +73,9 @@ class Registry:
         return self._added(Histogram(f"dragoman_{name}", text, labels, buckets))
 
     def seconds(self, name: str, text: str, buckets: tuple[float, ...] = REQUEST_BUCKETS) -> Histogram:
-        """Add a histogram of durations by model."""
         return self.histogram(name, text, buckets, "model")
 
     def sizes(self, name: str, text: str) -> Histogram:
-        """Add a histogram of counts by model."""
         return self.histogram(name, text, SIZE_BUCKETS, "model")
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
@@ -86,16 +83,13 @@ class Registry:
         self._registry.register(_Foreign(foreign))
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """See `render`."""
         return _encoded(self._registry, accept)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield all current values. Thread-safe."""
         for family in self.families():
             yield from family.samples
 
     def families(self) -> Iterator[Family]:
-        """Yield all current values by metric. Thread-safe."""
         for metric in self._registry.collect():
             yield Family(metric.name, metric.type, metric.documentation, [_sample(each) for each in metric.samples])
 

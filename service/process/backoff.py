@@ -22,12 +22,10 @@ class Backoff:
 
     @property
     def num_failures(self) -> int:
-        """Return the number of consecutive failures."""
         return self._num_failures
 
     @property
     def has_given_up(self) -> bool:
-        """Return whether no further restart is worth trying."""
         return self._num_failures > MAX_RESTARTS
 
     @property

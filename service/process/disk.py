@@ -8,11 +8,7 @@ from pathlib import Path
 
 
 def flush(path: Path) -> None:
-    """Flush the system's cache of a file or folder to disk, so that a power cut leaves what is there now.
-
-    Raises:
-        OSError: it can't be opened or flushed.
-    """
+    """Flush the system's cache of a file or folder to disk, so that a power cut leaves what is there now."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -26,10 +22,6 @@ def held(folder: Path, *, alone: bool) -> Iterator[None]:
 
     The end of a process ends its hold; nothing is held on a file system without locks. The folder is deleted if it is
     new, and stays empty.
-
-    Raises:
-        BlockingIOError: another process holds it.
-        OSError: it can't be created.
     """
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

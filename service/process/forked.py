@@ -61,7 +61,6 @@ class Parent:
         self._report({"ready": text})
 
     def has_failed(self, failure: Failure) -> None:
-        """Report why this process is about to end."""
         self._report({"code": failure.code, "lines": [line[: _MOST_REPORT_BYTES // 8] for line in failure.lines[:4]]})
 
     def beat(self) -> None:
@@ -108,7 +107,6 @@ class Child:
                 self.reports.failure = Failure(report["code"], tuple(report["lines"]))
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
         os.kill(self.pid, number)
 
     def end(self) -> int | None:
@@ -121,7 +119,6 @@ class Child:
         return 128 - code if code < 0 else code
 
     def close(self) -> None:
-        """Close this end of the connection."""
         self._connection.close()
 
 
@@ -130,9 +127,6 @@ def fork(run: Callable[[Parent], int], to_close: Iterable[Closable]) -> Child:
 
     The child starts without this process's handlers of signals: SIGTERM ends it with 0, SIGHUP and SIGINT do nothing
     (a terminal sends them to all processes, and the parent tells its children what to do).
-
-    Raises:
-        OSError: there is no memory, or no more process is allowed.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

@@ -29,7 +29,6 @@ class Phase(enum.Enum):
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the server accepts calls."""
         return self is Phase.SERVING
 
     @property
@@ -103,11 +102,9 @@ class Heartbeat:
         return self._clock() - self._beat_at_seconds
 
     def start(self) -> None:
-        """Start beating."""
         self._beat(asyncio.get_running_loop())
 
     def stop(self) -> None:
-        """Stop beating."""
         if self._next is not None:
             self._next.cancel()
 

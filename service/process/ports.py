@@ -11,9 +11,6 @@ def check_port(host: str, port: int, purpose: str, flag: str) -> None:
     """Ensure that `host:port` is free at this moment.
 
     gRPC itself reports a taken port in several lines of its own log; this check runs first and reports it in one.
-
-    Raises:
-        PortError: it is taken, not allowed, or `host` is not an address of this machine.
     """
     try:
         with _bound(host, port) as probe:
@@ -26,9 +23,6 @@ def reserve_port(host: str, port: int, purpose: str, flag: str) -> socket.socket
     """Return a bound socket that does not listen; others that set SO_REUSEPORT, of the same user, may listen there.
 
     `port` 0 takes any free one, and nobody else gets it while the socket is open.
-
-    Raises:
-        PortError: as for `check_port`.
     """
     check_port(host, port, purpose, flag)
     try:
@@ -40,11 +34,7 @@ def reserve_port(host: str, port: int, purpose: str, flag: str) -> socket.socket
 
 
 def bound_port(host: str, port: int, purpose: str, flag: str, *, is_shared: bool = False) -> socket.socket:
-    """Return a bound socket; one that `is_shared` joins those of other processes that `reserve_port` allowed to.
-
-    Raises:
-        PortError: as for `check_port`.
-    """
+    """Return a bound socket; one that `is_shared` joins those of other processes that `reserve_port` allowed to."""
     if not is_shared:
         check_port(host, port, purpose, flag)
     try:

@@ -52,15 +52,12 @@ class Descriptor(io.RawIOBase):
         self._failed = failed
 
     def writable(self) -> bool:
-        """See `io.RawIOBase`."""
         return True
 
     def fileno(self) -> int:
-        """See `io.RawIOBase`."""
         return self._number
 
     def isatty(self) -> bool:
-        """See `io.RawIOBase`."""
         return os.isatty(self._number)
 
     def write(self, data: Any) -> int:
@@ -82,11 +79,9 @@ class _DescriptorText(io.TextIOBase):
         self._number = number
 
     def writable(self) -> bool:
-        """See `io.TextIOBase`."""
         return True
 
     def fileno(self) -> int:
-        """See `io.TextIOBase`."""
         return self._number
 
 
@@ -107,7 +102,6 @@ class QueuedText(_DescriptorText):
         threading.Thread(target=self._write_chunks, name=f"descriptor {number}", daemon=True).start()
 
     def isatty(self) -> bool:
-        """See `io.TextIOBase`."""
         return os.isatty(self._number)
 
     def write(self, text: str) -> int:
@@ -169,11 +163,7 @@ def can_write(number: int) -> bool:
 
 
 def write_all(number: int, data: bytes) -> None:
-    """Write to a file descriptor completely, even to a non-blocking one.
-
-    Raises:
-        OSError: writing failed; a part may be written.
-    """
+    """Write to a file descriptor completely, even to a non-blocking one."""
     rest = memoryview(data)
     while True:
         try:

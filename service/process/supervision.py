@@ -95,10 +95,6 @@ class Supervision:
         """Supervise until all processes have ended; return 0 if each has ended as it was told to.
 
         A second SIGTERM or SIGINT kills all; the code is then 128 and the signal's number.
-
-        Raises:
-            ChildFailed: one ended before it was ready, or one could not be started several times in a row.
-            Exception: that of `announce`.
         """
         with _received_signals() as wakeup:
             self._selector.register(wakeup, selectors.EVENT_READ)
@@ -262,7 +258,6 @@ class Supervision:
                 place.child.signal(number)
 
     def _ignore(self, child: Child) -> None:
-        """Stop waiting for the child's reports."""
         if child in {key.fileobj for key in self._selector.get_map().values()}:
             self._selector.unregister(child)
 

@@ -24,11 +24,7 @@ class TemporaryFolder:
         self._descriptor = -1
 
     def path(self) -> Path:
-        """Return where it is.
-
-        Raises:
-            OSError: it can't be made.
-        """
+        """Return where it is."""
         with self._making:
             if self._path is None:
                 path = Path(tempfile.mkdtemp(prefix=_PREFIX))

@@ -76,23 +76,14 @@ class CallPorts:
         self._dropping: asyncio.Task[None] | None = None
 
     def set_serving(self, is_serving: bool) -> None:
-        """Report the health that gRPC's callers ask for."""
         self._health.set_serving(is_serving)
 
     def check(self) -> None:
-        """Ensure that gRPC's port is free.
-
-        Raises:
-            PortError: it is not.
-        """
+        """Ensure that gRPC's port is free."""
         check_port(self._config.host, self._config.port, "gRPC", "--port")
 
     async def open(self) -> None:
-        """Open the ports.
-
-        Raises:
-            PortError: one can't be listened on.
-        """
+        """Open the ports."""
         address = join_address(self._config.host, self._config.port)
         try:
             if self._tls:

@@ -36,9 +36,6 @@ async def run_front(
     At the socket `changes` workers have changes made that they are called for, as operators have at the admin port.
     Works in a process of its own or in one with other work: requests arrive on the listeners' threads, and everything
     else happens on the event loop that runs this. The workers may come later than the front.
-
-    Raises:
-        PortError: a port can't be listened on.
     """
     loop = asyncio.get_running_loop()
     metrics = WorkersMetrics(workers)

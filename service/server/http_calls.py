@@ -95,11 +95,7 @@ def call_listener(
     *,
     shares_port: bool,
 ) -> CallListener:
-    """Bind the port of callers, which may be shared with other processes; it answers from `start` on.
-
-    Raises:
-        PortError: the port can't be listened on.
-    """
+    """Bind the port of callers, which may be shared with other processes; it answers from `start` on."""
     port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=shares_port)
     limits = HttpLimits(config.max_request_bytes, budget)
     rules = page_rules(

@@ -84,11 +84,9 @@ class FleetBridge:
         self._pivot_languages = pivot_languages
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
-        """See `FleetListener.on_loaded`."""
         self._metrics.model(model.name).loaded(model.engine, model.version, seconds)
 
     def on_served(self, models: Sequence[LoadedModel]) -> None:
-        """See `FleetListener.on_served`."""
         self._translator.serve(Catalogue(models, self._pivot_languages))
         self._metrics.serves(
             ModelInfo(
@@ -98,13 +96,10 @@ class FleetBridge:
         )
 
     def on_retired(self, model: LoadedModel) -> None:
-        """See `FleetListener.on_retired`."""
         self._metrics.retired(model.name, model.version, model.engine)
 
     def on_restarted(self, model: LoadedModel) -> None:
-        """See `FleetListener.on_restarted`."""
         self._metrics.model(model.name).restarted()
 
     def on_refused(self, name: str) -> None:
-        """See `FleetListener.on_refused`."""
         self._metrics.load_failed(name)

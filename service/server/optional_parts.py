@@ -26,11 +26,7 @@ class TracingUnavailable(Exception):
 
 
 def tracing_of(config: ServerConfig) -> "Tracing | None":
-    """Return what sends spans to the collector, if there is one.
-
-    Raises:
-        TracingUnavailable: OpenTelemetry is not installed.
-    """
+    """Return what sends spans to the collector, if there is one."""
     if not config.otlp_endpoint:
         return None
     try:
@@ -46,22 +42,14 @@ def tracing_of(config: ServerConfig) -> "Tracing | None":
 
 
 def glossaries_of(config: ServerConfig) -> Glossaries:
-    """Return the glossaries of the folder, if there is one.
-
-    Raises:
-        GlossaryError: it does not exist.
-    """
+    """Return the glossaries of the folder, if there is one."""
     if config.glossaries is None:
         return Glossaries()
     return GlossaryFolder(config.glossaries, is_changed_by_callers=config.caller_glossaries)
 
 
 def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:
-    """Return the placeholders of all calls besides those of common kinds.
-
-    Raises:
-        WrongPlaceholder: one is no regular expression.
-    """
+    """Return the placeholders of all calls besides those of common kinds."""
     own = tuple(map(OwnPlaceholder, config.placeholder))
     try:
         own_placeholders(own)

@@ -59,11 +59,6 @@ class Server:
         As a `worker`, this process is one of several that share the gRPC port: its parent stops it, and
         it opens the port when its models are loaded, so that it gets no connections before. `checks_integrity` makes
         the engines check their state, as defined by `EngineConfig`; for tests.
-
-        Raises:
-            FileProblem: a file of TLS or API keys can't be used.
-            TracingUnavailable: there is an `otlp_endpoint`, but OpenTelemetry is not installed.
-            WrongPlaceholder: one of the setting `placeholder` is no regular expression.
         """
         self.config = config
         self._worker = worker
@@ -129,7 +124,6 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Return the port of gRPC."""
         return self.calls.port
 
     @property
@@ -139,7 +133,6 @@ class Server:
 
     @property
     def models(self) -> list[LoadedModel]:
-        """Return the served models."""
         return self._fleet.models
 
     @property
@@ -149,12 +142,10 @@ class Server:
 
     @property
     def translator(self) -> Translator:
-        """Return what answers the calls of every API."""
         return self._translator
 
     @property
     def phase(self) -> Phase:
-        """Return the server's phase."""
         return self._phase
 
     async def run(self, announce: Callable[["Server"], Awaitable[None]]) -> None:
@@ -162,11 +153,6 @@ class Server:
 
         `announce` is called when the server is ready; a stop does not wait for it, and if it fails, the server ends
         with its exception. The server also ends if an engine can't be restarted; then `has_failed` is set.
-
-        Raises:
-            PortError: a port can't be listened on.
-            BundleError: no bundle can be read, or a model to load is missing.
-            Exception: no bundle can be loaded; that of the first one.
         """
         stop, reload = asyncio.Event(), asyncio.Event()
         if self._worker is None:
@@ -199,11 +185,7 @@ class Server:
             await self.close()
 
     async def open(self) -> None:
-        """Open the ports; all calls but health checks are answered UNAVAILABLE until the models are loaded.
-
-        Raises:
-            PortError: as for `run`.
-        """
+        """Open the ports; all calls but health checks are answered UNAVAILABLE until the models are loaded."""
         config = self.config
         self._heartbeat.start()
         if self._worker is None:
@@ -235,11 +217,7 @@ class Server:
             self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
 
     async def load(self) -> None:
-        """Load, test and warm up the models, then serve those that can be.
-
-        Raises:
-            Exception: as for `run`.
-        """
+        """Load, test and warm up the models, then serve those that can be."""
         if self._worker is not None and await self._worker.others_serve():
             served = await self._worker.served_by_others() if self._is_explicit else (ALL,)
             await self._fleet.load(self.config.load_model if served is None else served, beside_others=True)
@@ -262,7 +240,6 @@ class Server:
                 _LOG.error("this worker does not serve the same models as others: %s", error)
 
     async def reload(self) -> ReloadOutcome:
-        """See `Reloader.reload`."""
         return await self._reloader.reload()
 
     async def close(self) -> None:
@@ -303,12 +280,10 @@ class Server:
         return AdminServer(view, calls, self._metrics, self.errors, self._loop, config.default_deadline_seconds)
 
     def on_recovering(self, recovering: bool) -> None:
-        """See `SupervisorListener.on_recovering`."""
         if self._phase in (Phase.SERVING, Phase.RECOVERING):
             self._enter(Phase.RECOVERING if recovering else Phase.SERVING)
 
     def on_lost(self, reason: str) -> None:
-        """See `SupervisorListener.on_lost`."""
         _LOG.critical("%s The process exits", reason)
         self.has_failed = True
         self._enter(Phase.FAILED)

@@ -68,9 +68,6 @@ def new_folder(count: int) -> TemporaryFolder:
     """Make a folder for the sockets and the documents of `count` workers, which only this user may use.
 
     What servers have left that were killed is removed.
-
-    Raises:
-        FolderUnusable: there is no place for temporary files, or its path is too long for sockets.
     """
     remove_leftovers()
     made = TemporaryFolder()

@@ -23,11 +23,9 @@ class Worker:
 
     @property
     def documents(self) -> Path:
-        """Return where documents are that callers may fetch from any worker."""
         return documents_folder(self.folder)
 
     def control(self, own: ModelControl, *, is_explicit: bool) -> ControlOfAll:
-        """Return the control of the models of all workers."""
         return ControlOfAll(own, front_socket(self.folder), is_explicit=is_explicit)
 
     async def others_serve(self) -> bool:

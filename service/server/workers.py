@@ -47,11 +47,6 @@ def run_workers(
 
     `run_server` and `guarded` are called in the forked processes; `announce` here, once all are ready, with the text
     that the first worker has reported.
-
-    Raises:
-        FolderUnusable: as for `new_folder`.
-        PortError: a port can't be listened on.
-        ChildFailed: see `Supervision.run`.
     """
     made = new_folder(count)
     folder = made.path()

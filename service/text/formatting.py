@@ -101,7 +101,6 @@ def with_no_breaks(source: str, translation: str) -> str:
 
 
 def _gaps(text: str, signs: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the position of each of the signs between two words, and the words, to compare."""
     for match in re.finditer(f"[{signs}]", text):
         place = match.start()
         before = text[max(0, place - _LONGEST) : place].split()

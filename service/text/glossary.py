@@ -45,11 +45,7 @@ class Head:
 
 
 def head_of(line: str) -> Head | None:
-    """Return what the first line of a file says; `None` if the file is the operator's.
-
-    Raises:
-        ValueError: it begins as a caller's, and does not go on so.
-    """
+    """Return what the first line of a file says; `None` if the file is the operator's."""
     if not line.startswith(MARK):
         return None
     try:
@@ -81,12 +77,10 @@ class Glossary:
 
     @property
     def codes(self) -> tuple[str, str]:
-        """Return the codes of both languages."""
         return self.source_language_code, self.target_language_code
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return what no other glossary that is served may have."""
         return self.name, folded(self.source_language_code), folded(self.target_language_code)
 
     def is_for(self, key_name: str) -> bool:
@@ -105,10 +99,6 @@ def read_glossary(path: Path) -> Glossary:
     is case-sensitive, the word `case`, separated by tabs (`.tsv`: no quoting) or commas (`.csv`: fields may be in
     quotation marks). If the target is empty or missing, the source term is not translated. Empty lines and lines that
     begin with `#` are skipped, white space around terms is stripped. A term has at most 200 characters.
-
-    Raises:
-        GlossaryError: the file can't be read, its name lacks the name or the languages, or lines are invalid: all of
-            these are listed.
     """
     name = _FILE_NAME.fullmatch(path.name)
     if name is None:
@@ -235,15 +225,10 @@ class Glossaries:
         return ()
 
     def find(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary | None:
-        """Return the one with this name for a pair of languages, among those that a caller may use."""
         return None
 
     def get(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary:
-        """Return the glossary that a call of this caller names, for its languages.
-
-        Raises:
-            NotFound: there is none that it may use; lists those that there are.
-        """
+        """Return the glossary that a call of this caller names, for its languages."""
         found = self.find(name, source_language_code, target_language_code, key_name)
         if found is not None:
             return found

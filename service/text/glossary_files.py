@@ -31,7 +31,6 @@ class Dictionary:
 
     @property
     def codes(self) -> tuple[str, str]:
-        """Return the codes of both languages."""
         return self.source_language_code, self.target_language_code
 
 
@@ -49,9 +48,6 @@ def check_share(held: Iterable[CallersFile], new: Iterable[tuple[Path, bytes]], 
     """Check that callers together, and one of them, have no more than they may.
 
     `new` files replace those at their path.
-
-    Raises:
-        TooMany: they would have.
     """
     written = {path: len(contents) for path, contents in new}
     others = [each for each in held if each.path not in written]

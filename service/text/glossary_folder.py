@@ -32,9 +32,6 @@ class GlossaryFolder(Glossaries):
 
         What callers change, by `GlossaryStore` here or in another process, has an effect on the next call;
         what operators change, once they ask for it.
-
-        Raises:
-            GlossaryError: the folder does not exist.
         """
         if not path.is_dir():
             raise GlossaryError(f"{path} is not a folder; expected one with glossaries such as products.en-de.tsv.")
@@ -49,18 +46,15 @@ class GlossaryFolder(Glossaries):
 
     @property
     def names(self) -> set[str]:
-        """Return the names of all glossaries, whoever may use them."""
         return {name for name, *_ in self._served}
 
     @property
     def callers_files(self) -> Iterator[CallersFile]:
-        """Yield the files that callers have created."""
         for path, glossary in self._files.items():
             if glossary.head is not None:
                 yield CallersFile(path, glossary.head.key_name, self._stamps[path][1])
 
     def of(self, key_name: str) -> tuple[Glossary, ...]:
-        """See `Glossaries.of`."""
         return tuple(each for each in self._served.values() if each.is_for(key_name))
 
     def find(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary | None:

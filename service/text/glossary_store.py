@@ -66,20 +66,12 @@ class GlossaryStore:
         return [self._stored(name, held) for name in dict.fromkeys(each.name for each in held)]
 
     def find(self, glossary_id: str, key_name: str) -> StoredGlossary:
-        """Return the glossary with this id.
-
-        Raises:
-            NotFound: there is none that the caller may use.
-        """
+        """Return the glossary with this id."""
         name = self.name_of(glossary_id, key_name)
         return self._stored(name, self._glossaries.of(key_name))
 
     def name_of(self, glossary_id: str, key_name: str) -> str:
-        """Return the name, as translations use it, of the glossary with this id.
-
-        Raises:
-            NotFound: there is none that the caller may use.
-        """
+        """Return the name, as translations use it, of the glossary with this id."""
         self._glossaries.refresh()
         requested = glossary_id.lower()
         for name in dict.fromkeys(each.name for each in self._glossaries.of(key_name)):
@@ -88,24 +80,14 @@ class GlossaryStore:
         raise NotFound("there is no glossary {id}", "glossary", glossary_id, id=glossary_id)
 
     def create(self, title: str, dictionaries: Sequence[Dictionary], key_name: str) -> StoredGlossary:
-        """Create a glossary, whose dictionaries are of different languages.
-
-        Raises:
-            NotPossible: the server has no folder of glossaries, takes no changes, or may not write to it.
-            TooMany: the caller, or all callers together, have too many; see `check_share`.
-        """
+        """Create a glossary, whose dictionaries are of different languages."""
         with self._changing() as folder:
             name = _free_name(folder, title)
             self._write(folder, name, Head(title, datetime.now(UTC), key_name), dictionaries)
             return self._stored(name, folder.of(key_name))
 
     def rename(self, glossary_id: str, title: str, key_name: str) -> None:
-        """Give a glossary another title; its id and its name stay.
-
-        Raises:
-            NotFound: as for `find`.
-            NotPossible, TooMany: as for `create`; or the glossary is the operator's.
-        """
+        """Give a glossary another title; its id and its name stay."""
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             dictionaries = [Dictionary(*each.codes, each.terms) for each in glossary.dictionaries]
@@ -115,10 +97,6 @@ class GlossaryStore:
         """Replace a glossary's dictionary for two languages, or add one.
 
         If it `merges`, terms that the new dictionary lacks stay.
-
-        Raises:
-            NotFound: as for `find`.
-            NotPossible, TooMany: as for `create`; or the glossary is the operator's.
         """
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
@@ -131,12 +109,7 @@ class GlossaryStore:
             self._write(folder, glossary.name, Head(glossary.title, glossary.created, key_name), [dictionary])
 
     def remove(self, glossary_id: str, key_name: str) -> None:
-        """Remove a glossary.
-
-        Raises:
-            NotFound: as for `find`.
-            NotPossible: it is the operator's, or can't be removed.
-        """
+        """Remove a glossary."""
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             for each in glossary.dictionaries:
@@ -144,12 +117,7 @@ class GlossaryStore:
             folder.refresh()
 
     def remove_dictionary(self, glossary_id: str, source: str, target: str, key_name: str) -> None:
-        """Remove a glossary's dictionary for two languages; a glossary without any ceases to exist.
-
-        Raises:
-            NotFound: as for `find`, or the glossary has no such dictionary.
-            NotPossible: as for `remove`.
-        """
+        """Remove a glossary's dictionary for two languages; a glossary without any ceases to exist."""
         with self._changing() as folder:
             glossary = self._own(glossary_id, key_name)
             found = found_dictionary(glossary, source, target)
@@ -245,11 +213,7 @@ def id_of(name: str) -> str:
 
 
 def found_dictionary(glossary: StoredGlossary, source: str, target: str) -> Glossary:
-    """Return a glossary's dictionary for exactly these languages.
-
-    Raises:
-        NotFound: it has none.
-    """
+    """Return a glossary's dictionary for exactly these languages."""
     found = glossary.dictionary(source, target)
     if found is None:
         raise NotFound(

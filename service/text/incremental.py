@@ -21,8 +21,8 @@ _CONTEXT = 8  # characters by which a position is found again in the text of few
 class PieceDecoder(Protocol):
     """The part of `Tokenizer` that is needed here."""
 
-    def decode(self, token_ids: Sequence[int]) -> str: ...  # noqa: D102
-    def decode_settled(self, token_ids: Sequence[int]) -> str: ...  # noqa: D102
+    def decode(self, token_ids: Sequence[int]) -> str: ...
+    def decode_settled(self, token_ids: Sequence[int]) -> str: ...
 
 
 class IncrementalDecoder:

@@ -35,9 +35,6 @@ def split_long(
     itself.
 
     `num_tokens` is called about twice for each piece.
-
-    Raises:
-        ValueError: a single code point has more than `limit` tokens.
     """
     if num_tokens(text) <= limit:
         return [text]

@@ -251,5 +251,4 @@ def _is_ratio(number: Number) -> bool:
 
 
 def _is_spelt(digits: str, spelling: _Spelling) -> bool:
-    """Return whether a source may have digits in a way that there is no table of."""
     return digits in spelling.signs or (len(digits) > 1 and spelling.has_large)

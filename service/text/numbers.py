@@ -35,7 +35,6 @@ class Number:
 
     @property
     def is_negative(self) -> bool:
-        """Return whether it has a minus."""
         return not self.text[0].isdecimal()
 
 

@@ -23,9 +23,6 @@ class M2M100Tokenizer:
         """Load `file`, the SentencePiece model, and `vocabulary_file`, a `vocab.json`.
 
         `special_tokens` are omitted from translations; `unk_id` is for pieces without an id.
-
-        Raises:
-            BundleError: a file can't be read or is damaged.
         """
         self._model = SentencePieceModel(file)
         self._ids = read_vocabulary(vocabulary_file)
@@ -37,20 +34,16 @@ class M2M100Tokenizer:
                 self._ids.pop(token, None)
 
     def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
         ids, unk_id = self._ids, self.unk_id
         return [ids.get(piece, unk_id) for piece in self._model.pieces(text)]
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode`."""
         return self._decode(self._pieces_of(token_ids)).strip()
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """See `Tokenizer.source_spans`."""
         return self._model.spans(text)
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """See `Tokenizer.target_spans`."""
         pieces = self._pieces_of(token_ids)
         spans = stripped(self._model.decoded_spans(pieces), self._decode(pieces))
         return spread(spans, [index in self._pieces for index in token_ids])
@@ -63,7 +56,6 @@ class M2M100Tokenizer:
         return self._model.text(pieces)
 
     def encode_target(self, text: str) -> list[int]:
-        """See `Tokenizer.encode_target`."""
         ids = self._ids
         known = [ids[piece] for piece in self._model.pieces(text) if piece in ids]
         return [token_id for token_id in known if token_id in self._pieces]
@@ -82,11 +74,7 @@ class MarianTokenizer(M2M100Tokenizer):
 
 
 def read_vocabulary(file: Path) -> dict[str, int]:
-    """Return the pieces and ids of a `vocab.json`.
-
-    Raises:
-        BundleError: it can't be read or is damaged.
-    """
+    """Return the pieces and ids of a `vocab.json`."""
     try:
         return parse_vocabulary(file.read_bytes())
     except (OSError, ValueError) as error:

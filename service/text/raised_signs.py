@@ -26,7 +26,6 @@ class Sign(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        """Return whether it is digits."""
         return _DIGITS.fullmatch(self.text) is not None
 
     @property

@@ -15,11 +15,7 @@ class SentencePieceModel:
     """Converts texts to pieces and back; encoding and decoding release the GIL."""
 
     def __init__(self, file: Path) -> None:
-        """Load a `.model` or `.spm` file.
-
-        Raises:
-            BundleError: it can't be read, or is not a SentencePiece model.
-        """
+        """Load a `.model` or `.spm` file."""
         try:
             self._processor = sentencepiece.SentencePieceProcessor()
             self._processor.LoadFromSerializedProto(file.read_bytes())
@@ -30,7 +26,6 @@ class SentencePieceModel:
         self.unk_id = int(self._processor.unk_id())  # of text without a piece
 
     def ids(self, text: str) -> list[int]:
-        """Return the model's own ids of the text's pieces."""
         return list(self._processor.encode(text))
 
     def pieces(self, text: str) -> list[str]:
@@ -43,7 +38,6 @@ class SentencePieceModel:
         return bool(index != self.unk_id and not self._processor.is_control(index))
 
     def spans(self, text: str) -> list[TokenSpan]:
-        """Return the positions of the text's pieces. Characters dropped by normalization belong to no piece."""
         return list(self._processor.encode(text, return_type="offset_mapping")["offsets"])
 
     def text(self, pieces: list[str] | list[int]) -> str:
@@ -63,25 +57,18 @@ class SentencePieceTokenizer:
     """
 
     def __init__(self, file: Path) -> None:
-        """Load a model file.
-
-        Raises:
-            BundleError: as for `SentencePieceModel`.
-        """
+        """Load a model file."""
         self._model = SentencePieceModel(file)
         self.unk_id = self._model.unk_id  # which a model with byte fallback never produces
 
     def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
         return self._model.ids(text)
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode`."""
         size = self._model.size
         return self._model.text([token_id for token_id in token_ids if token_id < size])
 
     def encode_target(self, text: str) -> list[int]:
-        """See `Tokenizer.encode_target`."""
         return [token_id for token_id in self._model.ids(text) if token_id != self.unk_id]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
@@ -89,11 +76,9 @@ class SentencePieceTokenizer:
         return self.decode(token_ids).rstrip(REPLACEMENT)
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """See `Tokenizer.source_spans`."""
         return self._model.spans(text)
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """See `Tokenizer.target_spans`."""
         size = self._model.size
         has_text = [token_id < size for token_id in token_ids]
         spans = self._model.decoded_spans([token_id for token_id in token_ids if token_id < size])

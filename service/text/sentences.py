@@ -152,6 +152,5 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _continues_paragraph(line: str, following: str) -> bool:
-    """Return whether the following line belongs to the same paragraph."""
     is_apart = not line.strip() or not following.strip() or line.endswith(_PARAGRAPH_ENDS)
     return not is_apart and _BULLET.match(following) is None

@@ -58,7 +58,6 @@ class Offsets:
         return cls([Edit(each.new_start, each.new_end, each.old_start, each.old_end) for each in paced(edits)])
 
     def is_replaced(self, start: int, end: int) -> bool:
-        """Return whether a part of the old text lies within a replaced one."""
         return end <= self._before(bisect_right(self._starts, start)).old_end
 
     def _before(self, index: int) -> Edit:

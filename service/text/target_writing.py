@@ -39,7 +39,6 @@ class Side:
 
     @property
     def is_word(self) -> bool:
-        """Return whether there is a word of a script with spaces."""
         return self.sign.isalnum() and not is_unspaced(self.sign)
 
     @property

@@ -44,7 +44,6 @@ class TermIndex:
         self.max_length = max(self._exact.max_length, self._in_any_case.max_length)
 
     def source(self, number: int) -> str:
-        """Return the source of a term in the form in which it is searched for."""
         return normalized(visible(self._terms.source(number)).text)[0]
 
     def _sources(self, *, is_case_sensitive: bool) -> Iterator[tuple[int, str]]:

@@ -21,11 +21,7 @@ class JsonTokenizer:
     """
 
     def __init__(self, file: Path) -> None:
-        """Load the file.
-
-        Raises:
-            BundleError: it can't be read, is damaged, or has no unknown token.
-        """
+        """Load the file."""
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(file.read_bytes())
             self._tokenizer.no_truncation()
@@ -47,15 +43,12 @@ class JsonTokenizer:
         self._byte_ids = frozenset(token_id for token_id in byte_ids if token_id is not None)
 
     def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode`."""
         return self._tokenizer.decode(token_ids, skip_special_tokens=True)
 
     def encode_target(self, text: str) -> list[int]:
-        """See `Tokenizer.encode_target`."""
         return [token_id for token_id in self.encode(text) if token_id not in self._special_ids]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
@@ -74,11 +67,9 @@ class JsonTokenizer:
         return has_text and token_id not in self._byte_ids
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """See `Tokenizer.source_spans`."""
         return disjoint(self._tokenizer.encode(text, add_special_tokens=False).offsets)
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """See `Tokenizer.target_spans`."""
         return by_prefixes(self.decode, token_ids)
 
 

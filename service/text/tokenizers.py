@@ -79,11 +79,7 @@ class Tokenizer(Protocol):
 
 
 def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
-    """Build the tokenizer that a bundle in `directory` specifies.
-
-    Raises:
-        BundleError: its kind is unknown, it lacks something its kind requires, or a file is missing or damaged.
-    """
+    """Build the tokenizer that a bundle in `directory` specifies."""
     if spec.kind not in _KINDS:
         known = ", ".join(map(repr, _KINDS))
         raise BundleError(f"{directory}: tokenizer.kind is {spec.kind!r}; this service knows {known}.")

@@ -11,11 +11,7 @@ _MARIAN_LANGUAGE_TOKEN = re.compile(r">>([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)
 
 
 def parse_vocabulary(data: bytes) -> dict[str, int]:
-    """Parse a vocabulary: one JSON object, pieces to ids, without duplicate ids or pieces.
-
-    Raises:
-        ValueError: it is anything else, or truncated; one line with the reason, without the file.
-    """
+    """Parse a vocabulary: one JSON object, pieces to ids, without duplicate ids or pieces."""
     try:
         entries = json.loads(data, object_pairs_hook=_Entries)
     except RecursionError:

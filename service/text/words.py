@@ -108,7 +108,6 @@ def _marks(text: str, start: int, end: int) -> Iterator[TokenSpan]:
 
 
 def _is_border(around: str, is_cut: bool) -> bool:
-    """Return whether a word ends between two characters."""
     return _IS_RESERVED.search(around) is not None or (is_cut and _IS_UNSPACED.search(around) is not None)
 
 

@@ -31,9 +31,6 @@ def assemble(
     mean of the segments' scores, weighted by their tokens.
 
     Positions in HTML refer to the text between the tags. `size` counts the answer before it is built.
-
-    Raises:
-        TooLong: the answer would be too long.
     """
     if len(candidates) == 1 and len(candidates[0]) == 1 and _is_whole(planned):
         return _whole(planned, candidates[0][0], size, with_alignment=with_alignment)

@@ -45,7 +45,6 @@ class TranslationCache:
 
     @property
     def num_bytes(self) -> int:
-        """Return the approximate memory of the cached segments."""
         return int(self._entries.currsize)
 
     def get(self, key: CacheKey) -> Decoded | None:

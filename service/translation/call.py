@@ -51,9 +51,6 @@ class TranslationCall:
         """Resolve the options. `terms` are those of the request's glossary; `documents` and `kept` as for `Planner`.
 
         One that `is_continued` translates further what a call that was accepted has translated so far.
-
-        Raises:
-            InvalidRequest: an option is out of range.
         """
         self.request = request
         self.num_characters = sum(map(len, request.texts))
@@ -88,7 +85,6 @@ class TranslationCall:
 
     @property
     def is_chance(self) -> bool:
-        """Return whether the answer is random, so that the same call may get another one."""
         return self.options.is_sampled and self.options.seed is None
 
     @property
@@ -97,11 +93,7 @@ class TranslationCall:
         return any(self._aligned) or any(segment.spans for segment in self.segments)
 
     def plan(self) -> None:
-        """Cut the texts into segments. If it was interrupted, call it again: it continues with the text it was at.
-
-        Raises:
-            InvalidRequest: as for `Planner.plan`.
-        """
+        """Cut the texts into segments. If it was interrupted, call it again: it continues with the text it was at."""
         request = self.request
         if self._planner is None:
             self._planner = self._new_planner()
@@ -116,7 +108,6 @@ class TranslationCall:
         self._starts.append(len(self.segments))
 
     def check_prefixes(self) -> None:
-        """See `Planner.check_prefixes`."""
         self._new_planner().check_prefixes()
 
     def _new_planner(self) -> Planner:
@@ -162,12 +153,7 @@ class TranslationCall:
         return may_need and self.model.manifest.records_attention
 
     def restore(self, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
-        """Return the candidates of some segments, by number, from their decoded hypotheses.
-
-        Raises:
-            TooLong: the answer would have more characters than allowed.
-            Unavailable: the engine has stopped.
-        """
+        """Return the candidates of some segments, by number, from their decoded hypotheses."""
         candidates = self._restorer.restore(
             [self.segments[number] for number in decoded],
             list(decoded.values()),
@@ -192,11 +178,7 @@ class TranslationCall:
         return call, list(segments)
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
-        """Return the answer to the text of that index; `candidates` are by segment number.
-
-        Raises:
-            TooLong: the answer has more characters than allowed.
-        """
+        """Return the answer to the text of that index; `candidates` are by segment number."""
         chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
         return assemble(self.texts[index], chosen, self._size, with_alignment=self.request.return_alignments)
 
@@ -211,7 +193,6 @@ class TranslationCall:
         return next((each for each in own if self.segments[each].source_ids), None) == number
 
     def is_aligned(self, number: int) -> bool:
-        """Return whether a segment's alignment is wanted."""
         return self._aligned[number]
 
     def streams(self) -> list[TextStream]:

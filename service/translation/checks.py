@@ -11,11 +11,7 @@ MAX_LABEL_CHARACTERS = 63
 
 
 def check_request(request: TranslationRequest, max_characters: int) -> None:
-    """Check what does not depend on a model; the face has already limited the numbers of entries.
-
-    Raises:
-        InvalidRequest: a field is invalid; the error names it.
-    """
+    """Check what does not depend on a model; the face has already limited the numbers of entries."""
     check_texts(request.texts, max_characters)
     num_characters = sum(map(len, request.target_prefixes))
     if num_characters > max_characters:
@@ -63,11 +59,7 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
 
 
 def check_texts(texts: Collection[str], max_characters: int) -> None:
-    """Check that there are texts, and their total length; the face has already limited their number.
-
-    Raises:
-        InvalidRequest: there are none, or they are too long.
-    """
+    """Check that there are texts, and their total length; the face has already limited their number."""
     if not texts:
         raise InvalidRequest("{path} is empty", Path("texts"), advice=f"give 1 to {MAX_TEXTS} texts")
     num_characters = sum(map(len, texts))
@@ -91,11 +83,7 @@ class AnswerSize:
         self.num_characters = 0  # counted so far
 
     def add(self, num_characters: int, num_entries: int = 0) -> None:
-        """Count characters of text, and entries: segments and alignment links.
-
-        Raises:
-            TooLong: the answer exceeds the limit.
-        """
+        """Count characters of text, and entries: segments and alignment links."""
         self.num_characters += num_characters * self._num_hypotheses + num_entries * ENTRY_CHARACTERS
         if self.num_characters > self._max_characters:
             raise TooLong(

@@ -35,24 +35,14 @@ class Computations:
         self._pool.close()
 
     async def plan(self, call: TranslationCall) -> None:
-        """Cut the call's texts into segments.
-
-        Raises:
-            InvalidRequest: as for `TranslationCall.plan`.
-            DeadlineExceeded: the call's deadline passed meanwhile.
-            Unavailable: the server is stopping.
-        """
+        """Cut the call's texts into segments."""
         began = time.monotonic()
         if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
         self.note(Phase.TOKENIZE, call.model, began, current_call())
 
     async def restore(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
-        """Return the candidates of some of the call's segments: `TranslationCall.restore`.
-
-        Raises:
-            ServiceError: as for `TranslationCall.restore` and `plan`.
-        """
+        """Return the candidates of some of the call's segments: `TranslationCall.restore`."""
         began = time.monotonic()
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
         if num_tokens <= _MAX_INLINE_TOKENS and not call.aligns:
@@ -64,22 +54,13 @@ class Computations:
         return candidates
 
     async def assemble(self, work: Callable[[], T], call: TranslationCall) -> T:
-        """Return the result of `work`, which joins translated segments of the call.
-
-        Raises:
-            ServiceError: raised by `work`; or as for `run`.
-        """
+        """Return the result of `work`, which joins translated segments of the call."""
         if call.is_small:
             return work()
         return await self.run(work, call.num_characters, call.request.deadline_seconds)
 
     async def run(self, work: Callable[[], T], size: int, deadline_seconds: float | None = None) -> T:
-        """Return the result of `work`, computed on another thread; shorter work, by `size`, goes first.
-
-        Raises:
-            ServiceError: raised by `work`; or its caller has too much work waiting, the deadline passed, or the server
-                is stopping.
-        """
+        """Return the result of `work`, computed on another thread; shorter work, by `size`, goes first."""
         caller = current_call().origin[:1]  # a key or a host, regardless of its connections
         return await self._pool.run(work, size, deadline_seconds, caller)
 

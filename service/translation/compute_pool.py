@@ -46,11 +46,9 @@ class _Thread:
         self._turn.acquire()
 
     def wait(self) -> None:
-        """Wait for a turn."""
         self._turn.acquire()
 
     def wake(self) -> None:
-        """Grant a turn."""
         self._turn.release()
 
 
@@ -132,11 +130,6 @@ class ComputePool:
 
         Cancelling this coroutine ends the function at its next checkpoint, and so does the deadline (on the clock of
         `time.monotonic()`); neither waits for the function.
-
-        Raises:
-            DeadlineExceeded: the deadline passed.
-            Overloaded: too much work is waiting already.
-            Unavailable: the pool is closed.
         """
         work = _Work(function, size, float("inf") if deadline_seconds is None else deadline_seconds, caller)
         with self._lock:

@@ -36,16 +36,13 @@ class SegmentDecoder:
 
     @property
     def num_pending(self) -> int:
-        """Return how many sequences calls are waiting for."""
         return len(self._pending)
 
     @property
     def keeps(self) -> bool:
-        """Return whether segments may be cached."""
         return self._cache.max_bytes > 0
 
     def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
-        """Handle the terminal updates of one engine turn, and the progress of sequences still running."""
         self._pending.deliver(updates, progress)
 
     async def decode(
@@ -56,9 +53,6 @@ class SegmentDecoder:
         Those of the segments in `given` are known.
 
         Cancelling this coroutine aborts the call's sequences in the engine.
-
-        Raises:
-            ServiceError: the engine rejected them or failed, or the deadline passed.
         """
         known = {**self._known(call, numbers), **given}
         groups = _groups(call, numbers, known)
@@ -78,9 +72,6 @@ class SegmentDecoder:
 
         Closing this generator aborts the call's sequences in the engine; callers that may stop early must close it.
         `admit` is called with those that are not cached before they are submitted.
-
-        Raises:
-            ServiceError: as for `decode`; or raised by `admit`.
         """
         numbers = range(len(call.segments))
         known = self._known(call, numbers)

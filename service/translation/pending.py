@@ -25,11 +25,7 @@ class PendingCall:
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait(self) -> list[SequenceUpdate]:
-        """Wait until every sequence has finished; return their updates in the order of `sequences`.
-
-        Raises:
-            ServiceError: the error of the first sequence that failed; the others may still be running.
-        """
+        """Wait until every sequence has finished; return their updates in the order of `sequences`."""
         await self._done
         return [self._updates[sequence] for sequence in self.sequences]
 
@@ -37,9 +33,6 @@ class PendingCall:
         """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
 
         A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news.
-
-        Raises:
-            ServiceError: as for `wait`, as soon as it is known.
         """
         while not self._done.done() or self._news:
             if self._done.done():
@@ -144,19 +137,16 @@ class EngineBridge:
         self._failed = failed
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        """See `EngineListener.on_updates`."""
         due = [each for update in updates for each in _due(update)]
         if due or progress:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
                 self._loop.call_soon_threadsafe(self._cross, due, progress)
 
     def on_turn(self, stats: TurnStats) -> None:
-        """See `EngineListener.on_turn`."""
         self._metrics.turn(stats)
         self._statistics.turn(stats)
 
     def on_failure(self, error: BaseException) -> None:
-        """See `EngineListener.on_failure`."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._failed, error)
 

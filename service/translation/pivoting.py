@@ -43,11 +43,7 @@ class Onward:
     limits: CallLimits
 
     def first_request(self) -> TranslationRequest:
-        """Return the request of the first leg: one candidate of each segment, without the beginnings.
-
-        Raises:
-            InvalidRequest: an option is out of range for the second model, or it has no pieces for a beginning.
-        """
+        """Return the request of the first leg: one candidate of each segment, without the beginnings."""
         model, pair = self.leg
         unsearched = replace(self.request, placeholders=())  # otherwise patterns would be compiled here
         TranslationCall(unsearched, model, pair, (), self.limits).check_prefixes()
@@ -66,9 +62,6 @@ class Onward:
 
         Sources of the second leg are about as long as those of the first, of which each becomes as many samples, or as
         wide a beam, as was asked for.
-
-        Raises:
-            Overloaded, TooLate: it would not; so nothing is spent on the first leg.
         """
         options = self.leg.model.options(self.request.options)
         num_samples = options.num_hypotheses if options.is_sampled else 1
@@ -122,9 +115,6 @@ class Pivoter:
         often as that grows, and its candidates.
 
         Cancelling this coroutine aborts the sequences of both legs.
-
-        Raises:
-            ServiceError: as for `Repairer.restore`, `Computations.plan` and `SegmentDecoder.decode`.
         """
         candidates: dict[int, Candidates] = {}
         waiting: dict[int, Decoded] = {}
@@ -158,9 +148,6 @@ class Pivoter:
         stream, or in the end its candidates.
 
         Closing this generator aborts the sequences of both legs; callers that may stop early must close it.
-
-        Raises:
-            ServiceError: as for `translate`.
         """
         news: dict[int, str | Candidates] = {}  # not read yet, the latest of each segment
         has_news = asyncio.Event()

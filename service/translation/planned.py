@@ -29,7 +29,6 @@ class PlannedSegment:
 
     @property
     def end(self) -> int:
-        """Return its end position in the passage."""
         return self.start + len(self.text)
 
 
@@ -47,7 +46,6 @@ class PlannedPassage:
 
     @property
     def num_characters(self) -> int:
-        """Return the length of the source as it was written."""
         return self.as_written(len(self.text), len(self.text)).start
 
     def as_written(self, start: int, end: int) -> Span:

@@ -81,14 +81,7 @@ class Planner:
         self._own = own_placeholders(request.placeholders)
 
     def plan(self, index: int) -> PlannedText:
-        """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted.
-
-        Raises:
-            TooLong: a segment has more tokens than the model takes, and the request is strict, or it can't be split; or
-                the answer would be too long.
-            TooMany: the request has too many segments.
-            InvalidRequest: the model has no pieces for a target prefix.
-        """
+        """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted."""
         checkpoint()
         num_characters, num_segments = self._size.num_characters, self._num_segments
         try:
@@ -120,11 +113,7 @@ class Planner:
         return PlannedText(text, (passage,))
 
     def check_prefixes(self) -> None:
-        """Check the request's target prefixes.
-
-        Raises:
-            InvalidRequest: as for `plan`.
-        """
+        """Check the request's target prefixes."""
         for index, prefix in enumerate(self._request.target_prefixes):
             if prefix:
                 self._prefix_ids(index)

@@ -31,9 +31,6 @@ class Repairer:
         """Decode and restore a call's segments; return the candidates of each, by number.
 
         Those with numbers go first and by themselves: what is decoded again is decoded beside the others.
-
-        Raises:
-            ServiceError: as for `restore` and `SegmentDecoder.decode`.
         """
         checked = [number for number, segment in enumerate(call.segments) if segment.has_numbers]
         others = [number for number, segment in enumerate(call.segments) if not segment.has_numbers]
@@ -56,9 +53,6 @@ class Repairer:
         """Yield what is new of a call's segments: what is added to the text of a stream, or in the end candidates.
 
         Closing this generator aborts the call's sequences; callers that may stop early must close it.
-
-        Raises:
-            ServiceError: as for `translate`.
         """
         async with aclosing(self._decoder.grow(call)) as all_news:
             async for news in all_news:
@@ -75,9 +69,6 @@ class Repairer:
 
         Only the best candidate decides whether a segment is decoded again. If the engine has no time for that, the
         first result stays, with its flag.
-
-        Raises:
-            ServiceError: as for `Computations.restore` and `SegmentDecoder.decode`.
         """
         candidates = await self._computations.restore(call, decoded)
         if not any(Flag.NUMBERS in each[0].flags for each in candidates.values()):

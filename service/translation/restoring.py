@@ -45,10 +45,6 @@ class Restorer:
         """Return the candidates of each segment, best first. `aligned` has whether each segment's alignment is wanted.
 
         A segment that the model did not read has one candidate, built from its spans' targets.
-
-        Raises:
-            TooLong: the answer would be too long.
-            Unavailable: the engine has stopped.
         """
         texts = [
             [self.tokenizer.decode(each.token_ids) for each in hypotheses] for hypotheses in paced(decoded, every=16)

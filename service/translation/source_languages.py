@@ -80,10 +80,6 @@ def parts_by_language(
 
     `language_codes` has one code per text, and `read` its read text; plain texts may omit it. `sources` are the
     languages that can be translated into the target. Texts without a language and without letters are in no part.
-
-    Raises:
-        InvalidRequest: a text is neither in one of `sources` nor in the target language, and the request does not keep
-            such texts.
     """
     indices: dict[str, list[int]] = {}
     served = {*sources, *(code for code in set(language_codes) if is_same(code, request.target_language_code))}

@@ -34,7 +34,6 @@ class TextStream:
         return self._extend(self._decoder.feed(token_ids))
 
     def grow(self, number: int, text: str) -> str:
-        """Return the new text, given the beginning of the translation of the text's segment of that number."""
         return self._extend(text[self._num_sent_of_current :]) if self._is_current(number) else ""
 
     def settle(self, number: int, text: str) -> str:
@@ -52,7 +51,6 @@ class TextStream:
         return self._advance("".join(parts))
 
     def finish(self, translation: Translation) -> str:
-        """Return the rest, given the whole translation."""
         return translation.text[self._num_sent :]
 
     def _is_current(self, number: int) -> bool:
@@ -66,7 +64,6 @@ class TextStream:
         return self._advance(before + part)
 
     def _grows(self, segment: PlannedSegment) -> bool:
-        """Return whether the model's words are used unchanged, so that the segment can be streamed."""
         return not segment.spans and not segment.has_numbers and not self._preserves_formatting
 
     def _before(self, segment: PlannedSegment) -> str:

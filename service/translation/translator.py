@@ -84,35 +84,21 @@ class Translator:
 
     @property
     def num_pending(self) -> int:
-        """Return how many sequences the calls are waiting for."""
         return self._decoder.num_pending
 
     def models(self) -> list[LoadedModel]:
-        """Return the served models, sorted by name, the highest version of each first.
-
-        Raises:
-            Unavailable: they are still being loaded.
-        """
+        """Return the served models, sorted by name, the highest version of each first."""
         if self._is_loading:
             raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
         return self._catalogue.models()
 
     def catalogue(self) -> Catalogue:
-        """Return the served models with what they translate together.
-
-        Raises:
-            Unavailable: as for `models`.
-        """
+        """Return the served models with what they translate together."""
         self.models()
         return self._catalogue
 
     def model(self, name: str, version: str) -> LoadedModel:
-        """Return the model of this name; its highest version if `version` is empty.
-
-        Raises:
-            NotFound: there is no such model or version.
-            Unavailable: as for `models`.
-        """
+        """Return the model of this name; its highest version if `version` is empty."""
         self.models()
         return self._catalogue.find(name, version)
 
@@ -123,7 +109,6 @@ class Translator:
         return self.glossaries
 
     def deliver(self, updates: Sequence[SequenceUpdate], progress: Sequence[SequenceProgress] = ()) -> None:
-        """Handle the terminal updates of one engine turn, and the progress of sequences still running."""
         self._decoder.deliver(updates, progress)
 
     def overload(self, priority: Priority) -> Overloaded | None:
@@ -151,9 +136,6 @@ class Translator:
         """Translate every text of the request, or fail as a whole.
 
         Cancelling this coroutine aborts the request's sequences in the engine.
-
-        Raises:
-            ServiceError: see `service.domain.errors`; invalid requests are rejected before anything is decoded.
         """
         request = self._completed(request)
         parts = await self._parts(request)
@@ -173,9 +155,6 @@ class Translator:
         """Translate the request's texts and yield them as they grow; each ends with its whole translation.
 
         Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
-
-        Raises:
-            ServiceError: as for `translate`; events yielded before stay valid.
         """
         request = self._completed(request)
         parts = await self._parts(request)
@@ -191,21 +170,13 @@ class Translator:
                     yield event
 
     def check_texts(self, texts: Sequence[str]) -> None:
-        """Check all texts of a call that is split into several translations.
-
-        Raises:
-            InvalidRequest: there are none, or they are too long.
-        """
+        """Check all texts of a call that is split into several translations."""
         check_texts(texts, self.limits.max_characters)
 
     async def detect(
         self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
-        """Return the languages that each text may be in, best first: `LanguageDetector.detect` with all its languages.
-
-        Raises:
-            ServiceError: the server is loading, there are no texts, they are too long, or the deadline passed.
-        """
+        """Return the languages that each text may be in, best first, of all that are known."""
         self.models()
         check_texts(texts, self.limits.max_characters)
 
@@ -215,9 +186,6 @@ class Translator:
     async def source_of(self, request: TranslationRequest) -> str:
         """Return the language of a request's only text, one that can be translated into its target or the target's;
         empty if it has no letters.
-
-        Raises:
-            ServiceError: as for `translate`, of a request without a source language.
         """
         parts = await self._parts(request)
         return parts[0].detected_language_code if parts else ""
@@ -226,16 +194,12 @@ class Translator:
         """Return the result of `build` for `num_entries` segments and alignment links of an answer.
 
         With many entries it runs on another thread. It must pass checkpoints.
-
-        Raises:
-            Unavailable: the server is stopping.
         """
         if num_entries <= MAX_INLINE_ENTRIES:
             return build()
         return await self._computations.run(build, num_entries)
 
     def _completed(self, request: TranslationRequest) -> TranslationRequest:
-        """Return the request with the placeholders of all calls."""
         own = self._placeholders
         return replace(request, placeholders=(*request.placeholders, *own)) if own else request
 

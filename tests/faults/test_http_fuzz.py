@@ -22,7 +22,7 @@ from tests.faults.proofs import Proved
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, eventually
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
 WORDS: tuple[Any, ...] = (
@@ -235,10 +235,14 @@ def test_control_a_planted_fault_is_found(server: InProcessServer, monkeypatch: 
 
 def fetched(server: InProcessServer, document: Any) -> int:
     """Return the status of what an upload's answer leads to."""
+
+    def status_of(path: str, key: dict[str, str]) -> str:
+        return str(call(server.http_url, "POST", path, key, x_api_key=ALICE).document["status"])
+
     if address := document.get("translatedFileUrl"):
         return call(server.http_url, "GET", urlsplit(address).path, x_api_key=ALICE).status
     path, key = f"/v2/document/{document['document_id']}", {"document_key": document["document_key"]}
-    assert call(server.http_url, "POST", path, key, x_api_key=ALICE).document["status"] in ("done", "error")
+    eventually(lambda: status_of(path, key) in ("done", "error"), TIMEOUT_SECONDS)
     return call(server.http_url, "POST", f"{path}/result", key, x_api_key=ALICE).status
 
 

@@ -55,11 +55,7 @@ class ModelFile:
     variables: Mapping[str, Variable]
 
     def floats(self, name: str) -> Floats:
-        """Return a variable as it is; integers times the step of their row or, of 16 bits, of all.
-
-        Raises:
-            ValueError: it is missing, or its scale is unusable.
-        """
+        """Return a variable as it is; integers times the step of their row or, of 16 bits, of all."""
         if name not in self.variables:
             raise ValueError(f"{name} is missing")
         variable = self.variables[name]
@@ -79,11 +75,7 @@ class ModelFile:
         return values
 
     def number(self, name: str) -> float | None:
-        """Return a variable that is one number; `None` if there is none of this name.
-
-        Raises:
-            ValueError: it is more than one number.
-        """
+        """Return a variable that is one number; `None` if there is none of this name."""
         variable = self.variables.get(name)
         if variable is None:
             return None
@@ -92,11 +84,7 @@ class ModelFile:
         return float(variable.array().reshape(()))
 
     def text(self, name: str) -> str | None:
-        """Return a variable that is a text; `None` if there is none of this name.
-
-        Raises:
-            ValueError: it is no text in UTF-8.
-        """
+        """Return a variable that is a text; `None` if there is none of this name."""
         variable = self.variables.get(name)
         try:
             return None if variable is None else bytes(variable.data).decode()
@@ -105,11 +93,7 @@ class ModelFile:
 
 
 def read_container(data: bytes | memoryview) -> ModelFile:
-    """Read a file's content; numbers are views of it.
-
-    Raises:
-        ValueError: it is of another version, damaged, cut short, or claims to be larger than anything is.
-    """
+    """Read a file's content; numbers are views of it."""
     reader = ByteReader(data)
     (version,) = reader.numbers("I")
     if version not in VERSIONS:

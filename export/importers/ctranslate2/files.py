@@ -26,7 +26,6 @@ class ModelFiles:
 
     @property
     def base(self) -> str:
-        """Return what the names of the model's own files begin with."""
         return INNER if f"{INNER}{MODEL_NAME}" in self._entries else ""
 
     @property
@@ -35,23 +34,14 @@ class ModelFiles:
         return sorted(self._entries)
 
     def first(self, *names: str) -> str | None:
-        """Return the first of some names that there is."""
         return next((name for name in names if name in self._entries), None)
 
     def read(self, name: str) -> bytes:
-        """Return a small file's content.
-
-        Raises:
-            ValueError: it is missing, damaged or too large.
-        """
+        """Return a small file's content."""
         return bytes(self._read(name, stored_file.MAX_BYTES))
 
     def read_model(self) -> memoryview:
-        """Return the content of `model.bin`, which is mapped if it is a file itself.
-
-        Raises:
-            ValueError: as for `read`.
-        """
+        """Return the content of `model.bin`, which is mapped if it is a file itself."""
         name = f"{self.base}{MODEL_NAME}"
         if name not in self._entries:
             raise ValueError("it is missing")
@@ -76,11 +66,7 @@ class ModelFiles:
 
 
 def open_files(path: Path) -> ModelFiles:
-    """Find the files of a folder, or of the one folder in a zip.
-
-    Raises:
-        ValueError: it is no zip, or holds no package.
-    """
+    """Find the files of a folder, or of the one folder in a zip."""
     return _of_folder(path) if path.is_dir() else _of_archive(path)
 
 

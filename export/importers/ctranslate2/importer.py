@@ -40,9 +40,6 @@ def import_ctranslate2(path: Path, options: ImportOptions) -> ImportedCheckpoint
     """Read and check a model's folder, or a package as a folder or a file.
 
     Languages that it does not name, and a tokenizer that does not lie in it, come from `options`.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
     """
     problems = options.unsuited("--tokenizer", "--target-tokenizer")
     try:

@@ -29,11 +29,7 @@ def open_ctranslate2(
     length_penalty: float,
     suppressed_ids: Sequence[int],
 ) -> Iterator[Reference]:
-    """Load the model in float32 for the duration of the `with` block.
-
-    Raises:
-        CheckpointError: CTranslate2 can't load it, or later, translate with it.
-    """
+    """Load the model in float32 for the duration of the `with` block."""
     import ctranslate2
 
     with tempfile.TemporaryDirectory() as unpacked:

@@ -43,11 +43,9 @@ class Variables:
         self._read = set[str]()
 
     def has(self, name: str) -> bool:
-        """Return whether there is such a variable."""
         return name in self.stored.variables
 
     def any(self, pattern: str) -> bool:
-        """Return whether a name matches a pattern as a whole."""
         return any(re.fullmatch(pattern, name) for name in self.stored.variables)
 
     def same(self, one: str, other: str) -> bool:
@@ -82,11 +80,9 @@ class Variables:
         return self.stored.text(name)
 
     def mark(self, *names: str) -> None:
-        """Take names as read."""
         self._read.update(names)
 
     def refused(self) -> Iterator[str]:
-        """Yield a problem for each kind of variables that are known to be of other architectures."""
         for pattern, what in _REFUSED:
             found = (name for name in sorted(self.stored.variables) if re.search(pattern, name))
             name = next((name for name in found if not self._is_without_effect(name)), None)

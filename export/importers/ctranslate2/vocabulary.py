@@ -19,11 +19,7 @@ class Vocabulary:
 
 
 def read_vocabulary(data: bytes, *, is_json: bool, unk_token: str) -> Vocabulary:
-    """Read a file's content; the unknown token follows the others if they lack it.
-
-    Raises:
-        ValueError: it holds anything but tokens, or one twice.
-    """
+    """Read a file's content; the unknown token follows the others if they lack it."""
     tokens = _of_json(data) if is_json else _of_text(data)
     if unk_token not in tokens:
         tokens.append(unk_token)

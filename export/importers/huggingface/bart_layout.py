@@ -84,13 +84,11 @@ class Family:
     def read_architecture(
         self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Array], problems: list[str]
     ) -> ModelConfig | None:
-        """See `Layout`."""
         return _read_architecture(document, self, ids, has_logits_bias(weights), problems)
 
     def our_weights(
         self, _document: Mapping[str, Any], given: Mapping[str, Array], config: ModelConfig, problems: list[str]
     ) -> tuple[ModelConfig, dict[str, Array]]:
-        """See `Layout`."""
         return _our_weights(given, config, problems)
 
 

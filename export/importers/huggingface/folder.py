@@ -46,7 +46,7 @@ class Layout(Protocol):
     """How an architecture's `config.json` and weights are read; `name` is the architecture's, for people."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str: ...
 
     def read_architecture(
         self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Array], problems: list[str]
@@ -68,12 +68,12 @@ class TokenizerFiles(Protocol):
     """The common interface of all kinds of tokenizer files."""
 
     @property
-    def pad_id(self) -> int: ...  # noqa: D102
+    def pad_id(self) -> int: ...
     @property
-    def eos_id(self) -> int: ...  # noqa: D102
+    def eos_id(self) -> int: ...
     @property
-    def unk_id(self) -> int: ...  # noqa: D102
-    def spec(self, decoder_start_id: int) -> TokenizerSpec: ...  # noqa: D102
+    def unk_id(self) -> int: ...
+    def spec(self, decoder_start_id: int) -> TokenizerSpec: ...
 
 
 def read_model(

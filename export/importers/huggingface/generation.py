@@ -229,7 +229,6 @@ def _forced_first(
 
 
 def _options(settings: Mapping[str, Any], problems: list[str]) -> dict[str, float]:
-    """Return the options that settings turn on."""
     found: dict[str, float] = {}
     for option in OPTIONS.values():
         given = [(name, besides) for name, besides in option.settings if settings.get(name) is not None]

@@ -57,9 +57,6 @@ def add_tokens(
     """Add the special tokens in transformers' order: those that a file lists, named ones, extra ones and `further`.
 
     `config` is the content of `tokenizer_config.json`, `defaults` are the tokens that the class names.
-
-    Raises:
-        ValueError: a token gets another id than the one listed.
     """
     listed = listed_tokens(listed, config)
     tokens = [

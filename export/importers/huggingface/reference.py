@@ -25,9 +25,6 @@ MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of this many numbers
 def open_transformers(directory: Path, positions: PositionConfig | None = None) -> Iterator[Reference]:
     """Load the checkpoint with transformers for the duration of the `with` block, with sinusoidal `positions` in place
     of its own, if they are given.
-
-    Raises:
-        CheckpointError: transformers can't load it, or later, in `generate`, translate with it.
     """
     with _quiet():
         from transformers import AutoModelForSeq2SeqLM
@@ -64,12 +61,10 @@ class TransformersReference:
 
     @property
     def name(self) -> str:
-        """See `Reference`."""
         return f"transformers {metadata.version('transformers')} {type(self._model).__name__}"
 
     @property
     def options(self) -> Mapping[str, float]:
-        """See `Reference`."""
         return {}
 
     @torch.no_grad()

@@ -25,11 +25,7 @@ _SAME = ("embed_dim", "normalize_before")
 
 
 def import_indictrans2(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; `options` may choose some of its pairs.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
-    """
+    """Read and check a folder; `options` may choose some of its pairs."""
     problems = options.unsuited()
     document = read_optional(directory / CONFIG_NAME, [])  # where it can't be read, `read_model` says so
     problems += _differences(document)

@@ -60,11 +60,7 @@ class IndicFiles:
 
 
 def read_indictrans2(directory: Path) -> IndicFiles:
-    """Read and check a checkpoint's tokenizer files.
-
-    Raises:
-        ValueError: a file is missing, damaged or truncated, or files contradict each other; all problems are listed.
-    """
+    """Read and check a checkpoint's tokenizer files."""
     problems: list[str] = []
     check_model(directory / MODEL_NAME, problems)
     check_model(directory / TARGET_MODEL_NAME, problems)

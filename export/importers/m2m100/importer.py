@@ -22,11 +22,7 @@ _SMALL100_LAYERS = (12, 3)
 
 
 def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; `options` may choose some pairs of its languages.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
-    """
+    """Read and check a folder; `options` may choose some pairs of its languages."""
     return _import(directory, options, _is_small100(directory))
 
 

@@ -72,9 +72,6 @@ def read_m2m100(directory: Path, is_small100: bool = False) -> M2M100Files:
     """Read and check a checkpoint's tokenizer files.
 
     SMaLL-100 has the same files, but a class of its own, which puts only the target's language in front of a source.
-
-    Raises:
-        ValueError: a file is missing, damaged or truncated, or files contradict each other; all problems are listed.
     """
     problems: list[str] = []
     check_model(directory / MODEL_NAME, problems)

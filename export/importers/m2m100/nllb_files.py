@@ -69,11 +69,7 @@ def is_nllb_language(token: str) -> bool:
 
 
 def read_nllb(directory: Path) -> NllbFiles:
-    """Read and check a checkpoint's tokenizer files.
-
-    Raises:
-        ValueError: the file is missing, damaged or truncated, or requires a feature that this service does not support.
-    """
+    """Read and check a checkpoint's tokenizer files."""
     config = _config(directory)
     tokenizer = _build(directory, config)
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
@@ -100,11 +96,7 @@ def read_nllb(directory: Path) -> NllbFiles:
 
 
 def write_nllb_tokenizer(directory: Path, destination: Path) -> None:
-    """Write to `destination` a `tokenizer.json` that behaves like the checkpoint's in transformers 5.
-
-    Raises:
-        ValueError: as for `read_nllb`.
-    """
+    """Write to `destination` a `tokenizer.json` that behaves like the checkpoint's in transformers 5."""
     _build(directory, _config(directory)).save(str(destination))
 
 

@@ -14,11 +14,7 @@ from service.bundle.manifest_parts import LanguagePair
 
 
 def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; languages that it does not name come from `options`.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
-    """
+    """Read and check a folder; languages that it does not name come from `options`."""
     problems = options.unsuited("--positions")
     files = read_part("tokenizer", lambda: read_marian(directory), problems)
     sizes = None if files is None else (files.source_size, files.target_size)

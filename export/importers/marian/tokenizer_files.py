@@ -57,11 +57,7 @@ class MarianFiles:
 
 
 def read_marian(directory: Path) -> MarianFiles:
-    """Read and check a checkpoint's tokenizer files.
-
-    Raises:
-        ValueError: a file is missing, damaged or truncated, or files contradict each other; all problems are listed.
-    """
+    """Read and check a checkpoint's tokenizer files."""
     problems: list[str] = []
     check_model(directory / SOURCE_MODEL_NAME, problems)
     check_model(directory / TARGET_MODEL_NAME, problems)

@@ -42,11 +42,7 @@ class MarianModel:
 
 
 def read_model(data: bytes) -> MarianModel:
-    """Read a container or an archive, whichever it is.
-
-    Raises:
-        ValueError: it is neither, damaged, or holds weights of a kind that can't be read.
-    """
+    """Read a container or an archive, whichever it is."""
     return _read_archive(data) if data.startswith(b"PK") else _read_container(data)
 
 

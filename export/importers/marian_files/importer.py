@@ -37,11 +37,7 @@ _STUDENT_FACTOR = 2.0  # Firefox's limit of the output
 
 
 def import_marian_files(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; languages that its files don't tell come from `options`.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
-    """
+    """Read and check a folder; languages that its files don't tell come from `options`."""
     problems = options.unsuited()
     path, decoder = _model(directory, problems)
     metadata = _metadata(directory, problems)

@@ -38,11 +38,7 @@ _DOCUMENT = ("", "---", "...")  # lines that hold no piece
 
 
 def parse_settings(text: bytes) -> Mapping[str, Any]:
-    """Return settings, which end with NULs in archives of some versions.
-
-    Raises:
-        ValueError: it is no YAML, or holds no settings.
-    """
+    """Return settings, which end with NULs in archives of some versions."""
     if len(text) > _MOST_SETTINGS_BYTES:
         raise ValueError(f"it has more than {_MOST_SETTINGS_BYTES} bytes")
     settings = _parsed(text.rstrip(b"\0"), _SettingsLoader)
@@ -55,9 +51,6 @@ def parse_pieces(name: str, text: bytes) -> dict[str, int]:
     """Return pieces and ids of a vocabulary that is no SentencePiece model: by its name YAML, JSON, or a list.
 
     YAML has a line for each piece. A list's pieces are numbered from 0.
-
-    Raises:
-        ValueError: it is anything else, or has a piece or an id twice.
     """
     vocabulary = parse_vocabulary(text) if name.endswith(".json") else _vocabulary(name, text)
     if not is_unicode("".join(vocabulary)):

@@ -33,11 +33,7 @@ _Directions = tuple[tuple[LanguagePair, ...], tuple[Language, ...]]
 
 
 def import_mbart(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; `options` name the languages of BART, and may choose some pairs of the others'.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
-    """
+    """Read and check a folder; `options` name the languages of BART, and may choose some pairs of the others'."""
     problems = options.unsuited()
     model_type = read_optional(directory / CONFIG_NAME, []).get("model_type")
     family, usual_class = _FAMILIES.get(str(model_type), _FAMILIES["mbart"])

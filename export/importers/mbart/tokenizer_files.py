@@ -32,21 +32,17 @@ class BartFiles:
 
     @property
     def pad_id(self) -> int:
-        """Return the id of padding."""
         return self.template.pad_id
 
     @property
     def eos_id(self) -> int:
-        """Return the id of the end."""
         return self.template.eos_id
 
     @property
     def unk_id(self) -> int:
-        """Return the id of unknown text."""
         return self.template.unk_id
 
     def spec(self, decoder_start_id: int) -> TokenizerSpec:
-        """Return the manifest's entry."""
         return dataclasses.replace(self.template, decoder_start_id=decoder_start_id)
 
 
@@ -54,11 +50,7 @@ Reader = Callable[[Path, Mapping[str, Any]], BartFiles]
 
 
 def read_tokenizer(directory: Path, readers: Mapping[str, Reader], default: str) -> BartFiles:
-    """Read and check a folder's files with the reader of its class; `default` is the class of folders that name none.
-
-    Raises:
-        ValueError: the class is unknown, or a file is missing, damaged or truncated; all problems are listed.
-    """
+    """Read and check a folder's files with the reader of its class, `default` if it names none."""
     problems: list[str] = []
     document = read_optional(directory / CONFIG_NAME, problems)
     name = class_of(directory, document, (default, *readers), problems)

@@ -38,11 +38,7 @@ class CheckpointInfo:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> "CheckpointInfo":
-        """Build the metadata from parsed JSON.
-
-        Raises:
-            ValueError: unknown or missing keys, or mistyped or unusable values; all are listed.
-        """
+        """Build the metadata from parsed JSON."""
         known = {item.name: item for item in dataclasses.fields(cls)}
         problems = [f"unknown key {name!r}" for name in sorted(document.keys() - known.keys())]
         for name, item in known.items():

@@ -29,7 +29,6 @@ class AttentionForm:
 
     @property
     def mark(self) -> str:
-        """Return the name that identifies the form."""
         return self.weights[0].format(1)
 
     def choices(self, names: Iterable[str]) -> dict[str, Any]:

@@ -93,9 +93,6 @@ def read_config(path: Path, problems: list[str]) -> NotebookConfig:
     """Read it and check everything but the values of `ModelConfig`'s keys.
 
     Each problem is added to `problems`; the result is then only good for finding more of them.
-
-    Raises:
-        ValueError: it is not a JSON object.
     """
     document = read_json(path)
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}

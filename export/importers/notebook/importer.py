@@ -20,11 +20,7 @@ T = TypeVar("T")
 
 
 def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a state dict's file, or a folder that contains one, and the files that `options` name.
-
-    Raises:
-        CheckpointError: anything is missing, damaged or contradictory; all problems are listed.
-    """
+    """Read and check a state dict's file, or a folder that contains one, and the files that `options` name."""
     problems = [*_language_problems(options), *options.unsuited("--config", "--tokenizer", "--target-tokenizer")]
     file = read_part(path.name, lambda: find_state_dict(path), problems)
     weights = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)

@@ -104,7 +104,6 @@ class Naming:
         return shapes
 
     def shared(self, model: Transformer) -> dict[str, str]:
-        """Return additional names that a state dict may hold, each with the one whose values it must repeat."""
         return {_weight_of(ours): _weight_of(kept) for ours, kept in model.shared_names().items()}
 
     def ours(self, weights: Mapping[str, Tensor], model: Transformer) -> dict[str, Tensor]:
@@ -129,7 +128,6 @@ class Naming:
         }
 
     def _attentions(self, config: ModelConfig) -> Iterator[tuple[str, str]]:
-        """Yield the names of attention modules, ours and theirs."""
         return ((ours, theirs) for ours, theirs in self._modules(config) if ours.endswith("attention"))
 
     def _modules(self, config: ModelConfig) -> Iterator[tuple[str, str]]:
@@ -145,12 +143,7 @@ class Naming:
 
 
 def find_naming(names: Iterable[str], said: AttentionKind | None) -> Naming:
-    """Determine from a state dict's names which document it follows; `said` is the user's choice of attention.
-
-    Raises:
-        ValueError: no known attention is in it, or only part of a model; its form differs from `said`, or two forms are
-            possible.
-    """
+    """Determine from a state dict's names which document it follows; `said` is the user's choice of attention."""
     names = list(names)
     found = _attention_names(names)
     forms = [form for form in FORMS if form.mark in found]
@@ -179,7 +172,6 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 
 def _attention_names(names: Iterable[str]) -> set[str]:
-    """Return the names inside attention modules of any kind."""
     return {match[1] for name in names if (match := _ATTENTION.fullmatch(name))}
 
 

@@ -16,11 +16,7 @@ WRAPPERS = ("model_state_dict", "state_dict", "model")  # names under which trai
 
 
 def find_state_dict(path: Path) -> Path:
-    """Return the file itself, or the only one in the folder.
-
-    Raises:
-        ValueError: there is none, or more than one.
-    """
+    """Return the file itself, or the only one in the folder."""
     if path.is_file():
         if path.suffix not in SUFFIXES:
             raise ValueError(f"its name ends in {path.suffix!r}, allowed are {', '.join(SUFFIXES)}")
@@ -35,11 +31,7 @@ def find_state_dict(path: Path) -> Path:
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """Return name -> tensor, without the names of wrappers. No code in the file is run.
-
-    Raises:
-        ValueError: it is damaged, holds anything but tensors of floating-point numbers, or requires running code.
-    """
+    """Return name -> tensor, without the names of wrappers. No code in the file is run."""
     document = _load(path)
     if isinstance(document, dict):
         document = next((document[name] for name in WRAPPERS if isinstance(document.get(name), dict)), document)

@@ -22,11 +22,7 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Load a SentencePiece model, or the JSON of a Hugging Face `tokenizers` tokenizer, and return its vocabulary.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Load a SentencePiece model, or the JSON of a Hugging Face `tokenizers` tokenizer, and return its vocabulary."""
     if path.suffix == ".json":
         return _read_tokenizers_json(path)
     facts = read_facts(path)

@@ -22,11 +22,7 @@ _TASK = re.compile("translation_(?P<source>[A-Za-z-]+)_to_(?P<target>[A-Za-z-]+)
 
 
 def import_t5(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a folder; `options` name the languages and the prefix of models that don't.
-
-    Raises:
-        CheckpointError: it can't be converted; all problems are listed.
-    """
+    """Read and check a folder; `options` name the languages and the prefix of models that don't."""
     files_problems: list[str] = []
     files = read_part("tokenizer", lambda: read_t5(directory), files_problems)
     names_languages = files is not None and len(files.languages) > 1

@@ -63,7 +63,6 @@ class T5Layout:
     def read_architecture(
         self, document: Mapping[str, Any], ids: TokenIds, _weights: Mapping[str, Array], problems: list[str]
     ) -> ModelConfig | None:
-        """See `Layout`."""
         found = len(problems)
         check_neutral(document, self.name, _NEUTRAL, problems, known=(_BUCKETS, _MAX_DISTANCE))
         activation, is_gated = self._feed_forward(document, problems)
@@ -133,7 +132,6 @@ class T5Layout:
         return choice(document, "scale_decoder_outputs", document.get("tie_word_embeddings") is not False, problems)
 
     def _feed_forward(self, document: Mapping[str, Any], problems: list[str]) -> tuple[Activation, bool]:
-        """Return the activation, and whether it is that of a gate."""
         proj = document.get("feed_forward_proj", self.feed_forward_proj)
         given = proj if isinstance(proj, str) else ""
         implied = "gelu_new" if given == "gated-gelu" else given.removeprefix("gated-")

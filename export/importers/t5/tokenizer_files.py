@@ -77,16 +77,11 @@ class T5Files:
         self.tokenizer.save(str(destination))
 
     def ids(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text. Words are split by themselves, so those of a text's words are the text's."""
         return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 def read_t5(directory: Path) -> T5Files:
-    """Read and check a checkpoint's tokenizer files.
-
-    Raises:
-        ValueError: the file is missing, damaged or truncated, or requires a feature that this service does not support.
-    """
+    """Read and check a checkpoint's tokenizer files."""
     problems: list[str] = []
     config = read_optional(directory / CONFIG_NAME, problems)
     class_of(directory, config, _CLASSES, problems)

@@ -36,11 +36,6 @@ def transfer(source: str | Path, destination: Path) -> list[str]:
     """Fetch every missing bundle `<model>/<version>` of `source`; return the names of all that it has.
 
     `source` is a folder, the URL of a folder in a store, or oci://REGISTRY/REPOSITORY, with :TAG or @DIGEST.
-
-    Raises:
-        BundleError: `source` has no bundle, a damaged one, or another one than is at `destination` by that name; or it
-            can't be fetched.
-        OSError: something can't be read or written.
     """
     if str(source).startswith(_IMAGE):
         return fetch_image(str(source).removeprefix(_IMAGE), destination)

@@ -16,9 +16,6 @@ def basic_credentials(registry: str) -> str:
 
     Read are `REGISTRY_AUTH_FILE`, then config.json in `DOCKER_CONFIG` or ~/.docker. Programs that keep passwords
     (credential helpers) are not run.
-
-    Raises:
-        BundleError: a file is not what it should be.
     """
     folder = os.environ.get("DOCKER_CONFIG") or os.path.expanduser("~/.docker")  # noqa: PTH111, never fails
     key = _KEY_OF_DOCKER_HUB if registry == _DOCKER_HUB else registry

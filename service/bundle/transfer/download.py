@@ -25,11 +25,7 @@ def say(line: str) -> None:
 
 
 def retried(request: Callable[[], T]) -> T:
-    """Return what a request returns, after up to `ATTEMPTS` attempts with pauses of 1, 2, 4 and 8 s between them.
-
-    Raises:
-        BundleError: all of them failed, or `request` raised it.
-    """
+    """Return what a request returns, after up to `ATTEMPTS` attempts with pauses of 1, 2, 4 and 8 s between them."""
     for attempt in range(ATTEMPTS):
         try:
             return request()
@@ -45,10 +41,6 @@ def download(name: str, read: Callable[[int], Iterator[bytes]], size: int, path:
     """Complete the file at `path`, which may have some of the `size` bytes already. Nothing of it is verified.
 
     `read` yields what follows from an offset on, and may end early; then it is called again.
-
-    Raises:
-        BundleError: there is no space for the file, it has other than `size` bytes, or `read` raised it.
-        OSError: it can't be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:

@@ -20,7 +20,6 @@ class Folder:
         return str(self._root)
 
     def manifests(self) -> list[str]:
-        """Return the names of all files <model>/<version>/manifest.json."""
         return [path.relative_to(self._root).as_posix() for path in self._root.glob(f"*/*/{MANIFEST_NAME}")]
 
     def size(self, name: str) -> int | None:

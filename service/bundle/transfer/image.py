@@ -43,12 +43,7 @@ class _Layer:
 
 
 def fetch_image(text: str, destination: Path) -> list[str]:
-    """Fetch every missing bundle of an image, REGISTRY/REPOSITORY[:TAG][@DIGEST]; return the names of all.
-
-    Raises:
-        BundleError: as for `transfer`.
-        OSError: something can't be written.
-    """
+    """Fetch every missing bundle of an image, REGISTRY/REPOSITORY[:TAG][@DIGEST]; return the names of all."""
     reference = Reference.parse(text)
     registry = Registry(reference)
     layers = _layers(reference, registry)

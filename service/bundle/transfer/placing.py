@@ -27,11 +27,7 @@ def is_place(name: str) -> bool:
 
 
 def is_placed(manifest_sha256: str, target: Path) -> bool:
-    """Return whether the bundle with this manifest is at `target` already.
-
-    Raises:
-        BundleError: something else is there.
-    """
+    """Return whether the bundle with this manifest is at `target` already."""
     if not target.exists():
         return False
     path = target / MANIFEST_NAME

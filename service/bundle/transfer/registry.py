@@ -39,11 +39,7 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> "Reference":
-        """Return what REGISTRY/REPOSITORY[:TAG][@DIGEST] names; the digest counts, and the tag is "latest" by default.
-
-        Raises:
-            BundleError: `text` is something else.
-        """
+        """Return what REGISTRY/REPOSITORY[:TAG][@DIGEST] names; the digest counts. The default tag is "latest"."""
         found = _REFERENCE.fullmatch(text)
         if found is None:
             raise BundleError(
@@ -56,7 +52,6 @@ class Reference:
 
     @property
     def is_digest(self) -> bool:
-        """Return whether it names one image for ever."""
         return ":" in self.version
 
     def __str__(self) -> str:
@@ -163,12 +158,7 @@ class Registry:
 
 
 def _get(url: str, headers: Mapping[str, str], authorization: str) -> http.client.HTTPResponse:
-    """Return the response to a GET. The authorization stays with this host, also if it redirects.
-
-    Raises:
-        Unreachable: there is none.
-        HTTPError: it is not a success.
-    """
+    """Return the response to a GET. The authorization stays with this host, also if it redirects."""
     request = urllib.request.Request(url, headers=dict(headers))  # noqa: S310, the scheme is http or https
     if authorization:
         request.add_unredirected_header("Authorization", authorization)

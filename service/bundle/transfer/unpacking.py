@@ -20,13 +20,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def unpack(layer: Path, folder: Path, name: str) -> None:
-    """Write the files of a layer, tar or tar with gzip, to `folder`; `name` is the layer's in errors.
-
-    Raises:
-        BundleError: it is no such file, has members that are neither folders nor files as <model>/<version>/<file>, or
-            too many or too large ones.
-        OSError: something can't be written.
-    """
+    """Write the files of a layer, tar or tar with gzip, to `folder`; `name` is the layer's in errors."""
     most = _MOST_TIMES * layer.stat().st_size + _FREE_BYTES
     total = number = 0
     try:

@@ -23,7 +23,6 @@ class Finding:
 
     @property
     def line(self) -> str:
-        """Return it for a terminal."""
         advice = f" {self.advice[0].upper()}{self.advice[1:]}" if self.advice else ""
         return f"{self.status:<5} {self.what:<12} {self.value.rstrip('.')}.{advice}"
 

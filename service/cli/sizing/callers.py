@@ -65,7 +65,6 @@ class Callers:
         self._number = itertools.count()
 
     async def close(self) -> None:
-        """Close the connections."""
         await asyncio.gather(*(client.close() for client in self._clients))
 
     async def wait_for_answers(self, callers: int, seconds: float) -> Answers:

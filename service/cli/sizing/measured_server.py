@@ -64,7 +64,6 @@ class Reading:
 
     @property
     def slots_bytes(self) -> float:
-        """Return the memory that the slots of all models reserve."""
         return sum(count * self.slot_bytes[model] for model, count in self.slots.items())
 
 
@@ -98,11 +97,7 @@ class MeasuredServer:
 
 @contextlib.contextmanager
 def running(settings: "Settings", threads: int, cpus: frozenset[int]) -> Iterator[MeasuredServer]:
-    """Run a server with these settings, but alone on loopback, with so many threads on these CPUs.
-
-    Raises:
-        CommandError: it did not become ready; with what it said.
-    """
+    """Run a server with these settings, but alone on loopback, with so many threads on these CPUs."""
     from service.cli.config import render_toml
 
     alone = replace(settings, config=replace(settings.config, **_ALONE, num_threads=threads))

@@ -47,7 +47,6 @@ class Point:
     num_calls: int
 
     def is_disturbed(self, num_cpus: int) -> bool:
-        """Return whether other processes, except the callers, took a part of the server's CPUs that shows."""
         return self.others_cpus > _DISTURBING_CPUS * num_cpus
 
 
@@ -68,11 +67,7 @@ class Measurement:
 async def measure(
     server: MeasuredServer, sample: Sample, objective_seconds: float, seconds: float, say: Callable[[str], None]
 ) -> Measurement:
-    """Measure for about `seconds`, longer with a slow model; `say` is told of each step.
-
-    Raises:
-        ClientError: a text of the sample is refused.
-    """
+    """Measure for about `seconds`, longer with a slow model; `say` is told of each step."""
     are_shared = not server.cpus.isdisjoint(os.sched_getaffinity(0))
     callers = Callers(server.address, sample, timeout_seconds=1.0 + _GIVEN_UP * objective_seconds)
     try:

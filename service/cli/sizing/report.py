@@ -67,5 +67,4 @@ def _most(found: Measurement, field: str) -> float:
 
 
 def _with_nulls(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields for JSON, which has no infinite numbers."""
     return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in fields}

@@ -14,11 +14,7 @@ from service.documents.markdown.reading import Reader
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
-    """Read Markdown in UTF-8, or MDX if it looks like that.
-
-    Raises:
-        DocumentError: it is not UTF-8.
-    """
+    """Read Markdown in UTF-8, or MDX if it looks like that."""
     return _read(data, options, is_mdx=False)
 
 

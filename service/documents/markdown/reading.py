@@ -159,7 +159,6 @@ class Reader:
         return place if self._source[slice(*place)] == content[text.start : text.end] else None
 
     def _definitions(self, references: Mapping[str, Any]) -> Iterator[Slot]:
-        """Yield the titles of definitions, which are at the end of their lines."""
         for definition in references.values():
             if not has_words(definition["title"]) or definition["href"] in _NO_ADDRESSES:
                 continue

@@ -120,7 +120,6 @@ class _Within(NamedTuple):
     is_raised: bool = False
 
     def and_in(self, sign: str) -> "_Within":
-        """Return this with one more pair, inside of the others."""
         return _Within(
             sign,
             self.has_brackets or sign.endswith("["),

@@ -50,10 +50,6 @@ class Aligner:
     ) -> "Aligner | None":
         """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none, and
         then needs no encoder. For `weights` see `GraphSession`.
-
-        Raises:
-            DeviceUnavailable: the device can't be used here.
-            BundleError: the graph can't be opened, or does not match the expected interface.
         """
         graphs = manifest.graphs
         if not graphs.alignment:
@@ -73,9 +69,6 @@ class Aligner:
 
         Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens,
         with a checkpoint before each run.
-
-        Raises:
-            Unavailable: the engine has stopped.
         """
         aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
         for batch in paced(_batches(pairs), every=1):

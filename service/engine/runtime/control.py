@@ -28,18 +28,14 @@ class Control:
         memory[_PLACES["least_steps"]] = limits.least_steps
 
     def read(self) -> SearchRun:
-        """Return what the last run told."""
         return SearchRun(*_RESULTS(self._memory))
 
     def interrupt(self) -> None:
-        """See `Runner.interrupt`."""
         self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_NOW
 
     def interrupt_for_newcomers(self) -> None:
-        """See `Runner.interrupt_for_newcomers`."""
         if self._memory[_PLACES["interrupt"]] == fused_io.NO_INTERRUPT:
             self._memory[_PLACES["interrupt"]] = fused_io.INTERRUPT_FOR_NEWCOMERS
 
     def clear_interrupt(self) -> None:
-        """See `Runner.clear_interrupt`."""
         self._memory[_PLACES["interrupt"]] = fused_io.NO_INTERRUPT

@@ -75,7 +75,6 @@ class DeviceCache:
 
     @property
     def source_bucket(self) -> int:
-        """See `KVCache.source_bucket`."""
         return self._bucket.length
 
     def clear_all(self) -> None:
@@ -93,7 +92,6 @@ class DeviceCache:
         return _whole_blocks(longest)
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
-        """See `KVCache.encoder_outputs`."""
         self._encoded_shape = (num_sources, width)
         shape = (num_sources, self.shape.num_heads, width, self.shape.head_size)
         part = num_sources * self._cross_row(width)
@@ -124,7 +122,6 @@ class DeviceCache:
         return self._are_finite()
 
     def prepare_step(self, longest: int, num_live: int) -> None:
-        """See `KVCache.prepare_step`."""
         self._do_moves()
         self._lay_out(self._bucket.for_step(longest), num_live)
 
@@ -136,7 +133,6 @@ class DeviceCache:
         ]
 
     def cross(self, num_rows: int) -> list[Buffer]:
-        """See `KVCache.cross`."""
         shape = (num_rows, self.shape.num_heads, self._bucket.length, self.shape.head_size)
         cross = [
             self._cross.view(part * self._cross_part, self.shape.dtype, shape) for part in range(self.shape.num_parts)
@@ -149,12 +145,10 @@ class DeviceCache:
         self._moves[target_row] = (origin, length)
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """See `KVCache.reorder`."""
         self._do_moves()
         self._copy_self(source_rows, target_rows, max(lengths, default=0))
 
     def clear(self, rows: Sequence[int]) -> None:
-        """See `KVCache.clear`."""
         self._do_moves()
         self._zero_self(rows)
         bucket = self._bucket.length

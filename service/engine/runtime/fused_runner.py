@@ -89,12 +89,7 @@ class FusedGraphs:
     def load(
         cls, directory: Path, manifest: Manifest, config: EngineConfig, operators: Path, session_config: SessionConfig
     ) -> "FusedGraphs":
-        """Open the graphs.
-
-        Raises:
-            DeviceUnavailable: the device can't be used here.
-            BundleError: a graph can't be opened, or does not match the expected interface.
-        """
+        """Open the graphs."""
         graphs, limits, tokens = manifest.graphs, manifest.limits, manifest.tokenizer
         weights = Weights(directory, maps=session_config.maps_weights)
         one_thread = dataclasses.replace(session_config, intra_op_threads=1)
@@ -131,7 +126,6 @@ class FusedGraphs:
         return dataclasses.replace(made, spec=dataclasses.replace(spec, bytes_per_slot=bytes_per_slot))
 
     def shape(self, kv_capacity: int) -> FusedShape:
-        """Return the sizes of a slot of so many tokens."""
         return FusedShape(
             num_layers=self.model.num_decoder_layers,
             num_heads=self.model.num_heads,
@@ -190,7 +184,6 @@ class FusedRunner:
         return [cls(graphs, spec, threads=threads, at_work=at_work) for _ in range(workers)]
 
     def attach(self, state: SearchState) -> None:
-        """See `Runner.attach`."""
         assert len(state.rows) == self.spec.max_slots, f"{len(state.rows)} rows, {self.spec.max_slots} slots"
         self._state = state
         self._source_slots = state.rows["source_slot"].data
@@ -204,7 +197,6 @@ class FusedRunner:
         self._clear_all()
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
-        """See `Runner.encode`."""
         self._check_terminated()
         assert self._state is not None, "encode before attach"
         self._at_work.add(self)
@@ -230,7 +222,6 @@ class FusedRunner:
         return list(map(bool, encoding.is_finite.tolist()))
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
-        """See `Runner.search`."""
         self._check_terminated()
         if self._search is None:
             self._search = self._bind()
@@ -253,33 +244,27 @@ class FusedRunner:
         return self._attention.reshape(-1).take(starts[:, np.newaxis] + np.arange(num_sources))
 
     def interrupt(self) -> None:
-        """See `Runner.interrupt`."""
         self._control.interrupt()
 
     def interrupt_for_newcomers(self) -> None:
-        """See `Runner.interrupt_for_newcomers`."""
         self._control.interrupt_for_newcomers()
 
     def clear_interrupt(self) -> None:
-        """See `Runner.clear_interrupt`."""
         self._control.clear_interrupt()
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `Runner.move`. The rows' slots stay where they are."""
 
     def clear(self, rows: Sequence[int]) -> None:
-        """See `Runner.clear`."""
         assert self._state is not None, "clear before attach"
         for row in rows:
             self._self_cache[self._state.rows["slot"][row]] = 0
             self._cross_cache[self._state.rows["source_slot"][row]] = 0
 
     def idle(self) -> None:
-        """See `Runner.idle`."""
         self._at_work.discard(self)
 
     def reset(self) -> None:
-        """See `Runner.reset`."""
         self.idle()
         self._encoder.reset()
         self._decoder.reset()
@@ -288,7 +273,6 @@ class FusedRunner:
         self._clear_all()
 
     def terminate(self) -> None:
-        """See `Runner.terminate`."""
         self._is_terminated = True
         self._encoder.terminate()
         self._decoder.terminate()

@@ -33,11 +33,9 @@ class HostCache:
 
     @property
     def source_bucket(self) -> int:
-        """See `KVCache.source_bucket`."""
         return self._bucket.length
 
     def clear_all(self) -> None:
-        """See `KVCache.clear_all`."""
         shape = self.shape
         row_size = shape.num_heads * shape.longest_bucket * shape.head_size
         past = self._past = shape.past
@@ -48,18 +46,15 @@ class HostCache:
         self.cross_views = self._cross_layout(self._bucket.length)
 
     def encoder_width(self, longest: int) -> int:
-        """See `KVCache.encoder_width`."""
         return longest
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
-        """See `KVCache.encoder_outputs`."""
         heads, size = self.shape.num_heads, self.shape.head_size
         used = self._encoded_flat[:, : num_sources * heads * width * size]
         self._encoded = used.reshape(self.shape.num_parts, num_sources, heads, width, size)
         return self._buffers(self._encoded, self._encoded_lists[:num_sources])
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
-        """See `KVCache.store_sources`."""
         width = self._encoded.shape[3]
         bucket = self._bucket.after_join(width, num_live)
         if bucket != self._bucket.length:
@@ -74,34 +69,28 @@ class HostCache:
         return self._are_finite()
 
     def prepare_step(self, longest: int, num_live: int) -> None:
-        """See `KVCache.prepare_step`."""
         bucket = self._bucket.for_step(longest)
         if bucket != self._bucket.length:
             self._lay_out(bucket, num_live)
 
     def past(self, num_rows: int) -> list[Buffer]:
-        """See `KVCache.past`."""
         return [Buffer.of(part[:num_rows].reshape(self._past.rows(num_rows))) for part in self.self_arenas]
 
     def cross(self, num_rows: int) -> list[Buffer]:
-        """See `KVCache.cross`."""
         return self._buffers(self.cross_views[:, :num_rows], self.lists[:num_rows])
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """See `KVCache.move`."""
         self.reorder([source_row], [target_row], [length])
         self.cross_views[:, target_row] = self.cross_views[:, source_row]
         self.lists[target_row] = self.lists[source_row]
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """See `KVCache.reorder`."""
         arenas = self.self_arenas
         for source, target, length in zip(source_rows, target_rows, lengths, strict=True):
             live = self._past.live(length)
             arenas[:, target, :, :live] = arenas[:, source, :, :live]
 
     def clear(self, rows: Sequence[int]) -> None:
-        """See `KVCache.clear`."""
         for row in rows:
             self.self_arenas[:, row] = 0
             self.cross_views[:, row] = 0

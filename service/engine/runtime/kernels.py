@@ -29,11 +29,7 @@ class Kernels:
 
 
 def find_kernels() -> Kernels:
-    """Load the library.
-
-    Raises:
-        KernelsUnavailable: it is missing or foreign, or this CPU can't run what is chosen.
-    """
+    """Load the library."""
     return _load(library_path(), os.environ.get(CHOICE, ""))
 
 

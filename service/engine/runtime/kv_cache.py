@@ -61,7 +61,6 @@ class CacheShape:
 
     @property
     def longest_bucket(self) -> int:
-        """Return the source length that each row has room for."""
         return source_buckets(self.max_source_tokens)[-1]
 
     @property
@@ -143,13 +142,9 @@ class KVCache(Protocol):
     shape: CacheShape
 
     @property
-    def source_bucket(self) -> int:
-        """Return S."""
-        ...
+    def source_bucket(self) -> int: ...
 
-    def clear_all(self) -> None:
-        """Zero all rows. Pointers to the old memory become invalid."""
-        ...
+    def clear_all(self) -> None: ...
 
     def encoder_width(self, longest: int) -> int:
         """Return the width to which to pad an encoder run whose longest source is `longest`."""

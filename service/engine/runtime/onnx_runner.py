@@ -91,10 +91,6 @@ class OnnxRunner:
     ) -> "OnnxRunner":
         """Open a bundle's graphs for the given number of workers, and reserve one worker's rows. For `weights` see
         `GraphSession`.
-
-        Raises:
-            DeviceUnavailable: the device can't be used here, or the kernels' library.
-            BundleError: a graph can't be opened, or does not match the expected interface.
         """
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
         num_layers, is_recurrent = model.num_decoder_layers, model.is_recurrent
@@ -154,7 +150,6 @@ class OnnxRunner:
 
     @property
     def encoder(self) -> SharedGraph:
-        """Return the encoder graph, for other users that have sources to encode."""
         return self._encoder
 
     @property
@@ -178,11 +173,7 @@ class OnnxRunner:
         )
 
     def resize(self, max_slots: int) -> None:
-        """Reserve a different number of rows; clears all rows. No engine may run on this runner.
-
-        Raises:
-            DeviceUnavailable: the device has no memory for so many.
-        """
+        """Reserve a different number of rows; clears all rows. No engine may run on this runner."""
         self._bindings.clear()
         self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
         shape = dataclasses.replace(self._cache.shape, max_slots=max_slots)
@@ -192,11 +183,9 @@ class OnnxRunner:
         self._search = StepSearch(self.spec, self._vocabulary_size, self._inputs)
 
     def attach(self, state: SearchState) -> None:
-        """See `Runner.attach`."""
         self._search.attach(state)
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
-        """See `Runner.encode`."""
         self._at_work.add(self)
         lengths = np.array([len(job.source_ids) for job in jobs], np.int32)
         width = self._cache.encoder_width(int(lengths.max()))
@@ -216,27 +205,21 @@ class OnnxRunner:
         return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
-        """See `Runner.search`."""
         return self._search.run(num_rows, limits, self._step, self._cache.reorder)
 
     def interrupt(self) -> None:
-        """See `Runner.interrupt`."""
         self._search.control.interrupt()
 
     def interrupt_for_newcomers(self) -> None:
-        """See `Runner.interrupt_for_newcomers`."""
         self._search.control.interrupt_for_newcomers()
 
     def clear_interrupt(self) -> None:
-        """See `Runner.clear_interrupt`."""
         self._search.control.clear_interrupt()
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """See `Runner.move`."""
         self._cache.move(source_row, target_row, length)
 
     def clear(self, rows: Sequence[int]) -> None:
-        """See `Runner.clear`."""
         self._cache.clear(rows)
 
     def attention(self, slots: Sequence[int], num_sources: int) -> Attention | None:
@@ -244,11 +227,9 @@ class OnnxRunner:
         return None
 
     def idle(self) -> None:
-        """See `Runner.idle`."""
         self._at_work.discard(self)
 
     def reset(self) -> None:
-        """See `Runner.reset`."""
         self.idle()
         self._encoder.reset()
         self._decoder_step.reset()
@@ -257,7 +238,6 @@ class OnnxRunner:
         self._cache.clear_all()
 
     def terminate(self) -> None:
-        """See `Runner.terminate`."""
         self._encoder.terminate()
         self._decoder_step.terminate()
 

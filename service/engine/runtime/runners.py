@@ -39,12 +39,7 @@ class Runners:
 
 
 def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig) -> Runners:
-    """Open a bundle's graphs, for as many workers as there should be (`num_workers`).
-
-    Raises:
-        DeviceUnavailable: the device can't be used here.
-        BundleError: a graph can't be opened, or does not match the expected interface.
-    """
+    """Open a bundle's graphs, for as many workers as there should be (`num_workers`)."""
     if not manifest.is_fused:
         # On a GPU, ONNX Runtime copies weights there while it opens a graph.
         weights = Weights(directory, apart=True) if session_config.device == "cpu" else None

@@ -59,11 +59,7 @@ class SessionConfig:
 
 
 def check_device(device: str) -> None:
-    """Check that the installed ONNX Runtime has a provider for the device, and that it works on this machine.
-
-    Raises:
-        DeviceUnavailable: there is none, or it does not work.
-    """
+    """Check that the installed ONNX Runtime has a provider for the device, and that it works on this machine."""
     try:
         _open(_PROBE, SessionConfig(device))
     except DeviceUnavailable:
@@ -98,11 +94,7 @@ class DeviceMemory:
     """Bytes on a device, initially zero; `view` locates a tensor in them."""
 
     def __init__(self, device: str, num_bytes: int) -> None:
-        """Reserve the memory.
-
-        Raises:
-            DeviceUnavailable: the device does not have as much.
-        """
+        """Reserve the memory."""
         self.device = device
         self.num_bytes = num_bytes
         try:
@@ -158,10 +150,6 @@ class GraphSession:
         `operators` is the library of its operators that are not ONNX Runtime's own. `weights` are its constants that
         are stored in other files (`Weights`); the session reads them in their place, and lets go those that it has made
         another copy of. Without, ONNX Runtime maps these files.
-
-        Raises:
-            DeviceUnavailable: the device has no provider, or the provider fell back to the CPU.
-            BundleError: this ONNX Runtime can't run the file there, or its names differ.
         """
         try:
             self._session = _open(path, config, operators, weights or {})
@@ -198,18 +186,12 @@ class GraphSession:
         return binding
 
     def rebind(self, binding: Binding, inputs: Mapping[str, Array | Buffer]) -> None:
-        """Bind some inputs of a binding to other memory."""
         for name, memory in inputs.items():
             buffer = binding.inputs[name] = memory if isinstance(memory, Buffer) else Buffer.of(memory)
             _bind_input(binding.bound, name, buffer)
 
     def run(self, binding: Binding) -> None:
-        """Run the graph once on a binding of this session; all outputs are complete on return.
-
-        Raises:
-            RunTerminated: `terminate` was called.
-            Exception: ONNX Runtime's own, of many types, when the run fails.
-        """
+        """Run the graph once on a binding of this session; all outputs are complete on return."""
         if self._copies_from_host:  # host memory is copied to the device when it is bound
             for name, buffer in binding.inputs.items():
                 if buffer.device == "cpu":
@@ -231,11 +213,7 @@ class GraphSession:
 
 
 def check_operators(library: Path) -> None:
-    """Check that ONNX Runtime accepts a library of operators.
-
-    Raises:
-        Exception: ONNX Runtime's own, of many types: it does not.
-    """
+    """Check that ONNX Runtime accepts a library of operators."""
     ort.SessionOptions().register_custom_ops_library(str(library))
 
 
@@ -303,11 +281,7 @@ def _check_names(path: Path, kind: str, expected: Sequence[str], found: Sequence
 
 
 def check_precision(precision: str, device: str, where: str) -> None:
-    """Check that a bundle's precision can run on a device; `where` names the bundle.
-
-    Raises:
-        BundleError: it can't, or the precision is unknown.
-    """
+    """Check that a bundle's precision can run on a device; `where` names the bundle."""
     choices = ", ".join(f"{name} on {runs_on}" for name, runs_on in DEVICE_OF_PRECISION.items())
     if precision not in DEVICE_OF_PRECISION:
         raise BundleError(f"{where} has the unknown precision {precision!r}; this service runs {choices}.")

@@ -57,11 +57,9 @@ class SharedGraph:
 
     @property
     def has_optional_outputs(self) -> bool:
-        """Return whether the graph has the outputs that it may lack."""
         return self._alone.has_optional_outputs
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
-        """Return the element type of an input."""
         return self._alone.input_dtype(name)
 
     def terminate(self) -> None:

@@ -20,7 +20,6 @@ class StepInputs:
         self._on_device = None if device is None else DeviceMemory(device, self._bytes.nbytes)
 
     def send(self) -> None:
-        """Let the graph read what the arrays contain now."""
         if self._on_device is not None:
             self._on_device.write(self._bytes)
 

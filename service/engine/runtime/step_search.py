@@ -82,11 +82,7 @@ class StepSearch:
     """
 
     def __init__(self, spec: RunnerSpec, vocabulary_size: int, inputs: StepInputs) -> None:
-        """Use `inputs`, of `spec.max_slots` rows, for every step.
-
-        Raises:
-            DeviceUnavailable: the kernels' library is missing or foreign.
-        """
+        """Use `inputs`, of `spec.max_slots` rows, for every step."""
         self._library = _library()
         self._max_slots, self._vocabulary_size = spec.max_slots, vocabulary_size
         self._renormalizes = spec.renormalizes
@@ -120,7 +116,6 @@ class StepSearch:
         self._delete: Callable[[], object] = int  # nothing
 
     def attach(self, state: SearchState) -> None:
-        """See `Runner.attach`."""
         assert len(state.rows) == self._max_slots, f"{len(state.rows)} rows, {self._max_slots} slots"
         self._state = state
         self._exchange.cache_ranks = state.cache_ranks.ctypes.data
@@ -179,11 +174,7 @@ class StepSearch:
 
 
 def _library() -> ctypes.PyDLL:
-    """Load the library, whose functions keep the interpreter's lock: they take microseconds, waiting for it may not.
-
-    Raises:
-        DeviceUnavailable: it is missing or foreign.
-    """
+    """Load the library, whose functions keep the interpreter's lock: they take microseconds, waiting for it may not."""
     return _load(library_path())
 
 

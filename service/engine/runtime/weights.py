@@ -43,11 +43,7 @@ class Weights:
         )
 
     def of(self, graph: str) -> dict[str, Array]:
-        """Return the stored constants of one of the bundle's graphs, which `check_graph` has accepted, by name.
-
-        Raises:
-            BundleError: a constant is not described as the exporter does, or its file can't be read or is too short.
-        """
+        """Return the stored constants of one of the bundle's graphs, which `check_graph` has accepted, by name."""
         path = self._directory / graph
         try:
             data = path.read_bytes()

@@ -41,7 +41,6 @@ def _doubtful(batch: Batch, row: int) -> int:
 
 
 def _common_beginning(outputs: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the longest common prefix."""
     for place, tokens in enumerate(zip(*outputs, strict=False)):
         if any(token != tokens[0] for token in tokens):
             return outputs[0][:place]

@@ -89,11 +89,7 @@ class Search:
         return certain_of_beams(self._batch, sequence, best)
 
     def check_integrity(self, running: Collection[Sequence]) -> None:
-        """Check that the rows of sequences that go on are running, and know their beams' rows in their order.
-
-        Raises:
-            IntegrityError: the state is inconsistent; says how.
-        """
+        """Check that the rows of sequences that go on are running, and know their beams' rows in their order."""
         beam_rows = self._batch.state.rows["beam_rows"]
         for sequence in running:
             own = sequence.slots

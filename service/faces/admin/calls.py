@@ -68,11 +68,9 @@ class AdminCalls:
         return {"models": documents}
 
     async def load(self, name: str, headers: Mapping[str, str]) -> Document:
-        """See `ModelControl.load`."""
         return await self._served("load", lambda: _done(self._control.load(name)), headers)
 
     async def unload(self, name: str, headers: Mapping[str, str]) -> Document:
-        """See `ModelControl.unload`."""
         return await self._served("unload", lambda: _done(self._control.unload(name)), headers)
 
     async def reload(self, headers: Mapping[str, str]) -> Document:

@@ -54,28 +54,22 @@ class AdminServer:
         self._started_seconds = time.monotonic()
 
     async def status(self) -> HttpAnswer:
-        """See `Operators`."""
         return await asyncio.to_thread(lambda: in_json(self._status()))  # it takes the models' locks
 
     async def models(self) -> HttpAnswer:
-        """See `Operators`."""
         return await self._awaited(self._calls.models(), HUNG_SECONDS)
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """See `Operators`."""
         work = self._calls.translate(request.body, request.headers)
         return await self._awaited(work, self._deadline_seconds + LAST_SECONDS)
 
     async def reload(self, request: HttpRequest) -> HttpAnswer:
-        """See `Operators`."""
         return await self._awaited(self._calls.reload(request.headers), CHANGE_SECONDS)
 
     async def load(self, name: str, request: HttpRequest) -> HttpAnswer:
-        """See `Operators`."""
         return await self._awaited(self._calls.load(name, request.headers), CHANGE_SECONDS)
 
     async def unload(self, name: str, request: HttpRequest) -> HttpAnswer:
-        """See `Operators`."""
         return await self._awaited(self._calls.unload(name, request.headers), CHANGE_SECONDS)
 
     def _status(self) -> Document:

@@ -128,7 +128,6 @@ class Documents:
         task.add_done_callback(lambda _: hold.release())
 
     async def status(self, request: HttpRequest) -> HttpAnswer:
-        """Tell how far a document is."""
         return in_json(_status_document(await self._find(request)))
 
     async def result(self, request: HttpRequest) -> HttpAnswer:

@@ -60,7 +60,6 @@ class Glossaries:
         )
 
     async def pairs(self, request: HttpRequest) -> HttpAnswer:
-        """List the pairs of languages for which there can be dictionaries."""
         return in_json(messages.pairs_document(self._pairs()))
 
     async def list_single(self, request: HttpRequest) -> HttpAnswer:
@@ -76,7 +75,6 @@ class Glossaries:
         return in_json(messages.single_glossary_document(created), status=HTTPStatus.CREATED)
 
     async def get_single(self, request: HttpRequest) -> HttpAnswer:
-        """Describe a glossary with one dictionary."""
         return in_json(messages.single_glossary_document(await self._single(request)))
 
     async def entries_of_single(self, request: HttpRequest) -> HttpAnswer:
@@ -105,7 +103,6 @@ class Glossaries:
         return in_json(messages.glossary_document(created), status=HTTPStatus.CREATED)
 
     async def get(self, request: HttpRequest) -> HttpAnswer:
-        """Describe a glossary."""
         return in_json(messages.glossary_document(await self._find(request)))
 
     async def patch(self, request: HttpRequest) -> HttpAnswer:

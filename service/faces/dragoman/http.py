@@ -89,7 +89,6 @@ class V1:
         return in_json(messages.detections_document(detected))
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
-        """List the languages, and into which of them each is translated."""
         return in_json(
             {
                 "languages": [
@@ -110,7 +109,6 @@ class V1:
         return self._openapi
 
     async def reference(self, request: HttpRequest) -> HttpAnswer:
-        """Describe this API to a reader."""
         return self._reference
 
     def _request_from(self, body: messages.TranslateRequest) -> TranslationRequest:

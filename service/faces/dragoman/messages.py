@@ -44,7 +44,7 @@ SPLITS: dict[int, SplitSentences] = {
 class NamedNumbers(Protocol):
     """A protobuf enumeration."""
 
-    def Name(self, number: int) -> str: ...  # noqa: D102, N802
+    def Name(self, number: int) -> str: ...  # noqa: N802
 
 
 def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> TranslationRequest:

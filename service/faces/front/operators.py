@@ -84,15 +84,12 @@ class WorkersOperators:
         return failure(code, f"no worker is ready; worker-{number}: {message}", headers)
 
     async def reload(self, request: HttpRequest) -> HttpAnswer:
-        """Let every worker look at the models on disk."""
         return await self._change(request, "/api/reload")
 
     async def load(self, name: str, request: HttpRequest) -> HttpAnswer:
-        """Let every worker load the model."""
         return await self._change(request, f"/api/models/{quote(name, safe='')}/load")
 
     async def unload(self, name: str, request: HttpRequest) -> HttpAnswer:
-        """Let every worker unload the model."""
         return await self._change(request, f"/api/models/{quote(name, safe='')}/unload")
 
     async def _change(self, request: HttpRequest, path: str) -> HttpAnswer:

@@ -38,7 +38,6 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
-        """Detect the most probable language."""
         return await self._methods.detect_language(request, deadline_of(context, self._default_deadline_seconds))
 
     async def GetSupportedLanguages(  # noqa: N802
@@ -50,23 +49,19 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     async def ListGlossaries(  # noqa: N802
         self, request: pb.ListGlossariesRequest, context: Context
     ) -> pb.ListGlossariesResponse:
-        """List a page of the glossaries."""
         return await self._methods.list_glossaries(request)
 
     async def GetGlossary(self, request: pb.GetGlossaryRequest, context: Context) -> pb.Glossary:  # noqa: N802
-        """Describe a glossary."""
         return await self._methods.get_glossary(request)
 
     async def GetGlossaryEntry(  # noqa: N802
         self, request: pb.GetGlossaryEntryRequest, context: Context
     ) -> pb.GlossaryEntry:
-        """Read one entry."""
         return await self._methods.get_glossary_entry(request)
 
     async def ListGlossaryEntries(  # noqa: N802
         self, request: pb.ListGlossaryEntriesRequest, context: Context
     ) -> pb.ListGlossaryEntriesResponse:
-        """List a page of a glossary's entries."""
         return await self._methods.list_glossary_entries(request)
 
 

@@ -19,5 +19,4 @@ class Google:
         self._v3 = V3(methods, default_deadline_seconds)
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
         return (*self._v2.routes(), *self._v3.routes())

@@ -166,7 +166,6 @@ class GoogleMethods:
         return (await self._translator.translate(domain_request)).translations
 
     async def _held(self) -> Sequence[Glossary]:
-        """Return the glossaries that the caller may use."""
         return (await self._translator.latest_glossaries()).of(current_call().key_name)
 
     async def _found(self, field: str, full_name: str) -> list[Glossary]:

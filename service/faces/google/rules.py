@@ -26,7 +26,6 @@ class Rule:
 
     @property
     def has_body(self) -> bool:
-        """Return whether the request is in the body."""
         return self.method not in ("GET", "DELETE")
 
     def bound(self, parts: Mapping[str, str]) -> tuple[str, str]:

@@ -57,7 +57,6 @@ class UnsupportedMethods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # g
     """Answers these methods with UNIMPLEMENTED, and no others."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """See `grpc.GenericRpcHandler`."""
         found = ADVICE.get(handler_call_details.method)
         if found is None:
             return None

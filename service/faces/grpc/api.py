@@ -25,7 +25,6 @@ class GrpcApi:
     priority_of: Mapping[str, ReadPriority] = field(default_factory=dict)
 
     def path(self, method: str) -> str:
-        """Return the path of a method."""
         return f"/{self.name}/{method}"
 
 

@@ -54,7 +54,6 @@ class CallInterceptor(Interceptor):
         self._handlers: dict[str, Handler] = {}
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """See `grpc.aio.ServerInterceptor`."""
         handler = self._handlers.get(details.method)
         if handler is None:
             handler = await continuation(details)

@@ -94,7 +94,6 @@ class Intake:
         return message  # type: ignore[no-any-return]
 
     async def each(self, context: Context) -> AsyncIterator[bytes]:
-        """Yield the messages of a stream of requests."""
         while (message := await self._memory.streams.receive(context.read, context.peer())) is not _END:
             yield message
 

@@ -39,7 +39,6 @@ class Receptions:
 
     @property
     def num_under_way(self) -> int:
-        """Return how many messages are being received."""
         return self.limit - self._turns.num_free
 
     async def receive(self, read: Callable[[], Awaitable[T]], connection: str) -> T:

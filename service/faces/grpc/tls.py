@@ -43,11 +43,9 @@ class ServerTls:
         return self._files.current.not_after_seconds
 
     def refresh(self) -> bool:
-        """See `WatchedFiles.refresh`."""
         return self._files.refresh()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return credentials for a port of a gRPC server."""
         return grpc.dynamic_ssl_server_credentials(
             self._handed_out.configuration,
             self._fetch,  # type: ignore[arg-type]  # the stubs don't know that None means no change

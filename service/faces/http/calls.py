@@ -67,7 +67,6 @@ class HttpCalls:
         self._page_rules = page_rules
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Answer a request."""
         head = exchange.head
         route: Route | None = None
         found: Found | None = None

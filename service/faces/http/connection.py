@@ -138,7 +138,6 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def trust(self) -> None:
-        """Note that the client has sent a good key."""
         if not self.is_trusted:
             self._connections.trust(self)
 

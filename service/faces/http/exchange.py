@@ -65,12 +65,10 @@ class Exchange:
 
     @property
     def peer(self) -> tuple[str, int]:
-        """Return the client's host and port."""
         return self._wire.peer
 
     @property
     def is_received(self) -> bool:
-        """Return whether the whole body has been read."""
         return self._left == 0 if self._chunks is None else self._chunks.is_complete
 
     @property
@@ -114,7 +112,6 @@ class Exchange:
         self._wire.use(self)
 
     def trust(self) -> None:
-        """Say that its client has sent a good key."""
         self._wire.trust()
 
     def fail(self, failure: ServiceError) -> None:
@@ -157,7 +154,6 @@ class Exchange:
         await self._wire.write(self, self._begin(status, headers, None))
 
     async def send_part(self, part: bytes) -> None:
-        """Send a part of an answer that was begun."""
         if part and self.head.method != "HEAD":
             await self._wire.write(self, b"%x\r\n%b\r\n" % (len(part), part) if self._sends_chunks else part)
 
@@ -169,7 +165,6 @@ class Exchange:
             await self._wire.write(self, b"0\r\n\r\n")
 
     def _begin(self, status: int, headers: Mapping[str, str], num_bytes: int | None) -> bytes:
-        """Return the head of an answer."""
         assert not self.has_begun, "a request has one answer"
         self.has_begun = True
         if not self.is_received:
@@ -198,7 +193,6 @@ def plain_answer(status: int, text: str) -> bytes:
 
 
 def _head(status: int, headers: Mapping[str, str]) -> bytes:
-    """Return the head of an answer with these headers and those that every answer has."""
     lines = [
         f"HTTP/1.1 {int(status)} {_PHRASES.get(int(status), '')}",
         "server: dragoman",

@@ -124,7 +124,6 @@ class _Reception:
         return True
 
     async def read_fields(self) -> None:
-        """Read the fields of a form, here and from now on."""
         if self.is_form:
             self._form = FormReader(self._request.headers)
             parts, self._parts = self._parts, []
@@ -132,7 +131,6 @@ class _Reception:
                 await self._form.feed(part)
 
     async def end(self) -> None:
-        """Take the end of the body."""
         if self._form is not None:
             await self._form.feed(b"")
 

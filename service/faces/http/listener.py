@@ -44,11 +44,9 @@ class CallListener:
 
     @property
     def num_connections(self) -> int:
-        """Return how many connections are open."""
         return len(self._connections)
 
     def start(self) -> None:
-        """Start answering."""
         asyncio.get_running_loop().add_reader(self._socket, self._accept)
 
     async def stop(self) -> None:
@@ -61,7 +59,6 @@ class CallListener:
         await self._connections.stop(LINGER_SECONDS)
 
     def close(self) -> None:
-        """Close the port. Idempotent."""
         self._socket.close()
 
     def _accept(self) -> None:
@@ -125,11 +122,9 @@ class HttpListener:
 
     @property
     def num_connections(self) -> int:
-        """Return how many connections are open."""
         return self._listener.num_connections
 
     def start(self) -> None:
-        """Start answering."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -105,13 +105,11 @@ class OpenConnections:
             group.pop(connection, None)
 
     def trust(self, connection: "Connection") -> None:
-        """Note that a good key has come on a connection."""
         if connection in self._all:
             self._forget(connection)
             connection.is_trusted = True
 
     def remove(self, connection: "Connection") -> None:
-        """Forget a connection. Idempotent."""
         if connection in self._all:
             self._all.remove(connection)
             self._forget(connection)
@@ -140,7 +138,6 @@ class OpenConnections:
             del self._hosts[host]
 
     def _making_room(self) -> Iterator["Connection"]:
-        """Yield connections that make room, the first one first."""
         by_number = (self._hosts_with[number] for number in sorted(self._hosts_with, reverse=True))
         for host in islice(chain.from_iterable(by_number), _MOST_HOSTS):
             yield from self._hosts[host].making_room

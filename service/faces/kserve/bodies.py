@@ -22,7 +22,6 @@ class _WithParameters(_Body):
 
     @property
     def given(self) -> Parameters:
-        """Return the parameters."""
         return self.parameters or {}
 
 

@@ -44,31 +44,25 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         self._budget = budget
 
     async def ServerLive(self, request: pb.ServerLiveRequest, context: Context) -> pb.ServerLiveResponse:  # noqa: N802
-        """Report whether the server is alive."""
         return pb.ServerLiveResponse(live=self._methods.server_live())
 
     async def ServerReady(self, request: pb.ServerReadyRequest, context: Context) -> pb.ServerReadyResponse:  # noqa: N802
-        """Report whether the server accepts calls."""
         return pb.ServerReadyResponse(ready=self._methods.server_ready())
 
     async def ModelReady(self, request: pb.ModelReadyRequest, context: Context) -> pb.ModelReadyResponse:  # noqa: N802
-        """Report whether a model is served."""
         return pb.ModelReadyResponse(ready=self._methods.model_ready(request.name, request.version))
 
     async def ServerMetadata(  # noqa: N802
         self, request: pb.ServerMetadataRequest, context: Context
     ) -> pb.ServerMetadataResponse:
-        """Return the server's name, version and extensions."""
         return self._methods.server_metadata()
 
     async def ModelMetadata(  # noqa: N802
         self, request: pb.ModelMetadataRequest, context: Context
     ) -> pb.ModelMetadataResponse:
-        """Return a model's versions and tensors."""
         return self._methods.model_metadata(request.name, request.version)
 
     async def ModelConfig(self, request: pb.ModelConfigRequest, context: Context) -> pb.ModelConfigResponse:  # noqa: N802
-        """Return a model's tensors, limits and language pairs."""
         return self._methods.model_config(request.name, request.version)
 
     async def ModelStatistics(  # noqa: N802
@@ -78,7 +72,6 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         return self._methods.model_statistics(request.name, request.version)
 
     async def ModelInfer(self, request: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:  # noqa: N802
-        """Translate."""
         return await self._infer(request, context)
 
     async def ModelStreamInfer(self, requests: AsyncIterator[pb.ModelInferRequest], context: Context) -> None:  # noqa: N802
@@ -99,7 +92,6 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     async def RepositoryIndex(  # noqa: N802
         self, request: pb.RepositoryIndexRequest, context: Context
     ) -> pb.RepositoryIndexResponse:
-        """List the models on disk and in memory."""
         return await self._methods.repository_index(request.repository_name, only_ready=request.ready)
 
     async def RepositoryModelLoad(  # noqa: N802

@@ -70,11 +70,9 @@ class KServe:
         return (*routes, *refused)
 
     async def live(self, request: HttpRequest) -> HttpAnswer:
-        """Tell whether the server is alive."""
         return _status_answer("live", self._methods.server_live())
 
     async def ready(self, request: HttpRequest) -> HttpAnswer:
-        """Tell whether the server accepts calls."""
         return _status_answer("ready", self._methods.server_ready())
 
     async def model_ready(self, request: HttpRequest) -> HttpAnswer:
@@ -83,15 +81,12 @@ class KServe:
         return _status_answer("ready", self._methods.model_ready(name, version), name=name)
 
     async def metadata(self, request: HttpRequest) -> HttpAnswer:
-        """Return the server's name, version and extensions."""
         return in_json(document_of(self._methods.server_metadata(BINARY_DATA)))
 
     async def model_metadata(self, request: HttpRequest) -> HttpAnswer:
-        """Return a model's versions and tensors."""
         return in_json(document_of(self._methods.model_metadata(*_model_of(request))))
 
     async def model_config(self, request: HttpRequest) -> HttpAnswer:
-        """Return a model's tensors, limits and language pairs."""
         return in_json(document_of(self._methods.model_config(*_model_of(request)).config))
 
     async def model_stats(self, request: HttpRequest) -> HttpAnswer:

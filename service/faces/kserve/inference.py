@@ -84,7 +84,6 @@ class WantedOutputs:
         }
 
     def is_binary(self, name: str) -> bool:
-        """Return whether an output's data are wanted in binary."""
         return self._binary.get(name, self._all)
 
 

@@ -48,11 +48,9 @@ class KServeMethods:
         self._phase = phase
 
     def server_live(self) -> bool:
-        """Return whether the server is alive."""
         return self._phase().is_alive
 
     def server_ready(self) -> bool:
-        """Return whether the server accepts calls."""
         return self._phase().is_ready
 
     def model_ready(self, name: str, version: str) -> bool:
@@ -74,7 +72,6 @@ class KServeMethods:
         return metadata_to_pb(model, [each.version for each in reversed(self._versions(model.name))])
 
     def model_config(self, name: str, version: str) -> pb.ModelConfigResponse:
-        """Return a model's tensors, limits and language pairs."""
         return config_to_pb(self._translator.model(name, version))
 
     def model_statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
@@ -125,7 +122,6 @@ class KServeMethods:
         await self._control.unload(name)
 
     def _versions(self, name: str) -> list[LoadedModel]:
-        """Return the served versions of a model, highest first."""
         return [model for model in self._translator.models() if model.name == name]
 
     async def _translate(self, call: InferCall) -> list[TranslationResult]:

@@ -68,11 +68,9 @@ class LibreTranslate:
         return in_json(messages.detections_document(detected))
 
     async def suggest(self, request: HttpRequest) -> HttpAnswer:
-        """Refuse to take a better translation."""
         raise Unimplemented("suggestions are disabled on this server", advice="use a glossary for terms")
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
-        """List the languages, and into which of them each is translated."""
         return in_json(messages.languages_document(languages_of(self._translator.catalogue())))
 
     async def settings(self, request: HttpRequest) -> HttpAnswer:

@@ -75,7 +75,6 @@ class Parameters:
 
     @property
     def is_detected(self) -> bool:
-        """Return whether the texts' languages are to be detected."""
         return not self.request.source_language_code
 
 

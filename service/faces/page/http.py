@@ -31,5 +31,4 @@ class TranslationPage:
         return (route("GET", "/", "page", self.page, needs_key=False),)
 
     async def page(self, request: HttpRequest) -> HttpAnswer:
-        """Return the page."""
         return self._answer

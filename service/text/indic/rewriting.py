@@ -17,7 +17,6 @@ class Rule:
     writing: Writing
 
     def written(self, found: re.Match[str]) -> str:
-        """Return what stands in the place of a match."""
         return found.expand(self.writing) if isinstance(self.writing, str) else self.writing(found)
 
 

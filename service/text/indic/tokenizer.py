@@ -14,7 +14,6 @@ class IndicPieces(M2M100Tokenizer):
     """One side's pieces. Those that name languages are special: no text is encoded to them."""
 
     def __init__(self, file: Path, vocabulary_file: Path, special_tokens: Mapping[str, int], unk_id: int) -> None:
-        """See `M2M100Tokenizer`."""
         vocabulary = read_vocabulary(vocabulary_file)
         tags = {piece: index for piece, index in vocabulary.items() if LANGUAGE_CODE.fullmatch(piece)}
         super().__init__(file, vocabulary_file, {**special_tokens, **tags}, unk_id)
@@ -41,26 +40,20 @@ class IndicTokenizer:
         return other
 
     def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
         return self._source.encode(rewritten(text, self._reading))
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode`."""
         return written(self._target.decode(token_ids), self._code)
 
     def encode_target(self, text: str) -> list[int]:
-        """See `Tokenizer.encode_target`."""
         return self._target.encode_target(rewritten(text, self._target_reading))
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode_settled`."""
         return written(settled(self._target.decode_settled(token_ids)), self._code)
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """See `Tokenizer.source_spans`."""
         read, origins = traced(text, self._reading)
         return disjoint(spans_in(origins, self._source.source_spans(read), len(text)))
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """See `Tokenizer.target_spans`."""
         return by_prefixes(self.decode, token_ids)

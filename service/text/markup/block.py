@@ -75,7 +75,6 @@ class Node:
 
     @property
     def has_text(self) -> bool:
-        """Return whether the node contains anything but tags."""
         return self.start < self.end
 
 

@@ -36,9 +36,6 @@ class HtmlDocument:
         alignment from exactly that text leads, else where the translation contains it; those that it lacks come after
         it. A block whose translation equals its text is unchanged byte for byte. Other translations are escaped and
         otherwise unchanged; if alignments are wrong, tags are at the wrong words.
-
-        Raises:
-            ValueError: there are more or fewer translations than blocks.
         """
         output: list[str] = []
         done = 0

@@ -45,7 +45,6 @@ def group_within_words(root: Node, text: str, kept: Sequence[Span]) -> None:
 
 
 def _grouped(parent: Node, text: str, word_at: Callable[[int], Span | None]) -> list[Node]:
-    """Return the children of a node, with groups of those within a word."""
     children, result = parent.children, list[Node]()
     index = 0
     while index < len(children):

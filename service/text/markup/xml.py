@@ -87,7 +87,6 @@ class _Node:
 
     @property
     def has_text(self) -> bool:
-        """Return whether there is text directly in it."""
         return any(child.kind in ("text", "cdata") and child.opening.strip() for child in self.children)
 
 
@@ -96,9 +95,6 @@ def as_html(xml: str, rules: TagRules) -> XmlAsHtml:
 
     A CDATA section becomes text. An ampersand that begins no reference, and a `<` that begins no tag, is one in the
     text. As in HTML, `<br>` and the like need no end tag, and attributes no quotes and no values.
-
-    Raises:
-        NotXml: it is not well-formed; DTDs are not looked at.
     """
     root = _tree(xml)
     output: list[str] = []

@@ -64,11 +64,7 @@ class OwnPlaceholders:
     """The search for the placeholders of one call, which counts the CPU time that it takes in all texts."""
 
     def __init__(self, own: Sequence[OwnPlaceholder]) -> None:
-        """Compile the patterns.
-
-        Raises:
-            InvalidRequest: as for `check_own`; or one is no regular expression of RE2, or too large.
-        """
+        """Compile the patterns."""
         check_own(own)
         self._own = own
         self._seconds = [0.0] * len(own)
@@ -87,11 +83,7 @@ class OwnPlaceholders:
             self._count(index, began)
 
     def find(self, text: str) -> list[Span]:
-        """Find the placeholders in a text: sorted, disjoint, not empty; of overlapping ones the first that begins.
-
-        Raises:
-            InvalidRequest: with this text, the call takes too much CPU time.
-        """
+        """Find the placeholders in a text: sorted, disjoint, not empty; of overlapping ones the first that begins."""
         text = text.encode("utf-8", "replace").decode()  # lone surrogates become question marks
         most = _MAX_WORK // (self._num_parts if text.isascii() else self._num_parts * _WIDTH)
         most = min(max(most, _FEWEST), _WINDOW + _LONGEST)
@@ -144,20 +136,12 @@ class OwnPlaceholders:
 
 
 def own_placeholders(own: Sequence[OwnPlaceholder]) -> OwnPlaceholders | None:
-    """Return the search for these placeholders, for one call, if there are any.
-
-    Raises:
-        InvalidRequest: as for `OwnPlaceholders`.
-    """
+    """Return the search for these placeholders, for one call, if there are any."""
     return OwnPlaceholders(own) if own else None
 
 
 def check_own(own: Sequence[OwnPlaceholder]) -> None:
-    """Check what takes no time; patterns are compiled where the event loop does not wait.
-
-    Raises:
-        InvalidRequest: one has not what it needs, or too much of it.
-    """
+    """Check what takes no time; patterns are compiled where the event loop does not wait."""
     for index, each in enumerate(own):
         path = Path("placeholders", index)
         if bool(each.pattern) == bool(each.start and each.end) or bool(each.start) != bool(each.end):
@@ -170,11 +154,7 @@ def check_own(own: Sequence[OwnPlaceholder]) -> None:
 
 @functools.lru_cache(maxsize=128)  # 32 MiB
 def _compiled(pattern: str, index: int) -> tuple[Any, int]:
-    """Return the compiled pattern of the placeholder of that index, and the number of its parts.
-
-    Raises:
-        InvalidRequest: it is no regular expression of RE2, or too large.
-    """
+    """Return the compiled pattern of the placeholder of that index, and the number of its parts."""
     path = Path("placeholders", index)
     num_parts = _num_parts(pattern)
     if num_parts > MAX_PARTS:

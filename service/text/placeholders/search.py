@@ -51,9 +51,6 @@ def search_placeholders(text: str, own: OwnPlaceholders | None = None) -> list[P
     One that contains others, as an address may, counts as one; the caller's own come first. None of the kinds' spans
     several lines. `$1` and most percentages are none: they are prices, and Turkish writes "%50". Of ICU's messages, the
     branches are texts, and the rest is apart from them.
-
-    Raises:
-        TooMany: there are more than `MAX_PLACEHOLDERS`.
     """
     taken: Sequence[tuple[int, int, bool]] = list(find_messages(text)) if _BRANCHES.search(text) else ()
     if own is not None:
@@ -93,22 +90,14 @@ class _Reading:
         self._numbered: frozenset[str] | None = None
 
     def read(self, end: int) -> None:
-        """Find those before `end`, which none crosses.
-
-        Raises:
-            TooMany: there are too many.
-        """
+        """Find those before `end`, which none crosses."""
         while self.at < end:
             checkpoint()
             self._read(min(end, self.at + _WINDOW), end)
             self._check()
 
     def keep(self, found: Placeholder) -> None:
-        """Add one that is known, which begins at `at` or later.
-
-        Raises:
-            TooMany: there are too many.
-        """
+        """Add one that is known, which begins at `at` or later."""
         self.read(found.start)
         self.found.append(found)
         self.at = found.end
