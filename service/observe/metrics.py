@@ -17,7 +17,6 @@ from service.observe.families import Family, Merge, Sample
 from service.observe.model_metrics import ModelMetrics, ModelSeries
 from service.observe.own_memory import memory_bytes, memory_limit_bytes
 from service.observe.registry import REQUEST_BUCKETS, ForeignMetric, Registry
-from service.observe.worker_metrics import WorkerSeries
 
 
 class ModelInfo(NamedTuple):
@@ -192,10 +191,6 @@ class Metrics:
         """
         self._loop_tasks.set_function(num_tasks)
         self._loop_silence.set_function(silent_seconds)
-
-    def of_workers(self) -> WorkerSeries:
-        """Add the metrics of worker processes, in the process that knows of all of them. To be called once."""
-        return WorkerSeries(self._registry)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Include these metrics whenever the metrics are read."""

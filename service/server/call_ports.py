@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.calls.open_calls import OpenCalls
@@ -41,10 +40,7 @@ class CallPorts:
         pipeline: CallPipeline,
         phase: Callable[[], Phase],
         tls: ServerTls | None,
-        *,
-        shared_documents: Path | None,
     ) -> None:
-        """Build what answers; with other processes, which share the ports, if there is a folder `shared_documents`."""
         self.port = config.port
         self.http_port = config.http_port
         self.routes: Routes | None = None  # of the HTTP port, once it is open
@@ -54,9 +50,7 @@ class CallPorts:
         self._pipeline = pipeline
         self._phase = phase
         self._tls = tls
-        self._shared_documents = shared_documents
-        self._folder = TemporaryFolder()  # for documents that no other process shares
-        self._shares_ports = shared_documents is not None
+        self._folder = TemporaryFolder()  # for documents that callers fetch later
         self._closing = asyncio.Event()
         self._open_calls = OpenCalls(ignored=NEVER_OPEN)
         self._kserve = KServeMethods(translator, control, phase)
@@ -67,9 +61,7 @@ class CallPorts:
             kserve_api(self._kserve, pipeline, self._closing, deadline_seconds, self.memory.held),
         )
         self._health = HealthServicer([api.name for api in apis])
-        self._grpc = build_grpc_server(
-            config, apis, pipeline, self._open_calls, self._health, self.memory, shares_port=self._shares_ports
-        )
+        self._grpc = build_grpc_server(config, apis, pipeline, self._open_calls, self._health, self.memory)
         self._http: CallListener | None = None
         self._background: BackgroundWork | None = None
         self._stopping: asyncio.Future[None] | None = None
@@ -79,8 +71,9 @@ class CallPorts:
         self._health.set_serving(is_serving)
 
     def check(self) -> None:
-        """Ensure that gRPC's port is free."""
-        check_port(self._config.host, self._config.port, "gRPC", "--port")
+        """Ensure that gRPC's port is free, or shared."""
+        config = self._config
+        check_port(config.host, config.port, "gRPC", "--port", is_shared=config.reuse_port)
 
     async def open(self) -> None:
         """Open the ports."""
@@ -105,8 +98,7 @@ class CallPorts:
         from service.server.http_calls import call_listener, routes_of
 
         self._background = BackgroundWork(self._pipeline, self._open_calls)
-        shared = self._shared_documents
-        kept = DocumentKeeper((lambda: shared) if shared else self._folder.path)
+        kept = DocumentKeeper(self._folder.path)
         self.routes = routes_of(
             self._config, self._translator, self._kserve, self._pipeline, self._background, kept, self.memory.held
         )
@@ -119,7 +111,6 @@ class CallPorts:
             self._closing.is_set,
             lambda: self._phase() is Phase.DRAINING or self._closing.is_set(),
             self._tls.context() if self._tls else None,
-            shares_port=self._shares_ports,
         )
 
     async def drain(self, grace_seconds: float) -> None:

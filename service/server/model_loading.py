@@ -32,10 +32,9 @@ class ModelLoader:
         failed: Callable[[BaseException], None],
         *,
         checks_integrity: bool,
-        maps_weights: bool,
     ) -> None:
-        """Take `failed`, which is called on the event loop when an engine fails; for the rest see `Server` and
-        `SessionConfig`."""
+        """Take `failed`, which is called on the event loop when an engine fails; `checks_integrity` as
+        `Server` does."""
         self._loop = loop
         self._metrics = metrics
         self._translator = translator
@@ -47,9 +46,7 @@ class ModelLoader:
             checks_integrity=checks_integrity,
         )
         self._checks_numbers = config.check_numbers
-        self._session_config = SessionConfig(
-            device=config.device, intra_op_threads=config.num_threads, maps_weights=maps_weights
-        )
+        self._session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
 
     def load(self, bundle: FoundBundle) -> LoadedModel:
         """Load one model; called on a thread of the fleet."""

@@ -16,7 +16,6 @@ from service.calls.gate import Gate
 from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
-from service.domain.errors import ServiceError
 from service.domain.translation import CallLimits
 from service.faces.admin.calls import AdminCalls
 from service.faces.admin.routes import admin_listener, routed
@@ -34,14 +33,13 @@ from service.models.supervisor import Supervisor
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.lifecycle import LAST_SECONDS, Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
+from service.process.lifecycle import LAST_SECONDS, Heartbeat, Phase, leave_within, on_signals
 from service.process.memory import map_large_blocks
 from service.process.temporary_folder import remove_leftovers
 from service.server.call_ports import CallPorts
 from service.server.model_loading import FleetBridge, ModelLoader
 from service.server.optional_parts import glossaries_of, onnxruntime_version, placeholders_of, tracing_of
 from service.server.reloading import Reloader, follow_files
-from service.server.worker import Worker
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 
@@ -53,15 +51,12 @@ _STOP_SECONDS = 20.0  # for all of a stop beyond the time that calls get, whatev
 class Server:
     """One server process. All methods belong to the event loop's thread."""
 
-    def __init__(self, config: ServerConfig, *, checks_integrity: bool = False, worker: Worker | None = None) -> None:
+    def __init__(self, config: ServerConfig, *, checks_integrity: bool = False) -> None:
         """Build everything that needs no port; must be called on a running event loop.
 
-        As a `worker`, this process is one of several that share the gRPC port: its parent stops it, and
-        it opens the port when its models are loaded, so that it gets no connections before. `checks_integrity` makes
-        the engines check their state, as defined by `EngineConfig`; for tests.
+        `checks_integrity` makes the engines check their state, as defined by `EngineConfig`; for tests.
         """
         self.config = config
-        self._worker = worker
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
         self.has_failed = False  # an engine could not be restarted
@@ -78,9 +73,9 @@ class Server:
         self._following_files: asyncio.Task[None] | None = None
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
-        self._heartbeat = Heartbeat(on_beat=worker.parent.beat if worker else None)
+        self._heartbeat = Heartbeat()
         self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), self._heartbeat.silent_seconds)
-        self._lost, self._orphaned = asyncio.Event(), asyncio.Event()
+        self._lost = asyncio.Event()
         self._is_explicit = config.model_control == "explicit"
         map_large_blocks()  # before models are loaded
         loader = ModelLoader(
@@ -90,7 +85,6 @@ class Server:
             self._translator,
             lambda _: self._supervisor.wake(),
             checks_integrity=checks_integrity,
-            maps_weights=worker is not None,
         )
         self._fleet = Fleet(
             config.models,
@@ -113,11 +107,10 @@ class Server:
         self.calls = CallPorts(
             config,
             self._translator,
-            worker.control(self._control, is_explicit=self._is_explicit) if worker else self._control,
+            self._control,
             self._pipeline,
             lambda: self._phase,
             self._tls,
-            shared_documents=worker.documents if worker else None,
         )
         memory = self.calls.memory
         self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
@@ -155,10 +148,7 @@ class Server:
         with its exception. The server also ends if an engine can't be restarted; then `has_failed` is set.
         """
         stop, reload = asyncio.Event(), asyncio.Event()
-        if self._worker is None:
-            on_signals(stop, reload)
-        else:
-            on_parent(self._worker.parent, stop, reload, self._orphaned)
+        on_signals(stop, reload)
         try:
             await self.open()
             loading = asyncio.ensure_future(self.load())
@@ -185,11 +175,13 @@ class Server:
             await self.close()
 
     async def open(self) -> None:
-        """Open the ports; all calls but health checks are answered UNAVAILABLE until the models are loaded."""
+        """Open the ports; all calls but health checks are answered UNAVAILABLE until the models are loaded.
+
+        Ports for calls that other servers share open when they are: until then those others get all connections.
+        """
         config = self.config
         self._heartbeat.start()
-        if self._worker is None:
-            await asyncio.to_thread(remove_leftovers)
+        await asyncio.to_thread(remove_leftovers)
         monitoring = monitoring_listener(
             config.metrics_host,
             config.metrics_port,
@@ -209,8 +201,8 @@ class Server:
             admin.start()
         self._metrics.built_with(service.__version__, onnxruntime_version(), config.device)
         self._enter(Phase.LOADING)
-        if self._worker is None:
-            self.calls.check()
+        self.calls.check()
+        if not config.reuse_port:
             await self.calls.open()
         self._watching = asyncio.create_task(self._supervisor.watch())
         if self._tls or self._gate:
@@ -218,26 +210,11 @@ class Server:
 
     async def load(self) -> None:
         """Load, test and warm up the models, then serve those that can be."""
-        if self._worker is not None and await self._worker.others_serve():
-            served = await self._worker.served_by_others() if self._is_explicit else (ALL,)
-            await self._fleet.load(self.config.load_model if served is None else served, beside_others=True)
-        else:
-            await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
-        if self._worker is not None and self._is_explicit:
-            await self._follow(self._worker)
+        await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
         if self._phase is Phase.LOADING:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
-            if self._worker is not None:
+            if self.config.reuse_port:
                 await self.calls.open()
-
-    async def _follow(self, worker: Worker) -> None:
-        """Load and unload what other workers have, while this one was loading."""
-        served, own = await worker.served_by_others(), {model.name for model in self.models}
-        for name in set() if served is None else own.symmetric_difference(served):
-            try:
-                await (self._control.unload(name) if name in own else self._control.load(name))
-            except ServiceError as error:
-                _LOG.error("this worker does not serve the same models as others: %s", error)
 
     async def reload(self) -> ReloadOutcome:
         return await self._reloader.reload()
@@ -251,7 +228,7 @@ class Server:
         elif self._http:  # otherwise no port has been opened
             self._enter(Phase.DRAINING)
         if was_serving:
-            await set_within(self.config.drain_delay_seconds, self._orphaned)  # frees the port for a new supervisor
+            await asyncio.sleep(self.config.drain_delay_seconds)
         if self._following_files is not None:
             self._following_files.cancel()
         await self.calls.drain(grace_seconds)

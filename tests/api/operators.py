@@ -1,4 +1,4 @@
-"""Calls to the port of operators, of one server or of the front of several."""
+"""Calls to the port of operators."""
 
 import json
 from collections.abc import Mapping

@@ -18,8 +18,7 @@ from service.faces.http.application import HttpAnswer, HttpRequest
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.hangs import HUNG_SECONDS
-from service.process.lifecycle import LAST_SECONDS, Phase
+from service.process.lifecycle import HUNG_SECONDS, LAST_SECONDS, Phase
 
 
 @dataclass(frozen=True, slots=True)

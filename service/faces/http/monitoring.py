@@ -8,12 +8,8 @@ from service.config.server_config import is_loopback
 from service.faces.http.application import PLAIN, Answer, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.faces.http.same_site import has_own_host
-from service.observe.families import to_json
 from service.observe.metrics import Metrics
-from service.process.hangs import HUNG_SECONDS
-from service.process.lifecycle import Phase
-
-FAMILIES_PATH = "/metrics.json"  # the metrics as `families.to_json`, for what merges those of several workers
+from service.process.lifecycle import HUNG_SECONDS, Phase
 
 Page = Callable[[str], Awaitable[HttpAnswer]]  # of a request's `Accept`
 
@@ -62,10 +58,6 @@ def monitoring_listener(
         body, content_type = await asyncio.to_thread(metrics.render, accept)
         return HttpAnswer(HTTPStatus.OK, content_type, body)
 
-    async def families(_: str) -> HttpAnswer:
-        body = await asyncio.to_thread(lambda: to_json(metrics.families()))
-        return HttpAnswer(HTTPStatus.OK, "application/json", body)
-
     def probe(is_fine: Callable[[Phase], bool]) -> Page:
         async def answer(_: str) -> HttpAnswer:
             if (silent := silent_seconds()) > HUNG_SECONDS:  # probes retry several times before they act
@@ -77,7 +69,6 @@ def monitoring_listener(
 
     pages: dict[str, Page] = {
         "/metrics": text,
-        FAMILIES_PATH: families,
         "/readyz": probe(lambda now: now.is_ready),
         "/livez": probe(lambda now: now.is_alive),
     }
