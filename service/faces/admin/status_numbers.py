@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from service.observe.families import Sample
+from service.observe.registry import Sample
 
 # Last parts of `method`s. Other calls, such as health checks, would only obscure how long translating takes.
 TRANSLATING = {
@@ -35,7 +35,8 @@ def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
     calls: defaultdict[str, float] = defaultdict(float)
     buckets: dict[str, defaultdict[float, float]] = {name: defaultdict(float) for name in _HISTOGRAMS.values()}
     by_model: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for name, labels, value, _ in samples:
+    for sample in samples:
+        name, labels, value = sample.name, sample.labels, sample.value
         if labels.get("method", "translate").rpartition("/")[2] not in TRANSLATING:
             continue
         if name == "dragoman_requests_total":
