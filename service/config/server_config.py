@@ -199,6 +199,11 @@ class ServerConfig:
     )
 
     @property
+    def is_explicit(self) -> bool:
+        """Return whether models are loaded and unloaded by call only."""
+        return self.model_control == "explicit"
+
+    @property
     def pivot_languages(self) -> tuple[str, ...]:
         """Return the codes of the pivot languages, in the order of preference."""
         return () if NONE in self.pivot_language else self.pivot_language

@@ -1,6 +1,6 @@
 """The page's numbers are sums of those on the metrics page, and count only calls that translate."""
 
-from service.faces.admin.status_numbers import numbers_of
+from service.faces.admin.status import numbers_of
 from service.observe.metrics import Metrics
 from service.observe.registry import Registry
 from service.observe.table import OF_MODELS, OF_SERVER
