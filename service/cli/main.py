@@ -16,14 +16,13 @@ from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.doctor.command import doctor
 from service.cli.exit_codes import ExitCode
-from service.cli.failures import failure_of
+from service.cli.failures import Failure, failure_of
 from service.cli.key import key
 from service.cli.models import models
 from service.cli.plan import plan
 from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
-from service.process.forked import Failure
 from service.process.standard_streams import leave
 
 

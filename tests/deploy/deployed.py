@@ -42,9 +42,7 @@ def read(path: Path) -> Any:
 @functools.cache
 def known_metrics() -> set[str]:
     """Return the names of all series that a server or a recording rule produces."""
-    metrics = Metrics()
-    metrics.of_workers()
-    types = re.findall(r"^# TYPE (\S+) (\S+)$", metrics.render()[0].decode(), re.MULTILINE)
+    types = re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().render()[0].decode(), re.MULTILINE)
     names = {name for name, _ in types}
     names |= {
         f"{name}_{suffix}" for name, kind in types if kind == "histogram" for suffix in ("bucket", "sum", "count")

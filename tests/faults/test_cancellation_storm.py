@@ -17,7 +17,6 @@ from service.engine.engine import Engine
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.proofs import Proved
 from tests.faults.test_cross_talk import answers
-from tests.faults.workers import WORKERS_CONNECTIONS, LeftInWorkers, calls_of_workers, gauge
 from tests.grpc_calls import request_of
 from tests.patience import patient
 from tests.servers import (
@@ -25,7 +24,6 @@ from tests.servers import (
     InProcessServer,
     LoopThread,
     Serve,
-    ServerProcess,
     distinct_texts,
     environment,
     eventually,
@@ -34,6 +32,7 @@ from tests.servers import (
 from tests.unit.engine.recorder import held
 
 IN_FLIGHT = 64
+CONNECTIONS = 3
 SHARE_GIVEN_UP = 0.4
 MOMENTS = ("before it is sent", "at some time", "at a part", "at its last part")
 SEED = 11
@@ -122,7 +121,6 @@ async def storm(
     given_up: set[int],
     seed: int,
     is_busy: Callable[[], bool],
-    connections: int,
 ) -> dict[int, bytes]:
     """Make all calls, many at a time, and cancel some; return the answers of the others.
 
@@ -132,7 +130,7 @@ async def storm(
     found: dict[int, bytes] = {}
     plans = [(chance.choice(MOMENTS), chance.uniform(0.0, 0.2)) for _ in calls]
     options = [("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(connections)]
+    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(CONNECTIONS)]
     numbers = iter(range(len(calls)))
 
     async def caller(channel: grpc.aio.Channel) -> None:
@@ -182,11 +180,10 @@ def run_storm(
     num_waiting: Callable[[], float],
     count: int,
     timeout_seconds: float,
-    connections: int = 3,
 ) -> tuple[list[MixedCall], dict[int, bytes]]:
     calls = mixed_calls(count, SEED)
     given_up = set(random.Random(SEED).sample(range(count), int(SHARE_GIVEN_UP * count)))
-    found = loop.run(storm(address, calls, given_up, SEED, lambda: num_waiting() > 300, connections), timeout_seconds)
+    found = loop.run(storm(address, calls, given_up, SEED, lambda: num_waiting() > 300), timeout_seconds)
     assert found.keys() == set(range(count)) - given_up
     return calls, found
 
@@ -228,32 +225,6 @@ def test_nothing_is_left_of_calls_that_were_given_up(
     growth = memory_mib() - before
     assert growth < _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
     assert codes_of(server) <= {"OK", "CANCELLED"}
-    check_answers(loop_thread, quiet, calls, found, seconds)
-    proved("cancellation", cases=count, memory_mib=round(growth, 1))
-
-
-@pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
-def test_nothing_is_left_in_two_workers(
-    loop_thread: LoopThread, serve: Serve, two_workers: ServerProcess, proved: Proved, count: int
-) -> None:
-    seconds = 100.0 if count == 60 else 800.0
-    quiet = serve(num_threads=2, max_slots=8)
-    warm = mixed_calls(30, SEED + 1)
-    answers(loop_thread, two_workers.address, warm, WORKERS_CONNECTIONS, connections=WORKERS_CONNECTIONS)
-    left = LeftInWorkers(two_workers)
-    before = left.memory_mib()
-    calls, found = run_storm(
-        loop_thread,
-        two_workers.address,
-        lambda: gauge(two_workers, "queue_sequences"),
-        count,
-        seconds,
-        WORKERS_CONNECTIONS,
-    )
-    left.check_nothing(_GONE_SECONDS)
-    growth = left.memory_mib() - before
-    assert growth < 2 * _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
-    assert min(calls_of_workers(two_workers)) > 0, "one worker got no calls"
     check_answers(loop_thread, quiet, calls, found, seconds)
     proved("cancellation", cases=count, memory_mib=round(growth, 1))
 

@@ -11,7 +11,6 @@ import pytest
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.planted import swap_answers
 from tests.faults.proofs import Proved
-from tests.faults.workers import WORKERS_CONNECTIONS, calls_of_workers
 from tests.servers import REPOSITORY, LoopThread, Serve, ServerProcess
 
 CONNECTIONS = 4
@@ -27,18 +26,15 @@ def answers(
     calls: Sequence[MixedCall],
     in_flight: int,
     timeout_seconds: float = 100.0,
-    connections: int = CONNECTIONS,
 ) -> list[bytes]:
     """Return the answers to the calls in order; so many are in progress at a time, over several connections."""
-    return loop.run(_answers(address, calls, in_flight, connections), timeout_seconds)
+    return loop.run(_answers(address, calls, in_flight), timeout_seconds)
 
 
-async def _answers(
-    address: str, calls: Sequence[MixedCall], in_flight: int, connections: int = CONNECTIONS
-) -> list[bytes]:
+async def _answers(address: str, calls: Sequence[MixedCall], in_flight: int) -> list[bytes]:
     # Otherwise all channels to one address share a connection.
     options = [("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(min(connections, in_flight))]
+    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(min(CONNECTIONS, in_flight))]
     found: list[bytes] = [b""] * len(calls)
     numbers = iter(range(len(calls)))
 
@@ -60,9 +56,7 @@ def differences(alone: Sequence[bytes], together: Sequence[bytes]) -> list[int]:
     return [number for number, pair in enumerate(zip(alone, together, strict=True)) if pair[0] != pair[1]]
 
 
-def check_tiny(
-    loop: LoopThread, quiet: str, busy: str, count: int, timeout_seconds: float, connections: int = CONNECTIONS
-) -> int:
+def check_tiny(loop: LoopThread, quiet: str, busy: str, count: int, timeout_seconds: float) -> int:
     """Compare all answers; return how many there were.
 
     One in ten calls is made twice, so that the cache answers too. One server answers each call alone, while the other
@@ -74,7 +68,7 @@ def check_tiny(
 
     async def both() -> tuple[list[bytes], list[bytes]]:
         again = [calls[number] for number in order]
-        return await asyncio.gather(_answers(quiet, calls, 1), _answers(busy, again, IN_FLIGHT, connections))
+        return await asyncio.gather(_answers(quiet, calls, 1), _answers(busy, again, IN_FLIGHT))
 
     alone, together = loop.run(both(), timeout_seconds)
     assert len(set(alone)) > 0.9 * count, "too many answers are the same: a swap would not show"
@@ -87,16 +81,6 @@ def check_tiny(
 def test_no_answer_depends_on_company(loop_thread: LoopThread, serve: Serve, proved: Proved, count: int) -> None:
     quiet, busy = (serve(num_threads=2, max_slots=16, cache_mib=mib) for mib in (0, 4))
     proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, count, SECONDS[count]))
-
-
-@pytest.mark.parametrize("count", [60, pytest.param(5_000, marks=LONG)])
-def test_no_answer_of_two_workers_depends_on_company(
-    loop_thread: LoopThread, serve: Serve, two_workers: ServerProcess, proved: Proved, count: int
-) -> None:
-    quiet = serve(num_threads=2, max_slots=16)
-    cases = check_tiny(loop_thread, quiet.address, two_workers.address, count, SECONDS[count], WORKERS_CONNECTIONS)
-    assert min(calls_of_workers(two_workers)) > 0, "one worker got no calls"
-    proved("cross-talk", cases=cases)
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(3_000, marks=LONG)])

@@ -30,9 +30,6 @@ from tests.key_files import BOB, write_keys
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, eventually
 
-pytestmark = pytest.mark.single  # their limits are those of a process
-
-
 LONG = b"".join(b"station window %d\n" % number for number in range(20_000))
 LINE_SECONDS = patient(3.0)  # for a document of one line; 0.2 s on an idle machine
 
@@ -253,15 +250,13 @@ def test_a_full_disk_is_told(tiny_models: Path, tmp_path: Path, path: str) -> No
         assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_a_killed_server_has_left_goes_when_the_next_one_starts(tiny_models: Path, workers: int) -> None:
+def test_what_a_killed_server_has_left_goes_when_the_next_one_starts(tiny_models: Path) -> None:
     """Before the fix, translations stayed in the folder for temporary files for ever."""
     with TemporaryDirectory() as folder:  # pytest's have names that may be too long
         others = [Path(folder) / name for name in ("dragoman-of-somebody", "dragoman-1")]
         for each in others:
             each.mkdir()
-        flags = ("--workers", str(workers))
-        with serving(tiny_models, Path(folder), *flags) as server:
+        with serving(tiny_models, Path(folder)) as server:
             assert upload(server, b"station\n").status == 200
             [left] = set(Path(folder).glob("dragoman-*")) - set(others)
             assert [path.stat().st_mode & 0o777 for path in left.rglob("*") if len(path.name) == 32] == [0o600]

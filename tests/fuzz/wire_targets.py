@@ -23,7 +23,7 @@ from service.domain.call import Call
 from service.domain.errors import InvalidRequest, Path, ServiceError
 from service.domain.translation import TranslationRequest
 from service.faces.admin.calls import parsed
-from service.faces.admin.same_site import refusal
+from service.faces.admin.server import refusal
 from service.faces.dragoman import messages
 from service.faces.google import messages as google_messages
 from service.faces.google import names as google_names

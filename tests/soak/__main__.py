@@ -41,7 +41,6 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="Take the answers that each call gets alone from this file; write it if it does not exist.",
 )
 @click.option("--most-rate", default=math.inf, help="Calls per second, even if half of what is possible is more.")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
 @click.option("--plant", type=click.Choice(sorted(PLANTS)), help="Serve with this fault, which must be found.")
 @click.option(
     "--output",
@@ -58,7 +57,6 @@ def main(
     calls_per_kind: int,
     answers: Path | None,
     most_rate: float,
-    workers: int,
     plant: str | None,
     output: Path,
 ) -> None:
@@ -82,9 +80,9 @@ def main(
         if answers is not None:
             save(asked, answers)
         versions, seconds = (first, second), minutes * 60.0
-        soak = Soak(Path(folder), asked, versions, sentences, seconds, plant or "", workers, output.parent, most_rate)
+        soak = Soak(Path(folder), asked, versions, sentences, seconds, plant or "", output.parent, most_rate)
         outcome = soak.run()
-    numbers = outcome.numbers() | {"minutes": minutes, "workers": workers}
+    numbers = outcome.numbers() | {"minutes": minutes}
     write_proof(
         output,
         promise="soak",

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import random
@@ -39,7 +38,6 @@ class Traffic:
     rate: float
     most_at_once: int
     seed: int
-    connections: int = 1
     report_seconds: float = 1.0
 
 
@@ -80,16 +78,14 @@ class Caller:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stopped.set)
         room = asyncio.Semaphore(self._traffic.most_at_once)
         options = [("grpc.use_local_subchannel_pool", 1)]  # or all channels would share a connection
-        async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-            channels = [
-                await stack.enter_async_context(grpc.aio.insecure_channel(self._traffic.address, options))
-                for _ in range(self._traffic.connections)
-            ]
+        async with (
+            grpc.aio.insecure_channel(self._traffic.address, options) as channel,
+            asyncio.TaskGroup() as tasks,
+        ):
             reporting = tasks.create_task(self._report_on())
-            watching = [tasks.create_task(self._watch_health(channel)) for channel in channels]
+            watching = tasks.create_task(self._watch_health(channel))
             calls: set[asyncio.Task[None]] = set()
-            for channel in channels:
-                await channel.channel_ready()
+            await channel.channel_ready()
             self._tell()  # signals the start
             self._started = due = time.monotonic()
             while not self._stopped.is_set():
@@ -98,14 +94,13 @@ class Caller:
                     await self._pause(due - time.monotonic())
                 self._report.held_back += room.locked() and self._traffic.rate > 0
                 await room.acquire()
-                call = tasks.create_task(self._call(self._random.choice(channels)))
+                call = tasks.create_task(self._call(channel))
                 calls.add(call)
                 call.add_done_callback(calls.discard)
                 call.add_done_callback(lambda _: room.release())
             if calls:
                 await asyncio.wait(calls, timeout=TIMEOUT_SECONDS + 10)
-            for each in watching:
-                each.cancel()
+            watching.cancel()
             reporting.cancel()
         self._tell()
 

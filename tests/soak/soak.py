@@ -39,7 +39,6 @@ MIN_RATE = 4.0  # calls per second, where the maximum could not be measured: a s
 MIN_CALLS = 80  # such a run continues until there are that many
 CALLS_AT_ONCE = 16  # while the maximum is measured
 MOST_CALLS_AT_ONCE = CALLS_AT_ONCE // NUM_CLIENTS  # of a client: a slow machine must not become overloaded
-CONNECTIONS_PER_WORKER = 4  # of each client, if there are several workers: all of them have some, most likely
 ALONE_SECONDS = patient(60.0)
 STOP_SECONDS = patient(60.0)
 LATE_SECONDS = patient(90.0)  # after the last call: nothing is waiting any longer
@@ -161,7 +160,6 @@ class Soak:
         texts: Sequence[str],
         seconds: float,
         plant: str,
-        workers: int,
         log_folder: Path,
         most_rate: float,
     ) -> None:
@@ -172,9 +170,7 @@ class Soak:
         self._calls = place / "calls.json"
         save(asked, self._calls)
         put_all(versions[0], place / "models", "1")
-        self._workers = workers
-        flags = (*FLAGS, "--workers", str(workers))
-        self._command = serve(place / "models", _glossaries(place, versions[0], texts), *flags)
+        self._command = serve(place / "models", _glossaries(place, versions[0], texts), *FLAGS)
         if plant:
             self._command[1:3] = ["-m", "tests.soak.planted_server", plant]
 
@@ -221,7 +217,7 @@ class Soak:
             client.wait()
         started = time.monotonic()
         watch = Watch(server, started, min(max(self._seconds / 100, 0.2), 5.0))
-        reloads = Reloads(server, self._place / "models", self._versions[1], self._workers)
+        reloads = Reloads(server, self._place / "models", self._versions[1])
         try:
             num_killed = self._disturb(server, reloads, clients, watch, started, rate)
             findings += [f"a client ended with {code}; expected 0." for client in clients if (code := client.stop())]
@@ -291,8 +287,7 @@ class Soak:
         return num_killed
 
     def _traffic(self, server: RunningServer, rate: float, seed: int, most_at_once: int) -> Traffic:
-        connections = 1 if self._workers == 1 else CONNECTIONS_PER_WORKER * self._workers
-        return Traffic(server.address, server.http_url, str(self._calls), rate, most_at_once, seed, connections)
+        return Traffic(server.address, server.http_url, str(self._calls), rate, most_at_once, seed)
 
 
 def serve(models: Path, glossaries: Path, *flags: str) -> list[str]:

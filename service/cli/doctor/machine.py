@@ -101,8 +101,8 @@ def open_files(config: ServerConfig) -> Iterator[Finding]:
 
 
 def temporary_files(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether there is a folder for temporary files, which workers and documents need, with some room."""
-    is_needed = config.workers != 1 or config.http_port >= 0
+    """Yield whether there is a folder for temporary files, which documents need, with some room."""
+    is_needed = config.http_port >= 0
     try:
         folder = Path(tempfile.gettempdir())
         with tempfile.NamedTemporaryFile(dir=folder):
@@ -114,7 +114,7 @@ def temporary_files(config: ServerConfig) -> Iterator[Finding]:
         return
     free = status.f_bavail * status.f_frsize
     if free < _TMP_BYTES:
-        yield warn("tmp", f"{folder} has {_size(free)} left", f"workers and documents need {_size(_TMP_BYTES)}.")
+        yield warn("tmp", f"{folder} has {_size(free)} left", f"documents need {_size(_TMP_BYTES)}.")
     else:
         yield ok("tmp", f"{folder} can be written, {_size(free)} left")
 

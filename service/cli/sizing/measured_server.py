@@ -32,7 +32,7 @@ _ALONE: dict[str, Any] = {
     "admin_port": -1,
     "http_host": "127.0.0.1",
     "http_port": -1,
-    "workers": 1,
+    "reuse_port": False,
     "model_control": "none",
     "load_model": (),
     "caller_glossaries": False,

@@ -81,16 +81,6 @@ def test_two_graphs_share_the_memory(bundle: Path, apart: bool) -> None:
     assert first.ctypes.data % 64 == 0
 
 
-def test_sessions_read_mapped_weights(bundle: Path) -> None:
-    """As worker processes do."""
-    weights = Weights(bundle, maps=True)
-    for name in ("first.onnx", "second.onnx"):
-        rows, products = run(opened(bundle / name, weights))
-        np.testing.assert_array_equal(rows, TABLE[[3, 1]])
-        np.testing.assert_array_equal(products, TABLE[[3, 1]] @ TABLE.T)
-    assert (bundle / "weights.bin").read_bytes() == bytes(64) + TABLE.tobytes()
-
-
 @pytest.mark.parametrize("apart", [False, True])
 def test_whoever_changes_the_file_changes_nothing(bundle: Path, apart: bool) -> None:
     weights = Weights(bundle, apart=apart)
