@@ -10,8 +10,6 @@ import pytest
 from tests.patience import patient
 from tests.servers import ServerProcess
 
-collect_ignore = ["google_client"]  # a test run of its own, in a process that imports none of our code
-
 
 @pytest.fixture(scope="package")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:

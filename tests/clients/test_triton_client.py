@@ -1,7 +1,6 @@
 """The real tritonclient, unmodified, against a real server; its descriptors and ours cannot share a process."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -16,14 +15,13 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
-from tests.clients.http_clients import triton_models
+from tests.clients.http_clients import checks_of, run_checks, triton_models
 from tests.patience import patient
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
+from tests.servers import TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations
 
-SCRIPT = Path(__file__).with_name("triton_checks.py")
 pytestmark = pytest.mark.timeout(240)  # the first test pays for the fixture's two servers and all checks
-CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+CHECKS = checks_of("triton_checks")
 
 DESCRIPTORS = """
 import json
@@ -73,18 +71,6 @@ client.stop_stream()
 """
 
 
-def run_client(*arguments: str, timeout_seconds: float = 160) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=patient(timeout_seconds),
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(),
-    )
-
-
 @pytest.fixture(scope="module")
 def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Yield the outcome of each check, all run against the same two servers."""
@@ -107,15 +93,13 @@ def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> It
             "seconds": round(TIMEOUT_SECONDS),
             "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
         }
-        run = run_client(str(SCRIPT), json.dumps(settings))
-        assert run.returncode == 0, run.stderr
-        outcomes: dict[str, str] = json.loads(run.stdout)
+        outcomes = run_checks("triton_checks", settings, Path(sys.executable), timeout_seconds=160)
         for process in (server, explicit):
             process.signal(signal.SIGTERM)
             code, _, log = process.wait()
             outcomes[f"log of {process.address}"] = log if code or "Traceback" in log or "ERROR" in log else ""
             if process is explicit and "SIGHUP changes no models" not in log:
-                outcomes["check_explicit_3_nothing_else_loads"] += f"SIGHUP was not noticed: {log}"
+                outcomes["check_explicit_3_a_new_version"] += f"SIGHUP was not noticed: {log}"
         yield outcomes
 
 
@@ -170,9 +154,8 @@ def test_an_explicit_server_starts_with_what_is_named(tiny_models: Path) -> None
 
 
 def test_our_messages_are_the_client_s_in_name_number_and_type() -> None:
-    run = run_client("-c", DESCRIPTORS)
-    assert run.returncode == 0, run.stderr
-    messages, enums, methods = json.loads(run.stdout)
+    said = subprocess.check_output([sys.executable, "-c", DESCRIPTORS], timeout=patient(60), env=environment())
+    messages, enums, methods = json.loads(said)
     ours = list(all_messages(pb.DESCRIPTOR.message_types_by_name.values()))
     assert len(ours) > 50
     for message in ours:
