@@ -13,7 +13,7 @@ from tests.servers import ServerProcess
 
 @pytest.fixture(scope="package")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tiny_models) as process:
+    with ServerProcess(tiny_models, has_http=True) as process:
         yield process
 
 

@@ -18,12 +18,6 @@ FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture(scope="module")
-def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tiny_models, has_http=True) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
 def keyed(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     quotas = Quotas(requests_per_minute=1)
     path = write_keys(tmp_path_factory.mktemp("keys"), alice=(ALICE, Quotas()), bob=(BOB, quotas))

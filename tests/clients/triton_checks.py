@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
+from descriptors import differences, file_of, methods_of  # type: ignore[import-not-found]  # beside this module
+from google.protobuf import descriptor_pb2, descriptor_pool
 from tritonclient.utils import InferenceServerException
 
 SETTINGS = json.loads(sys.argv[1])
@@ -112,6 +114,15 @@ def check_server() -> None:
     assert metadata.name == "dragoman"
     assert re.match(r"\d+\.\d+", metadata.version)
     assert {"statistics", "model_repository", "model_configuration"} <= set(metadata.extensions)
+
+
+def check_our_messages_are_the_client_s_in_name_number_and_type() -> None:
+    file = file_of(Path(SETTINGS["descriptor"]))
+    assert len(file.message_type) > 50
+    assert differences(file) == []
+    theirs = descriptor_pb2.ServiceDescriptorProto()
+    descriptor_pool.Default().FindServiceByName("inference.GRPCInferenceService").CopyToProto(theirs)
+    assert methods_of(file.service[0]) == methods_of(theirs)
 
 
 def check_model_ready() -> None:
