@@ -172,27 +172,18 @@ def spec(kind: str, name: str = "dragoman", **changes: Any) -> Callable[[Manifes
 
 FAULTS: tuple[tuple[Callable[[Manifests], object], str], ...] = (
     (spec("Service", "dragoman-headless", selector={"a": "b"}), r"headless selects \{'a': 'b'\}"),
-    (spec("PodDisruptionBudget", selector={"matchLabels": {"a": "b"}}), "PodDisruptionBudget dragoman selects"),
     (pod(lambda p: p.update(terminationGracePeriodSeconds=30)), r"80 s \(preStop 0, .* the pod is killed after 30"),
-    (server(lambda s: s.update(lifecycle={"preStop": {"sleep": {"seconds": 20}}})), r"take 100 s \(preStop 20, "),
     (config("drain_delay_seconds = 10\n", ""), "takes calls for 0 s; balancers need 5 s"),
-    (config("\ngrace_seconds = 60", "\ngrace_seconds = 20"), "leaves them 20 s"),
-    (config("max_connection_age_seconds = 300", ""), "would not find new pods"),
     (change("Service", "dragoman", lambda d: d["spec"]["ports"][0].update(targetPort="http2")), "wants port 'http2'"),
-    (config("models = ", "port = 50052\nmodels = "), "port grpc is 50051, but the server listens"),
     (config('\nhost = "0.0.0.0"', ""), "listens for grpc on '127.0.0.1'"),
     (variable("DRAGOMAN_SERVE_ADMIN_HOST", "0.0.0.0"), "admin listener is on 0.0.0.0"),
     (config("grace_seconds", "grace_secs"), "refuses its settings .* grace_secs"),
-    (variable("DRAGOMAN_SERVE_CONFIG", "/etc/dragoman/serve.toml"), "no ConfigMap has /etc/dragoman/serve.toml"),
     (variable("OMP_NUM_THREADS", "9"), "OMP_NUM_THREADS is none of the server's"),
     (pod(lambda p: p["volumes"].append({"name": "spare", "emptyDir": {}})), "volumes are .*'spare'"),
     (variable("DRAGOMAN_SERVE_TLS_CLIENT_CA", "/etc/dragoman-tls/clients.crt"), "a setting names /etc/dragoman-tls/cl"),
     (server(lambda s: s["resources"]["limits"].update(memory="2Gi")), "memory of .* not the same"),
-    (server(lambda s: s["resources"]["requests"].update(cpu="1500m")), "2 threads and requests 1500m CPUs"),
     (server(lambda s: s["resources"]["limits"].update({"nvidia.com/gpu": "1"})), "the device is cpu, and the limits"),
     (spec("PodDisruptionBudget", minAvailable=2), "PodDisruptionBudget dragoman lets no pod go"),
-    (spec("Deployment", replicas=2), "sets replicas, which HorizontalPodAutoscaler dragoman does too"),
-    (spec("HorizontalPodAutoscaler", minReplicas=1), "a restart is an outage"),
     (spec("NetworkPolicy", egress=[]), "NetworkPolicy dragoman has nothing at spec.egress"),
 )
 
