@@ -7,10 +7,8 @@ import pytest
 
 from tests.servers import ServerProcess
 
-collect_ignore = ["google_client"]  # a test run of its own, in a process that imports none of our code
-
 
 @pytest.fixture(scope="package")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tiny_models) as process:
+    with ServerProcess(tiny_models, has_http=True) as process:
         yield process

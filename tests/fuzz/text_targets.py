@@ -35,8 +35,8 @@ from service.translation.checks import AnswerSize
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from tests.fuzz.models import MANIFEST, TOKENIZERS
+from tests.fuzz.properties import are_apart, covers
 from tests.fuzz.source import Source
-from tests.fuzz.spans import are_apart, covers
 
 _LANGUAGES = ("en", "de", "zh-Hant", "ja", "hi", "xx", "sr_Latn")
 _CODES = ("en", "eng_Latn", "zh", "zho_Hant", "cmn", "pt-BR", "pt", "sr", "sr-Latn", "no", "nb", "he", "hbo", "x-own")

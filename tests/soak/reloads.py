@@ -51,7 +51,10 @@ class Reloads:
             self._models, _damaged(bundle, self._models.parent / "damaged"), bundle.parent.name, DAMAGED
         )
         self._look()
-        self._wait(lambda: self._metric("dragoman_model_load_failures_total") > refused, "a damaged version is refused")
+        self._wait(
+            lambda: self._metric("dragoman_model_load_failures_total") > refused,
+            "a damaged version is refused",
+        )
         shutil.rmtree(damaged)
 
     def _touch(self, bundle: Path) -> None:
@@ -59,7 +62,10 @@ class Reloads:
         for file in (self._models / bundle.parent.name / SECOND).iterdir():
             file.touch()
         self._look()
-        self._wait(lambda: self._metric("dragoman_reloads_total") > looks, "the server looks at its models")
+        self._wait(
+            lambda: self._metric("dragoman_reloads_total") > looks,
+            "the server looks at its models",
+        )
 
     def _remove(self, bundle: Path) -> None:
         shutil.rmtree(self._models / bundle.parent.name / SECOND)

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from service.bundle.errors import BundleError
 from service.engine.runtime.session import GraphSession, SessionConfig
 from service.engine.runtime.weights import Weights
-from tests.fuzz.messages import check_message
+from tests.fuzz.properties import check_message
 
 ONE_THREAD = SessionConfig(intra_op_threads=1)
 TABLE = (np.arange(32 * 64) % 7).astype(np.float32).reshape(32, 64)  # small, so that products are exact

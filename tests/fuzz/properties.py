@@ -1,7 +1,17 @@
-"""Properties of spans: positions from start to before end."""
+"""What must hold for any result: of error messages, and of spans, which are positions from start to before end."""
 
 from collections.abc import Iterable
 from itertools import pairwise
+
+_MAX_PROBLEM = 2000  # characters of a message
+
+
+def check_message(problem: Exception | str, most: int = _MAX_PROBLEM) -> None:
+    """Check that a message is one line, not too long, that can be written to a log."""
+    message = str(problem)
+    assert message and len(message) <= most, len(message)
+    assert len(message.splitlines()) == 1, message
+    message.encode()
 
 
 def covers(spans: Iterable[tuple[int, int]], length: int) -> bool:
