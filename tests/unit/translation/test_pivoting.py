@@ -22,7 +22,7 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries
-from service.translation import computations
+from service.translation import steps
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -48,7 +48,7 @@ class Leg(ScriptedEngine):
 
 @pytest.fixture
 def make(tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Translator, Leg, Leg]]:
-    monkeypatch.setattr(computations, "_MAX_INLINE_SECONDS", 60.0)
+    monkeypatch.setattr(steps, "_MAX_INLINE_SECONDS", 60.0)
     manifest = Manifest.load(tiny_bundle)
 
     def translator() -> tuple[Translator, Leg, Leg]:

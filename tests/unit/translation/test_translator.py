@@ -42,7 +42,7 @@ from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries
 from service.text.token_spans import TokenSpan
-from service.translation import assembling, computations, planning
+from service.translation import assembling, planning, steps
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -87,7 +87,7 @@ def request(*texts: str, **changes: Any) -> Any:
 @pytest.fixture(autouse=True)
 def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan on the event loop, however busy the machine is, so that a call that was begun has reached the engine."""
-    monkeypatch.setattr(computations, "_MAX_INLINE_SECONDS", 60.0)
+    monkeypatch.setattr(steps, "_MAX_INLINE_SECONDS", 60.0)
 
 
 async def begin(translator: Any, asked: Any) -> Any:

@@ -24,8 +24,8 @@ from service.text.numbers import Languages
 from service.text.protected import Protected
 from service.text.spans import Span
 from service.translation.cache import TranslationCache
-from service.translation.correcting import correct
-from service.translation.planned import PlannedSegment
+from service.translation.number_correction import correct
+from service.translation.segments import PlannedSegment
 from service.translation.translator import Translator
 from tests.patience import patient
 from tests.unit.translation.letters import SYMBOLS, LetterTokenizer, letters_manifest
