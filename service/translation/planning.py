@@ -10,12 +10,12 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
-from service.text.forms import visible
 from service.text.identifiers import may_have_exact
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
+from service.text.normalization import visible
 from service.text.numbers import DIGITS, Languages
-from service.text.placeholders import own_placeholders
+from service.text.placeholders import OwnPlaceholders
 from service.text.protected import (
     Protected,
     beside,
@@ -78,7 +78,7 @@ class Planner:
         self._kept = kept
         self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
-        self._own = own_placeholders(request.placeholders)
+        self._own = OwnPlaceholders(request.placeholders) if request.placeholders else None
 
     def plan(self, index: int) -> PlannedText:
         """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted."""

@@ -16,12 +16,12 @@ from service.domain.translation import (
 from service.engine.sequence import DecodedHypothesis
 from service.text.detection import UNDETERMINED, LanguageDetector, source_detector
 from service.text.formatting import preserve_formatting
-from service.text.forms import has_invisible, normalized, visible
 from service.text.languages import ServedLanguages, canonical, folded, is_well_formed, language_of, script_of
 from service.text.long_segments import split_long
 from service.text.markup import BlockTranslation, parse
 from service.text.markup.lexer import Token, TokenKind, tokens
 from service.text.markup.structure import parts
+from service.text.normalization import has_invisible, normalized, visible
 from service.text.placeholders import find_placeholders, search_placeholders
 from service.text.protected import find_protected
 from service.text.protection import protect, replace_aligned

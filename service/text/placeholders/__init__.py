@@ -1,6 +1,6 @@
 """Placeholders, markup and addresses in plain texts, which a translation must keep unchanged."""
 
-from service.text.placeholders.own import OwnPlaceholders, check_own, own_placeholders
+from service.text.placeholders.custom import OwnPlaceholders, check_own
 from service.text.placeholders.search import MAX_PLACEHOLDERS, Placeholder, find_placeholders, search_placeholders
 
 __all__ = [
@@ -9,6 +9,5 @@ __all__ = [
     "Placeholder",
     "check_own",
     "find_placeholders",
-    "own_placeholders",
     "search_placeholders",
 ]

@@ -24,7 +24,7 @@ from service.domain.translation import (
     TranslationRequest,
 )
 from service.engine.sequence import DecodedHypothesis
-from service.text.forms import visible
+from service.text.normalization import visible
 from service.text.sentences import line_ends
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer

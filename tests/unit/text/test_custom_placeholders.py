@@ -8,13 +8,13 @@ import pytest
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import InvalidRequest
 from service.domain.translation import OwnPlaceholder
-from service.text.placeholders import own, own_placeholders, search_placeholders
+from service.text.placeholders import OwnPlaceholders, custom, search_placeholders
 from tests.hostile_patterns import LONGEST, hostile_searches
 from tests.patience import patient
 
 
 def found(text: str, *placeholders: OwnPlaceholder) -> list[str]:
-    return [text[start:end] for start, end, _ in search_placeholders(text, own_placeholders(placeholders))]
+    return [text[start:end] for start, end, _ in search_placeholders(text, OwnPlaceholders(placeholders))]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_own_placeholders_are_found_first(given: tuple[OwnPlaceholder, ...], tex
 )
 def test_what_can_not_be_used_is_refused(given: OwnPlaceholder, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message) as error:
-        own_placeholders((given,))
+        OwnPlaceholders((given,))
     assert error.value.field == "placeholders[0]"
 
 
@@ -67,7 +67,7 @@ ORDINARY = (
 @pytest.mark.parametrize("text", [UNIT * 500, UNIT.encode("ascii", "ignore").decode() * 500])
 @pytest.mark.parametrize("pattern", ORDINARY)
 def test_ordinary_patterns_are_found_in_long_texts_as_in_short_ones(pattern: str, text: str) -> None:
-    search = own_placeholders((OwnPlaceholder(pattern),))
+    search = OwnPlaceholders((OwnPlaceholder(pattern),))
     assert search is not None
     spans = re.compile(pattern, re.ASCII).finditer(text)
     assert [tuple(span) for span in search.find(text)] == [span.span() for span in spans]
@@ -89,7 +89,7 @@ def test_where_one_part_of_a_text_ends_nothing_begins(pattern: str, text: str, e
 
 def refusal_of(given: OwnPlaceholder, text: str) -> InvalidRequest | None:
     try:
-        search = own_placeholders((given,))
+        search = OwnPlaceholders((given,))
         assert search is not None
         search.find(text)
     except InvalidRequest as error:
@@ -102,8 +102,8 @@ def test_hostile_patterns_are_searched_for_in_steps_or_refused(
     num_characters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In CPU time, of which each step takes 20 ms here, whatever the text's length; some took a minute."""
-    limit = own.MAX_SECONDS * num_characters / LONGEST
-    monkeypatch.setattr(own, "MAX_SECONDS", limit)
+    limit = custom.MAX_SECONDS * num_characters / LONGEST
+    monkeypatch.setattr(custom, "MAX_SECONDS", limit)
     for pattern, text in hostile_searches(num_characters):
         step, began = 0.0, time.thread_time()
         last = began
@@ -122,8 +122,8 @@ def test_hostile_patterns_are_searched_for_in_steps_or_refused(
 
 
 def test_the_time_of_all_texts_and_placeholders_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own, "MAX_SECONDS", 0.2)
-    search = own_placeholders(
+    monkeypatch.setattr(custom, "MAX_SECONDS", 0.2)
+    search = OwnPlaceholders(
         (OwnPlaceholder("b"), OwnPlaceholder(r"(?:\w{0,30}){30}!"), OwnPlaceholder(start="c", end="d"))
     )
     assert search is not None
@@ -139,7 +139,7 @@ def test_the_time_of_all_texts_and_placeholders_counts(monkeypatch: pytest.Monke
 
 def test_marks_that_nothing_ends_take_linear_time() -> None:
     for unit in ("a", "ab"):
-        search = own_placeholders((OwnPlaceholder(start="a", end="b"),))
+        search = OwnPlaceholders((OwnPlaceholder(start="a", end="b"),))
         assert search is not None
         began = time.process_time()
         search.find(unit * (50_000 // len(unit)))

@@ -135,11 +135,6 @@ class OwnPlaceholders:
             )
 
 
-def own_placeholders(own: Sequence[OwnPlaceholder]) -> OwnPlaceholders | None:
-    """Return the search for these placeholders, for one call, if there are any."""
-    return OwnPlaceholders(own) if own else None
-
-
 def check_own(own: Sequence[OwnPlaceholder]) -> None:
     """Check what takes no time; patterns are compiled where the event loop does not wait."""
     for index, each in enumerate(own):
