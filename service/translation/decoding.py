@@ -140,7 +140,7 @@ class SegmentDecoder:
             self._pending.close(call)
 
     def _cached(self, call: TranslationCall, segments: Mapping[int, PlannedSegment]) -> dict[int, Decoded]:
-        if not self.keeps or call.is_chance:
+        if not self._cache.max_bytes or call.is_chance:
             return {}
         cached: dict[int, Decoded] = {}
         num_read = 0
@@ -156,7 +156,7 @@ class SegmentDecoder:
     def _keep(
         self, call: TranslationCall, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded]
     ) -> None:
-        if not self.keeps or call.is_chance:
+        if not self._cache.max_bytes or call.is_chance:
             return
         for number, hypotheses in decoded.items():
             if hypotheses:

@@ -265,9 +265,9 @@ class Translator:
         Segments with numbers go first and by themselves: what is decoded again is decoded beside the others.
         """
         checked = {number: segment for number, segment in call.segments.items() if segment.has_numbers}
+        if not 0 < len(checked) < len(call.segments):
+            return await self._translate_segments(call, call.segments)
         others = {number: segment for number, segment in call.segments.items() if not segment.has_numbers}
-        if not (checked and others):
-            return await self._translate_segments(call, checked or others)
         try:
             async with asyncio.TaskGroup() as group:
                 mended = group.create_task(self._translate_segments(call, checked))
