@@ -234,7 +234,6 @@ class Planner:
         return len(text) - has_symbols * sum(span.end - span.start for span in spans)
 
     def _cut(self, segment: PlannedSegment) -> list[str]:
-        """Split the text of a segment with too many tokens."""
         text, limit = segment.text, self._manifest.limits.max_source_tokens
         # Symbols may take more tokens than the text they replace; then the text's own count is too low.
         num_tokens = self._num_tokens(text)
@@ -323,7 +322,6 @@ def target_prefix_ids(prefix: str, index: int, model: str, tokenizer: Tokenizer)
 
 
 def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
-    """Return a segment that the model does not read."""
     return PlannedSegment(start, text, text, (), tuple(spans))
 
 

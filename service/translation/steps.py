@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from service.domain.call import Call, Phase, current_call
+from service.domain.call import Phase, current_call
 from service.domain.checkpoint import done_within
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
@@ -41,7 +41,7 @@ class Steps:
         began = time.monotonic()
         if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
-        self._note(Phase.TOKENIZE, call.model, began, current_call())
+        self._note(Phase.TOKENIZE, call.model, began)
 
     async def restore(
         self,
@@ -60,7 +60,7 @@ class Steps:
         else:
             work = functools.partial(call.restore, segments, decoded, size)
             candidates = await self.run(work, call.num_characters, call.request.deadline_seconds)
-        self._note(Phase.DETOKENIZE, call.model, began, current_call())
+        self._note(Phase.DETOKENIZE, call.model, began)
         return candidates
 
     async def assemble(self, call: TranslationCall, work: Callable[[], T]) -> T:
@@ -74,9 +74,9 @@ class Steps:
         caller = current_call().origin[:1]  # a key or a host, regardless of its connections
         return await self._pool.run(work, size, deadline_seconds, caller)
 
-    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float, call: Call) -> None:
-        """Record a phase of a call that has just ended, in the call, the metrics and the statistics."""
+    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
+        """Record a phase that has just ended, in the current call, the metrics and the statistics."""
         ended_seconds = time.monotonic()
-        call.took(phase, began_seconds, ended_seconds)
+        current_call().took(phase, began_seconds, ended_seconds)
         self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
         model.statistics.took(phase, ended_seconds - began_seconds)
