@@ -259,6 +259,34 @@ class Translator:
             self._count(current_call(), model, part.request.texts, translations)
             return TranslationResult(model.name, model.version, translations)
 
+    async def _plan(self, part: Part, route: Route) -> tuple[TranslationCall, SecondLeg | None]:
+        """Return the planned call of the first leg, and the second leg if there is one."""
+        request, limits = part.request, self.limits
+        current = current_call()
+        current.uses(route.writer.name, route.writer.version)
+        # Cached translations are returned regardless of the queue.
+        if not self._decoder.keeps:
+            for model, _ in route.legs:
+                _check_queue(model, request, current)
+        terms: list[TermIndex] = []
+        model, pair = route.legs[0]
+        if request.glossary:
+            target = route.legs[-1].pair.target_language_code
+            codes = canonical(pair.source_language_code), canonical(target)
+            terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
+        second_leg = None
+        if len(route.legs) > 1:
+            second_leg = SecondLeg(request, route.legs[1], limits)
+            limits = second_leg.first_limits()
+            second_leg.check_prefixes()
+            request = second_leg.first_request()
+        pivot = route.pivot_language_code
+        call = TranslationCall(request, model, pair, terms, limits, part.documents, pivot_language_code=pivot)
+        await self._steps.plan(call)
+        if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
+            raise DeadlineExceeded("the deadline passed before decoding began.")
+        return call, second_leg
+
     async def _translate_leg(self, call: TranslationCall) -> dict[int, Candidates]:
         """Return the candidates of each segment of a planned call, by number.
 
@@ -350,34 +378,6 @@ class Translator:
         requested = (request.model, request.model_version)
         sources = self._catalogue.sources(*requested, request.target_language_code)
         return self._catalogue.resolve(*requested, sources[0], request.target_language_code).writer
-
-    async def _plan(self, part: Part, route: Route) -> tuple[TranslationCall, SecondLeg | None]:
-        """Return the planned call of the first leg, and the second leg if there is one."""
-        request, limits = part.request, self.limits
-        current = current_call()
-        current.uses(route.writer.name, route.writer.version)
-        # Cached translations are returned regardless of the queue.
-        if not self._decoder.keeps:
-            for model, _ in route.legs:
-                _check_queue(model, request, current)
-        terms: list[TermIndex] = []
-        model, pair = route.legs[0]
-        if request.glossary:
-            target = route.legs[-1].pair.target_language_code
-            codes = canonical(pair.source_language_code), canonical(target)
-            terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
-        second_leg = None
-        if len(route.legs) > 1:
-            second_leg = SecondLeg(request, route.legs[1], limits)
-            limits = second_leg.first_limits()
-            second_leg.check_prefixes()
-            request = second_leg.first_request()
-        pivot = route.pivot_language_code
-        call = TranslationCall(request, model, pair, terms, limits, part.documents, pivot_language_code=pivot)
-        await self._steps.plan(call)
-        if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
-            raise DeadlineExceeded("the deadline passed before decoding began.")
-        return call, second_leg
 
     def _count(self, call: Call, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         call.translated(translations)
