@@ -12,7 +12,7 @@ from service.text.number_comparison import Comparison, compare
 from service.text.numbers import DIGITS, MASK, Languages, Number, in_place_of
 from service.text.protected import bounds
 from service.text.spans import Offsets, Span, masked, replaced
-from service.translation.planned import PlannedSegment
+from service.translation.segments import PlannedSegment
 
 _MOST_APART = 2  # characters between digits that a model tore apart
 _LEAST_LIKENESS = 0.4  # of a number and of the digits that stand for it

@@ -65,7 +65,8 @@ class OwnPlaceholders:
 
     def __init__(self, own: Sequence[OwnPlaceholder]) -> None:
         """Compile the patterns."""
-        check_own(own)
+        for index, each in enumerate(own):
+            check_own(each, index)
         self._own = own
         self._seconds = [0.0] * len(own)
         self._seconds_of_all = 0.0
@@ -135,21 +136,15 @@ class OwnPlaceholders:
             )
 
 
-def own_placeholders(own: Sequence[OwnPlaceholder]) -> OwnPlaceholders | None:
-    """Return the search for these placeholders, for one call, if there are any."""
-    return OwnPlaceholders(own) if own else None
-
-
-def check_own(own: Sequence[OwnPlaceholder]) -> None:
+def check_own(own: OwnPlaceholder, index: int) -> None:
     """Check what takes no time; patterns are compiled where the event loop does not wait."""
-    for index, each in enumerate(own):
-        path = Path("placeholders", index)
-        if bool(each.pattern) == bool(each.start and each.end) or bool(each.start) != bool(each.end):
-            raise InvalidRequest("{path} needs a pattern, or a start and an end", path, advice="give either")
-        if len(each.pattern) > MAX_PATTERN or max(len(each.start), len(each.end)) > MAX_MARK:
-            raise InvalidRequest(
-                "{path} is too long", path, allowed=f"{MAX_PATTERN} characters for a pattern, {MAX_MARK} for a mark"
-            )
+    path = Path("placeholders", index)
+    if bool(own.pattern) == bool(own.start and own.end) or bool(own.start) != bool(own.end):
+        raise InvalidRequest("{path} needs a pattern, or a start and an end", path, advice="give either")
+    if len(own.pattern) > MAX_PATTERN or max(len(own.start), len(own.end)) > MAX_MARK:
+        raise InvalidRequest(
+            "{path} is too long", path, allowed=f"{MAX_PATTERN} characters for a pattern, {MAX_MARK} for a mark"
+        )
 
 
 @functools.lru_cache(maxsize=128)  # 32 MiB

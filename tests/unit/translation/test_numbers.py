@@ -12,23 +12,16 @@ from hypothesis import strategies as st
 from service.domain.errors import Overloaded
 from service.domain.options import RequestedOptions
 from service.domain.translation import AlignedSpan, CallLimits, FinishReason, Flag, TranslationRequest
-from service.engine.engine import Engine
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
-from service.models.catalogue import Catalogue
-from service.models.language_pairs import LanguagePairs
-from service.models.loaded_model import LoadedModel
-from service.models.repository import FoundBundle
-from service.observe.metrics import Metrics
-from service.text.glossary import Glossaries
 from service.text.numbers import Languages
 from service.text.protected import Protected
 from service.text.spans import Span
-from service.translation.cache import TranslationCache
-from service.translation.correcting import correct
-from service.translation.planned import PlannedSegment
+from service.translation.number_correction import correct
+from service.translation.segments import PlannedSegment
 from service.translation.translator import Translator
 from tests.patience import patient
 from tests.unit.translation.letters import SYMBOLS, LetterTokenizer, letters_manifest
+from tests.unit.translation.scripted_engine import model_of, translator_of
 
 GERMAN = Languages("en", "de")
 LIMITS = CallLimits(10_000, 1_000, 100_000)
@@ -76,10 +69,9 @@ def serve(tiny_bundle: Path) -> Callable[..., tuple[Translator, WritingEngine]]:
     ) -> tuple[Translator, WritingEngine]:
         manifest = letters_manifest(tiny_bundle, symbols=symbols)
         engine = WritingEngine(write, num_allowed)
-        engine.translator = Translator(Metrics(), TranslationCache(cache_bytes), Glossaries(), LIMITS)
-        bundle = FoundBundle(Path(), "1", manifest, frozenset())
-        loaded = LoadedModel(bundle, LETTERS, cast(Engine, engine), LanguagePairs(manifest), **model)
-        engine.translator.serve(Catalogue([loaded]))
+        engine.translator = translator_of(
+            [model_of(manifest, LETTERS, engine, **model)], LIMITS, cache_bytes=cache_bytes
+        )
         return engine.translator, engine
 
     return served

@@ -15,7 +15,8 @@ class PlannedSegment:
 
     The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
     empty, the model does not read the segment: its text has nothing to translate besides `spans`. If it `has_numbers`
-    that the model reads, they are compared with those of the translation.
+    that the model reads, they are compared with those of the translation. One that `is_aligned` needs an alignment of
+    all its words, for the caller or for markup.
     """
 
     start: int
@@ -26,6 +27,7 @@ class PlannedSegment:
     protected: ProtectedText | None = None
     output_prefix_ids: tuple[int, ...] = ()
     has_numbers: bool = False
+    is_aligned: bool = False
 
     @property
     def end(self) -> int:
@@ -41,7 +43,6 @@ class PlannedPassage:
 
     text: str
     segments: tuple[PlannedSegment, ...]
-    needs_alignment: bool = False
     offsets: Offsets | None = None
 
     @property

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.text.forms import has_invisible, normalized, visible
+from service.text.normalization import has_invisible, normalized, visible
 from service.text.spans import Span
 
 
