@@ -56,17 +56,22 @@ _OPTIONS = (
 )
 
 
-def credentials_options(command: Command) -> Command:
-    """Add the options but `--server` to a command, which receives `credentials` instead: a function that returns the
-    `Connection` to a server. The API key is in `API_KEY`.
+def connection_options(command: Command) -> Command:
+    """Add these options to a command, which receives `connection: Connection` instead. The API key is in `API_KEY`.
 
     Raises, when the command is called:
         UsageError: an option lacks another one, or the API key is malformed.
     """
 
     @functools.wraps(command)
-    def with_credentials(
-        *, tls: bool, tls_ca: Path | None, tls_certificate: Path | None, tls_key: Path | None, **others: Any
+    def with_connection(
+        *,
+        server: str,
+        tls: bool,
+        tls_ca: Path | None,
+        tls_certificate: Path | None,
+        tls_key: Path | None,
+        **others: Any,
     ) -> Any:
         if (tls_certificate is None) != (tls_key is None):
             raise click.UsageError("--tls-certificate and --tls-key must be given together.")
@@ -75,22 +80,8 @@ def credentials_options(command: Command) -> Command:
         if not (api_key.isascii() and api_key.isprintable()):
             raise click.UsageError(f"{API_KEY} holds no API key; they have letters, digits, '_' and '-'.")
         credentials = Tls(tls_ca, tls_certificate, tls_key) if is_secure else None
-        return command(credentials=lambda server: Connection(server, credentials, api_key), **others)
+        return command(connection=Connection(server, credentials, api_key), **others)
 
-    for option in reversed(_OPTIONS[1:]):
-        with_credentials = option(with_credentials)
-    return with_credentials  # type: ignore[return-value]
-
-
-def connection_options(command: Command) -> Command:
-    """Add all these options to a command, which receives `connection: Connection` instead.
-
-    Raises, when the command is called:
-        UsageError: as `credentials_options`.
-    """
-
-    @functools.wraps(command)
-    def with_connection(*, server: str, credentials: Callable[[str], Connection], **others: Any) -> Any:
-        return command(connection=credentials(server), **others)
-
-    return _OPTIONS[0](credentials_options(with_connection))  # type: ignore[return-value]
+    for option in reversed(_OPTIONS):
+        with_connection = option(with_connection)
+    return with_connection  # type: ignore[return-value]

@@ -24,8 +24,8 @@ import click
 import grpc
 import psutil
 
+from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, running, serve_command
-from service.cli.percentile import percentile
 from tests.patience import patient
 from tests.soak.caller import Traffic
 from tests.soak.calls import Answer, Asked, Call, ask, glossary_of, save
