@@ -3,11 +3,11 @@
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+
+import click
 
 from dragoman_client import Translation
-from service.cli.output_file import open_output
-from service.cli.streams import write_bytes
+from service.cli.streams import Files, create, write_bytes
 from service.documents.document import Doubt
 from service.documents.report import Report, doubt_of
 
@@ -34,11 +34,18 @@ class TranslationReport:
 
 
 @contextlib.contextmanager
-def reporting(path: Path | None, notes: Sequence[str] = ()) -> Iterator[TranslationReport]:
-    """Yield a report; at the end of the `with` block it is written to the file, if there is one."""
+def reporting(files: Files, notes: Sequence[str] = ()) -> Iterator[TranslationReport]:
+    """Yield a report; at the end of the `with` block it is written to its file, if there is one."""
     report = TranslationReport(notes)
-    with contextlib.ExitStack() as stack:
-        output = stack.enter_context(open_output(path))[0] if path else None
+    if files.report_path is None:
         yield report
-        if output:
-            write_bytes(output, report.in_json())
+        return
+    with create(files.report_path) as output:
+        yield report
+        write_bytes(output, report.in_json())
+
+
+def show_notes(notes: Sequence[str]) -> None:
+    """Print notes on a document or on translations to standard error."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)

@@ -34,6 +34,7 @@ def test_without_the_kernels_library_it_ends_in_a_line(
         (("--to", "de", "--shard", "2/2"), "indices go from 0 to 1"),
         (("--to", "de", "--shard", "/2"), "neither of JOB_COMPLETION_INDEX and SLURM_ARRAY_TASK_ID"),
         (("--to", "de", "--shard", "0/2", "--force"), "delete the parts of other shards"),
+        (("--to", "de", "--server", "127.0.0.1:1", "--models", "x"), "--models is for models in this process"),
         (("--to", "de", "--escape-formulas"), "is for csv and tsv; the output is text"),
     ],
 )
