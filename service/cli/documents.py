@@ -10,8 +10,7 @@ from dragoman_client import ClientError, MimeType, Options, RequestFields, Trans
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
 from service.cli.pipeline import Calls, map_chunks
-from service.cli.progress import progress
-from service.cli.reports import reporting, show_notes
+from service.cli.reports import progress, reporting, show_notes
 from service.cli.streams import Files, open_output, write_bytes
 from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document, sample
 from service.documents.opening import MAX_BYTES
