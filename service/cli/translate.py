@@ -105,10 +105,7 @@ def translate(
         if stream:
             _print_streams(calls, texts)
         elif input_stream is None:
-            rendered = _ranked if is_ranked else _as_it_is
-            notes = _translate_each(calls, arguments(texts), "text", rendered, files)
-            if name == "html":
-                show_notes(notes)
+            _translate_texts(calls, texts, files, is_ranked=is_ranked)
         elif is_document:
             # Imported here: lines need none of the readers of documents, and should start quickly.
             from service.cli.documents import translate_document
@@ -116,8 +113,7 @@ def translate(
             ending = input_file.suffix.lower() if input_file and not format_name else ""
             translate_document(calls, ending or _ending(name), document_fields, files)
         else:
-            rendered = _ranked if is_ranked else _on_one_line
-            _translate_each(calls, read_lines(input_stream), "line", rendered, files)
+            _translate_each(calls, read_lines(input_stream), "line", _ranked if is_ranked else _on_one_line, files)
 
 
 def _format_name(path: Path | None) -> str:
@@ -151,6 +147,12 @@ def _print_streams(calls: Calls, texts: tuple[str, ...]) -> None:
         except ClientError as error:
             raise located(error, [line], "text") from None
     _note_kept(num_kept, "text", calls)
+
+
+def _translate_texts(calls: Calls, texts: tuple[str, ...], files: Files, *, is_ranked: bool) -> None:
+    notes = _translate_each(calls, arguments(texts), "text", _ranked if is_ranked else _as_it_is, files)
+    if calls.fields.get("mime_type") is MimeType.HTML:
+        show_notes(notes)
 
 
 def _translate_each(
