@@ -25,9 +25,9 @@ import click
 import grpc
 import psutil
 
+from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, running, serve_command
 from service.bundle.manifest import Manifest
-from service.cli.percentile import percentile
 from tests.mixed_calls import MixedCall, Model, Place, glossary_of
 from tests.patience import patient
 from tests.soak.answers import Answer, Asked, ask

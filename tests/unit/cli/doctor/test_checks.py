@@ -138,15 +138,14 @@ def test_tls(tmp_path: Path) -> None:
 
 
 def test_api_keys(tmp_path: Path) -> None:
-    assert list(files.api_keys(config())) == []
     path = write_keys(tmp_path, alice=ALICE)
-    assert only(files.api_keys(config(api_keys=path))).status is OK
+    assert only(files.other_settings(config(api_keys=path))).status is OK
     path.chmod(0o644)
-    readable = list(files.api_keys(config(api_keys=path)))
+    readable = list(files.other_settings(config(api_keys=path)))
     assert [finding.status for finding in readable] == [OK, WARN]
     assert "chmod o-r" in readable[1].value
     path.write_text("nonsense")
-    assert only(files.api_keys(config(api_keys=path))).status is FAIL
+    assert only(files.other_settings(config(api_keys=path))).status is FAIL
 
 
 def test_other_settings(tmp_path: Path) -> None:
