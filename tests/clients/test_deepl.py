@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,11 +18,6 @@ FORM = "application/x-www-form-urlencoded"
 PAIR = {"source_lang": "EN", "target_lang": "DE"}
 
 
-def dictionary(target: str) -> dict[str, str]:
-    """Return a dictionary, of an API of version 3, with this translation of "station"."""
-    return {**PAIR, "entries": f"station\t{target}", "entries_format": "tsv"}
-
-
 @pytest.fixture(scope="module")
 def models(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with models in both directions."""
@@ -37,12 +31,14 @@ def models(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def glossaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("glossaries")
     (folder / "products.en-de.tsv").write_text("window\tScheibe\n", encoding="utf-8")
+    (folder / "several.en-de.tsv").write_text("station\tBahnsteig\n", encoding="utf-8")
+    (folder / "several.de-en.tsv").write_text("Bahnsteig\tplatform\n", encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="module")
 def server(models: Path, glossaries: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(models, "--caller-glossaries", "--glossaries", str(glossaries), has_http=True) as process:
+    with ServerProcess(models, "--glossaries", str(glossaries), has_http=True) as process:
         yield process
 
 
@@ -98,31 +94,6 @@ def test_tags_of_a_form_are_separated_by_commas(server: ServerProcess) -> None:
     assert translation["tag_handling_version"] == "v2"
 
 
-def test_the_operator_s_glossaries_are_used_but_not_changed(server: ServerProcess, glossaries: Path) -> None:
-    listed = call(server.http_url, "GET", "/v2/glossaries").document["glossaries"]
-    [products] = [each for each in listed if each["name"] == "products"]
-    asked = {"text": ["window"], **PAIR, "glossary_id": products["glossary_id"]}
-    [translation] = call(server.http_url, "POST", "/v2/translate", asked).document["translations"]
-    assert "Scheibe" in translation["text"]
-    for version, method in (("v2", "DELETE"), ("v3", "DELETE")):
-        reply = call(server.http_url, method, f"/{version}/glossaries/{products['glossary_id']}")
-        assert reply.status == 400
-        assert "operator" in reply.document["message"]
-    assert (glossaries / "products.en-de.tsv").read_text(encoding="utf-8") == "window\tScheibe\n"
-
-
-def test_a_new_glossary_is_a_file_that_every_api_serves(server: ServerProcess, glossaries: Path) -> None:
-    asked = {"name": "../..//My.station", **PAIR, "entries": "station\tBahnsteig", "entries_format": "tsv"}
-    created = call(server.http_url, "POST", "/v2/glossaries", asked)
-    assert created.status == 201
-    assert (glossaries / "My-station.en-de.tsv").exists()
-    assert "Bahnsteig" in translated(server, "the station", glossary="My-station")
-    removed = call(server.http_url, "DELETE", f"/v2/glossaries/{created.document['glossary_id']}")
-    assert (removed.status, removed.body) == (204, b"")
-    assert "content-length" not in removed.headers
-    assert [each.name for each in glossaries.iterdir()] == ["products.en-de.tsv"]
-
-
 def test_languages_of_version_3(server: ServerProcess) -> None:
     listed = call(server.http_url, "GET", "/v3/languages?resource=translate_text").document
     assert [(each["lang"], each["usable_as_source"], each["usable_as_target"]) for each in listed] == [
@@ -142,8 +113,6 @@ def test_languages_of_version_3(server: ServerProcess) -> None:
         ("/v2/translate", b"text=%FF&target_lang=DE", FORM, "not UTF-8"),
         ("/v2/translate", b"text=a&target_lang=DE&split_sentences=2", FORM, "split_sentences is '2'"),
         ("/v2/translate", b"text=a", "text/plain", "Content-Type is 'text/plain'"),
-        ("/v2/glossaries", b"name=a&source_lang=en&target_lang=de&entries=a&entries_format=tsv", FORM, "tab"),
-        ("/v3/glossaries", b'{"name": "a", "dictionaries": []}', "application/json", "dictionaries is empty"),
     ],
 )
 def test_what_is_refused(server: ServerProcess, path: str, body: bytes, content_type: str, message: str) -> None:
@@ -166,42 +135,3 @@ def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
             call(keyed.http_url, "GET", f"/v2/usage?auth_key={key}"),
         ]
         assert [each.status for each in replies] == [expected] * 5
-
-
-@pytest.fixture
-def workers(models: Path, tmp_path: Path) -> Iterator[str]:
-    """Yield the address of a server with two worker processes, whose callers have glossaries."""
-    flags = ("--workers", "2", "--caller-glossaries", "--glossaries", str(tmp_path))
-    with ServerProcess(models, *flags, has_http=True) as process:
-        yield process.http_url
-
-
-@pytest.mark.single  # it starts two itself
-def test_what_becomes_of_a_glossary_every_api_of_every_worker_process_knows(workers: str) -> None:
-    """Each call is on a connection of its own, of which either process takes some."""
-    by_name = {"text": "station", "source_language_code": "en", "target_language_code": "de", "glossary": "a"}
-
-    def asked(path: str, asked: dict[str, Any]) -> set[Any]:
-        replies = [call(workers, "POST", path, asked) for _ in range(10)]
-        return {reply.document["translations"][0]["text"] if reply.status == 200 else reply.status for reply in replies}
-
-    def listed() -> set[int]:
-        path = "/v3/projects/p/locations/l/glossaries"
-        replies = [call(workers, "GET", path) for _ in range(10)]
-        return {len(each.document.get("glossaries", [])) for each in replies}
-
-    assert asked("/v1/translate", by_name) == {404}
-    assert listed() == {0}
-    new: dict[str, Any] = {"name": "a", "dictionaries": [dictionary("Bahnsteig")]}
-    identity = call(workers, "POST", "/v3/glossaries", new).document["glossary_id"]
-    by_id = {"text": ["station"], **PAIR, "glossary_id": identity}
-    for path, request in (("/v1/translate", by_name), ("/v2/translate", by_id)):
-        [text] = asked(path, request)
-        assert "Bahnsteig" in text
-    assert listed() == {1}
-    assert call(workers, "PUT", f"/v3/glossaries/{identity}/dictionaries", dictionary("Halt")).status == 200
-    [text] = asked("/v1/translate", by_name)
-    assert "Halt" in text
-    assert call(workers, "DELETE", f"/v3/glossaries/{identity}").status == 204
-    assert asked("/v1/translate", by_name) == asked("/v2/translate", by_id) == {404}
-    assert listed() == {0}

@@ -35,7 +35,6 @@ _ALONE: dict[str, Any] = {
     "workers": 1,
     "model_control": "none",
     "load_model": (),
-    "caller_glossaries": False,
     "tls_certificate": None,
     "tls_key": None,
     "tls_client_ca": None,

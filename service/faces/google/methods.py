@@ -1,6 +1,6 @@
 """The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -89,7 +89,7 @@ class GoogleMethods:
     async def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
         """List a page of the glossaries."""
         names.check_parent(request.parent)
-        found = messages.filtered(await self._held(), request.filter)
+        found = messages.filtered(self._translator.glossaries.all(), request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
         return pb.ListGlossariesResponse(
             glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
@@ -98,13 +98,13 @@ class GoogleMethods:
 
     async def get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
         """Describe a glossary."""
-        glossary = await self._one_glossary("name", request.name)
+        glossary = self._one_glossary("name", request.name)
         return messages.glossary_to_pb(glossary, names.parent_of(request.name))
 
     async def get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
         """Read one entry."""
         full_name, entry = names.entry_of(request.name)
-        glossary = await self._one_glossary("name", full_name)
+        glossary = self._one_glossary("name", full_name)
         number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
         if not 1 <= number <= len(glossary.terms):
             raise NotFound(
@@ -119,7 +119,7 @@ class GoogleMethods:
 
     async def list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
         """List a page of a glossary's entries."""
-        glossary = await self._one_glossary("parent", request.parent)
+        glossary = self._one_glossary("parent", request.parent)
         numbers, token = messages.page(range(1, len(glossary.terms) + 1), request.page_size, request.page_token)
         return pb.ListGlossaryEntriesResponse(
             glossary_entries=[messages.entry_to_pb(glossary, request.parent, number) for number in numbers],
@@ -152,7 +152,7 @@ class GoogleMethods:
         """Return the translations without the glossary and then, if the call has one, those with it."""
         if not domain_request.glossary:
             return [await self._translate(domain_request)]
-        found = await self._found("glossary_config.glossary", request.glossary_config.glossary)
+        found = self._found("glossary_config.glossary", request.glossary_config.glossary)
         glossary = messages.fitting(found, domain_request)
         plain, domain_request = replace(domain_request, glossary=""), replace(domain_request, glossary=glossary.name)
         if request.glossary_config.ignore_case:
@@ -165,13 +165,10 @@ class GoogleMethods:
     async def _translate(self, domain_request: TranslationRequest) -> Translations:
         return (await self._translator.translate(domain_request)).translations
 
-    async def _held(self) -> Sequence[Glossary]:
-        return (await self._translator.latest_glossaries()).of(current_call().key_name)
-
-    async def _found(self, field: str, full_name: str) -> list[Glossary]:
+    def _found(self, field: str, full_name: str) -> list[Glossary]:
         """Return the glossaries that `field` of a request refers to: one, or several for different languages."""
         name = names.glossary_of(full_name, field)
-        held = await self._held()
+        held = self._translator.glossaries.all()
         found = [each for each in held if name in (each.name, messages.glossary_id(each))]
         if not found:
             there = listed(map(messages.glossary_id, held))
@@ -180,8 +177,8 @@ class GoogleMethods:
             )
         return found
 
-    async def _one_glossary(self, field: str, full_name: str) -> Glossary:
-        found = await self._found(field, full_name)
+    def _one_glossary(self, field: str, full_name: str) -> Glossary:
+        found = self._found(field, full_name)
         if len(found) > 1:
             raise InvalidRequest(
                 "{path} matches {number} glossaries",
