@@ -109,6 +109,10 @@ class DocumentReaders:
         async with self._process(deadline_seconds) as process:
             await process.send((order, upload.data))
             await process.send(translations)
+            refusal: Refusal = json.loads(await process.receive(hold))
+            if problem := refusal["problem"]:
+                reason = Quoted(problem[:MAX_MESSAGE])
+                raise InvalidRequest("{path} can't be written: {reason}", Path(FILE), reason=reason)
             return await process.receive(hold)
 
     def _order(self, upload: Upload, *, is_written: bool) -> bytes:
