@@ -2,6 +2,14 @@
 
 What arrives is kept as bytes, `MAX_HEAD_BYTES` at most; then nothing more is read until some of it has been used. So
 what a client sends ahead costs no more than that, be it a head, a body that nobody reads, or further requests.
+
+The states, from which abort() and the end of the transport lead to CLOSED at any time:
+
+    CONNECTING -> WAITING -> HEAD -> BODY -> WORKING <-> ANSWERING      a piece was sent faster than it is taken
+                     ^                          |
+                     +---- the next request ----+---- the last answer ----> DISCARDING -> CLOSING -> CLOSED
+
+HEAD is left out if the whole head has arrived, BODY if the whole body has, DISCARDING if nothing more can arrive.
 """
 
 import asyncio
