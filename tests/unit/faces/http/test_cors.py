@@ -9,7 +9,7 @@ from service.domain.call import TIMING_KEY
 from service.faces.google.methods import FINISH_REASONS_KEY
 from service.faces.http.cors import Cors
 from service.faces.http.uploads import NOTES_HEADER, REPORT_HEADER
-from service.faces.kserve.inference import JSON_LENGTH
+from service.faces.kserve.http_messages import JSON_LENGTH
 
 PAGE = "https://example.org"
 ASKS = {"origin": PAGE, "access-control-request-method": "POST"}
