@@ -18,7 +18,7 @@ from typing import Any
 
 import service
 from service.calls.byte_budget import Hold
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import service
 from service.calls.gate import Gate
-from service.calls.observer import CallObserver
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import CallObserver, CallPipeline
 from service.config.server_config import ServerConfig
 from service.domain.errors import ServiceError
 from service.domain.translation import CallLimits

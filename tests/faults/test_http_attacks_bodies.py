@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.faces.json_bounds import MAX_VALUES
+from service.faces.json_text import MAX_VALUES
 from tests.faults.bystanders import Peak, SmallCaller
 from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call

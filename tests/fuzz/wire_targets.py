@@ -14,7 +14,7 @@ from unittest.mock import patch
 from google.protobuf.message import DecodeError, Message
 
 from dragoman_client import target_of
-from service.calls.metadata import api_key_in, request_id_in
+from service.calls.pipeline import api_key_in, request_id_in
 from service.cli.command_error import CommandError
 from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColumn, render
 from service.cli.lines import Line, count_lines, read_document, read_lines

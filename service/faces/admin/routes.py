@@ -4,7 +4,7 @@ import re
 from typing import Protocol
 from urllib.parse import unquote
 
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.faces.admin.answers import HEADERS, failure
 from service.faces.admin.pages import operators_page, status_page
 from service.faces.admin.same_site import refusal

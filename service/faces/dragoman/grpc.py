@@ -8,18 +8,18 @@ import grpc
 
 from service.domain.call import current_call
 from service.domain.translation import Priority, TranslationRequest
-from service.faces.dragoman.descriptions import model_documents
 from service.faces.dragoman.messages import (
     PRIORITIES,
     detection_to_pb,
     event_to_pb,
+    model_documents,
     num_entries,
     request_from_pb,
     result_to_pb,
 )
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
-from service.faces.grpc.context import deadline_of
+from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.intake import parse
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb

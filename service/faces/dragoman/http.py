@@ -7,8 +7,8 @@ from functools import partial
 from service.domain.call import current_call
 from service.domain.translation import Priority, StreamEvent, TranslationRequest
 from service.faces.dragoman import http_messages as messages
-from service.faces.dragoman.descriptions import Document, model_documents
 from service.faces.dragoman.http_files import Files
+from service.faces.dragoman.messages import Document, model_documents
 from service.faces.dragoman.openapi import openapi_document
 from service.faces.dragoman.reference import reference_page
 from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes

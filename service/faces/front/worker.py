@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import h11
 
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.faces.http.application import HttpAnswer
 
 # Headers of one connection, those that this end writes itself, and `Origin`, which has been checked: for the worker,

@@ -20,7 +20,7 @@ import re
 import socket
 from http import HTTPStatus
 
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.http.deadline import Deadline
 from service.faces.http.exchange import ClientGone, Exchange, plain_answer

@@ -13,7 +13,7 @@ from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, current_call, server_timing
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
-from service.faces.grpc.context import deadline_of
+from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.faces.kserve.infer_stream import InferStream

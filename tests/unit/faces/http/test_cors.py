@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from service.calls.metadata import REQUEST_ID_KEY
+from service.calls.pipeline import REQUEST_ID_KEY
 from service.domain.call import TIMING_KEY
 from service.faces.google.methods import FINISH_REASONS_KEY
 from service.faces.http.cors import Cors

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from service.domain.errors import MessageTooSlow
-from service.faces.grpc import receptions
-from service.faces.grpc.receptions import Receptions
+from service.faces.grpc import intake
+from service.faces.grpc.intake import Receptions
 
 
 async def silent() -> bytes:
@@ -35,7 +35,7 @@ async def ended(tasks: list["asyncio.Task[bytes]"]) -> None:
 async def test_who_waits_alone_is_left_alone() -> None:
     all_of_them = Receptions(4)
     tasks = await begun(all_of_them, 4)
-    await asyncio.sleep(5 * receptions.SLOW_SECONDS)
+    await asyncio.sleep(5 * intake.SLOW_SECONDS)
     assert not any(task.done() for task in tasks)
     await ended(tasks)
     assert all_of_them.num_under_way == 0
@@ -52,7 +52,7 @@ async def test_the_latest_of_the_slow_make_room_and_half_may_go_on() -> None:
 
 
 async def test_what_has_taken_too_long_makes_room_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receptions, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(intake, "PATIENCE_SECONDS", 0.0)
     all_of_them = Receptions(4)
     tasks = await begun(all_of_them, 4)
     await all_of_them.receive(at_once, "b")
