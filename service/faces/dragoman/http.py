@@ -11,15 +11,13 @@ from service.faces.dragoman.http_files import Files
 from service.faces.dragoman.messages import Document, model_documents
 from service.faces.dragoman.openapi import openapi_document
 from service.faces.dragoman.reference import reference_page
-from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes
+from service.faces.http.answers import EVENTS, STREAM_HEADERS, error_document, failure, in_json, json_bytes
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
-from service.faces.http.failures import error_document, failure
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import HttpStream, Route
 from service.faces.http.uploads import MAX_UPLOAD_BYTES
-from service.faces.openai.messages import models_document
-from service.faces.openai.pairs import names_of
+from service.faces.openai.messages import models_document, names_of
 from service.jobs.translation import DocumentTranslator
 from service.translation.translator import Translator
 

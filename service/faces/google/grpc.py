@@ -5,7 +5,7 @@ from typing import Any
 import grpc
 
 from service.faces.google.methods import FINISH_REASONS_KEY, GoogleMethods
-from service.faces.google.unsupported import UnsupportedMethods
+from service.faces.google.rules import UnsupportedMethods
 from service.faces.grpc.api import GrpcApi, normal_priority
 from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb

@@ -3,8 +3,7 @@
 import pytest
 
 from service.faces.google.methods import REQUESTS
-from service.faces.google.rules import RULES, UNSUPPORTED_RULES, Rule
-from service.faces.google.unsupported import ADVICE
+from service.faces.google.rules import ADVICE, RULES, UNSUPPORTED_RULES, Rule
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 
 

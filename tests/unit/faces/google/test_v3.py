@@ -3,8 +3,8 @@
 import pytest
 
 from service.domain.errors import InvalidRequest
+from service.faces.google.http import message_from
 from service.faces.google.rules import RULES
-from service.faces.google.v3 import message_from
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.application import HttpRequest
 
