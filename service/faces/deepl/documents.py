@@ -79,7 +79,6 @@ class Documents:
         )
 
     async def upload(self, request: HttpRequest) -> HttpAnswer:
-        """Begin to translate a document."""
         file, _ = form_with_file(request)
         parameters = parameters_in(request, UploadParameters)
         check_formality(parameters.formality)

@@ -90,7 +90,6 @@ class DeepLGlossaries:
         self._translator = translator
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of both versions."""
         route = partial(Route, failure=failure, key_in=KEY.find, queues=False)
         v2, v3 = "/v2/glossaries", "/v3/glossaries"
         one_v2, one_v3 = f"{v2}/{{glossary_id}}", f"{v3}/{{glossary_id}}"
@@ -123,14 +122,12 @@ class DeepLGlossaries:
         return HttpAnswer(HTTPStatus.OK, _TSV, entries)
 
     async def list_all(self, request: HttpRequest) -> HttpAnswer:
-        """List all glossaries."""
         return in_json({"glossaries": [glossary_document(each) for each in all_of(self._translator.glossaries)]})
 
     async def get(self, request: HttpRequest) -> HttpAnswer:
         return in_json(glossary_document(self._find(request)))
 
     async def entries(self, request: HttpRequest) -> HttpAnswer:
-        """Return the entries of a dictionary."""
         pair = pair_of(parameters_in(request, PairParameters))
         found = self._find(request).dictionary(*pair)
         return await self._translator.convert(lambda: in_json(entries_document(found)), len(found.terms))

@@ -31,14 +31,12 @@ class DeepL:
     """DeepL's API. All methods belong to the event loop's thread."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float, documents: Documents) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
         self._glossaries = DeepLGlossaries(translator)
         self._documents = documents
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
         route = partial(Route, failure=failure, key_in=KEY.find)
         quick = partial(route, queues=False)
         return (
@@ -57,7 +55,6 @@ class DeepL:
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """Translate texts."""
         parameters = parameters_in(request, messages.TranslateParameters)
         messages.check_parameters(parameters)
         current_call().asks_for(parameters.text)

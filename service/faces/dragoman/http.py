@@ -38,7 +38,6 @@ class V1:
         self._reference = reference_page(document)
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
         route = partial(Route, failure=failure)
         quick = partial(route, queues=False)
         return (
@@ -53,7 +52,6 @@ class V1:
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """Translate texts."""
         body = json_of(request, messages.TranslateRequest)
         result = await self._translator.translate(self._request_from(body))
         with_segments = body.return_segments
@@ -80,7 +78,6 @@ class V1:
         )
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
-        """Detect the language of each text."""
         texts = messages.texts_of(json_of(request, messages.DetectRequest))
         current_call().asks_for(texts)
         detected = await self._translator.detect(texts, messages.deadline(None, self._default_deadline_seconds))
@@ -103,7 +100,6 @@ class V1:
         return in_json({"models": model_documents(catalogue), **openai})
 
     async def openapi(self, request: HttpRequest) -> HttpAnswer:
-        """Describe this API, as OpenAPI 3.1."""
         return self._openapi
 
     async def reference(self, request: HttpRequest) -> HttpAnswer:

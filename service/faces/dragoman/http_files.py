@@ -76,7 +76,6 @@ class Files:
         self._documents = documents
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """Translate a document."""
         file, parts = form_with_file(request)
         fields: FileFields = checked(_values(parts), FileFields)
         translation_request = _request_from(fields)

@@ -21,7 +21,6 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     """The supported part of Google Cloud Translation v3; see `GoogleMethods`."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """Give calls without a deadline `default_deadline_seconds`."""
         self._methods = GoogleMethods(translator)
         self._default_deadline_seconds = default_deadline_seconds
 

@@ -26,7 +26,6 @@ class V3:
     """Cloud Translation v3. All methods belong to the event loop's thread."""
 
     def __init__(self, methods: GoogleMethods, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._methods = methods
         self._default_deadline_seconds = default_deadline_seconds
         self._glossaries: Mapping[str, Callable[[Any], Awaitable[Message]]] = {
@@ -37,7 +36,6 @@ class V3:
         }
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of all of Google's methods, supported or not."""
         return (
             *(_route(rule, partial(self._answer, rule)) for rule in RULES),
             *(_route(rule, partial(_refuse, rule)) for rule in UNSUPPORTED_RULES),
@@ -111,7 +109,6 @@ class Google:
     """Google Cloud Translation's API, in both versions. All methods belong to the event loop's thread."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         methods = GoogleMethods(translator)
         self._v2 = V2(translator, methods, default_deadline_seconds)
         self._v3 = V3(methods, default_deadline_seconds)

@@ -60,7 +60,6 @@ class GoogleMethods:
     async def detect_language(
         self, request: pb.DetectLanguageRequest, deadline_seconds: float
     ) -> pb.DetectLanguageResponse:
-        """Detect the most probable language."""
         names.check_parent(request.parent)
         check_counts(request)
         messages.labels_from_pb(request.labels)
@@ -87,7 +86,6 @@ class GoogleMethods:
         return messages.languages_to_pb(models, request.display_language_code)
 
     async def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
-        """List a page of the glossaries."""
         names.check_parent(request.parent)
         found = messages.filtered(self._translator.glossaries.all(), request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
@@ -97,12 +95,10 @@ class GoogleMethods:
         )
 
     async def get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
-        """Describe a glossary."""
         glossary = self._one_glossary("name", request.name)
         return messages.glossary_to_pb(glossary, names.parent_of(request.name))
 
     async def get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
-        """Read one entry."""
         full_name, entry = names.entry_of(request.name)
         glossary = self._one_glossary("name", full_name)
         number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
@@ -118,7 +114,6 @@ class GoogleMethods:
         return messages.entry_to_pb(glossary, full_name, number)
 
     async def list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
-        """List a page of a glossary's entries."""
         glossary = self._one_glossary("parent", request.parent)
         numbers, token = messages.page(range(1, len(glossary.terms) + 1), request.page_size, request.page_token)
         return pb.ListGlossaryEntriesResponse(

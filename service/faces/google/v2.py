@@ -131,13 +131,11 @@ class V2:
     """Cloud Translation v2. All methods belong to the event loop's thread."""
 
     def __init__(self, translator: Translator, methods: GoogleMethods, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._translator = translator
         self._methods = methods
         self._default_deadline_seconds = default_deadline_seconds
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this version."""
         route = partial(Route, failure=failure_of_v2, key_in=KEY.find)
         return (
             route("POST", PATH, "http/google.v2/translate", self.translate),

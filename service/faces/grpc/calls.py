@@ -99,7 +99,6 @@ class _MethodHandler:
         self._behaviour = behaviour_of(handler)
 
     def handler(self) -> Any:
-        """Return the handler for gRPC."""
         if self._is_unary:
             return grpc.stream_unary_rpc_method_handler(self._forgotten(self._answer))
         way = self._forgotten(self._write_all) if self._is_streamed else self._forgotten(self._answer)

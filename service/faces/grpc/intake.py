@@ -130,7 +130,6 @@ class Memory:
 
     @property
     def max_bytes(self) -> int:
-        """Return the maximum of bytes in flight."""
         return self.held.max_bytes + (self.singles.limit + self.streams.limit) * self.largest_bytes
 
     @property

@@ -182,7 +182,6 @@ class _Sending:
         await self.exchange.send_part(part)
 
     async def end(self, part: bytes = b"") -> None:
-        """End a stream."""
         if not self.exchange.has_begun:
             await self._begin()
         await self.exchange.end(part)

@@ -108,7 +108,6 @@ class _Reception:
         self.num_bytes = 0
 
     async def feed(self, part: bytes) -> None:
-        """Take the next part."""
         self.num_bytes += len(part)
         if self._form is not None:
             await self._form.feed(part)

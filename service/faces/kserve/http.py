@@ -41,7 +41,6 @@ class KServe:
     """The Open Inference Protocol. All methods belong to the event loop's thread."""
 
     def __init__(self, methods: KServeMethods, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._methods = methods
         self._default_deadline_seconds = default_deadline_seconds
 
@@ -80,7 +79,6 @@ class KServe:
         return _status_answer("ready", self._methods.server_ready())
 
     async def model_ready(self, request: HttpRequest) -> HttpAnswer:
-        """Tell whether a model is served."""
         name, version = _model_of(request)
         return _status_answer("ready", self._methods.model_ready(name, version), name=name)
 
@@ -94,11 +92,9 @@ class KServe:
         return in_json(document_of(self._methods.model_config(*_model_of(request)).config))
 
     async def model_stats(self, request: HttpRequest) -> HttpAnswer:
-        """Return statistics of one model or of all models."""
         return in_json(document_of(self._methods.model_statistics(*_model_of(request))))
 
     async def infer(self, request: HttpRequest) -> HttpAnswer:
-        """Translate."""
         body, data = infer_body_of(request)
         is_binary = binary_outputs(body)
         message = infer_request(_model_of(request), body, data)
@@ -112,14 +108,12 @@ class KServe:
         return in_json(document_of(index)["models"])
 
     async def load(self, request: HttpRequest) -> HttpAnswer:
-        """Load a model."""
         _check_origin(request)
         parameters = parsed(request.body, ModelBody).given
         await self._methods.load(_repository_of(request), request.parts["name"], parameters)
         return in_json({})
 
     async def unload(self, request: HttpRequest) -> HttpAnswer:
-        """Unload a model."""
         _check_origin(request)
         parsed(request.body, ModelBody)
         await self._methods.unload(_repository_of(request), request.parts["name"])

@@ -29,12 +29,10 @@ class OpenAI:
     """OpenAI's API. All methods belong to the event loop's thread."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
         route = partial(Route, failure=failure)
         models = ("/v1/models/{name}", "/v1/models/{owner}/{name}")
         return (

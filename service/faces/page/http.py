@@ -26,7 +26,6 @@ class TranslationPage:
         self._answer = translation_page(Calls.V1, _NAVIGATION).answer(_HEADERS)
 
     def routes(self) -> Sequence[Route]:
-        """Return the page's route."""
         route = partial(Route, failure=failure, queues=False)
         return (route("GET", "/", "page", self.page, needs_key=False),)
 
