@@ -1,9 +1,8 @@
 """Google Cloud Translation's API."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from google.protobuf import json_format
 from google.protobuf.message import Message
@@ -28,12 +27,6 @@ class V3:
     def __init__(self, methods: GoogleMethods, default_deadline_seconds: float) -> None:
         self._methods = methods
         self._default_deadline_seconds = default_deadline_seconds
-        self._glossaries: Mapping[str, Callable[[Any], Awaitable[Message]]] = {
-            "ListGlossaries": methods.list_glossaries,
-            "GetGlossary": methods.get_glossary,
-            "GetGlossaryEntry": methods.get_glossary_entry,
-            "ListGlossaryEntries": methods.list_glossary_entries,
-        }
 
     def routes(self) -> Sequence[Route]:
         return (
@@ -42,19 +35,9 @@ class V3:
         )
 
     async def _answer(self, rule: Rule, request: HttpRequest) -> HttpAnswer:
-        message: Any = message_from(rule, request)
         deadline = time.monotonic() + self._default_deadline_seconds
-        headers = {}
-        if rule.name == "TranslateText":
-            answer, reasons = await self._methods.translate_text(message, deadline)
-            if reasons:
-                headers[FINISH_REASONS_KEY] = reasons
-            return in_json(json_format.MessageToDict(answer), headers)
-        if rule.name == "DetectLanguage":
-            return in_json(json_format.MessageToDict(await self._methods.detect_language(message, deadline)))
-        if rule.name == "GetSupportedLanguages":
-            return in_json(json_format.MessageToDict(self._methods.get_supported_languages(message)))
-        return in_json(json_format.MessageToDict(await self._glossaries[rule.name](message)))
+        answer, reasons = await self._methods.answer(rule.name, message_from(rule, request), deadline)
+        return in_json(json_format.MessageToDict(answer), {FINISH_REASONS_KEY: reasons} if reasons else {})
 
 
 def message_from(rule: Rule, request: HttpRequest) -> Message:

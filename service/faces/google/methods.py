@@ -1,8 +1,9 @@
 """The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -44,11 +45,26 @@ class GoogleMethods:
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
+        self._others: Mapping[str, Callable[[Any], Message]] = {
+            "GetSupportedLanguages": self._supported_languages,
+            "ListGlossaries": self._list_glossaries,
+            "GetGlossary": self._get_glossary,
+            "GetGlossaryEntry": self._get_glossary_entry,
+            "ListGlossaryEntries": self._list_glossary_entries,
+        }
 
-    async def translate_text(
+    async def answer(self, method: str, request: Any, deadline_seconds: float) -> tuple[Message, str]:
+        """Return the answer of a method, one of `REQUESTS`, and the `finish_reasons` of translations."""
+        if method == "TranslateText":
+            return await self._translate_text(request, deadline_seconds)
+        if method == "DetectLanguage":
+            return await self._detect_language(request, deadline_seconds), ""
+        return self._others[method](request), ""
+
+    async def _translate_text(
         self, request: pb.TranslateTextRequest, deadline_seconds: float
     ) -> tuple[pb.TranslateTextResponse, str]:
-        """Translate texts; with a glossary, also without it. Return the `finish_reasons`, too."""
+        """Translate texts; with a glossary, also without it."""
         current_call().asks_for(request.contents)
         domain_request = messages.request_from_pb(request, deadline_seconds)
         try:
@@ -57,7 +73,7 @@ class GoogleMethods:
             raise messages.in_googles_words(error, request) from error
         return messages.response_to_pb(request, *answers), messages.finish_reasons(*answers)
 
-    async def detect_language(
+    async def _detect_language(
         self, request: pb.DetectLanguageRequest, deadline_seconds: float
     ) -> pb.DetectLanguageResponse:
         names.check_parent(request.parent)
@@ -79,13 +95,13 @@ class GoogleMethods:
         (languages,) = await self._translator.detect([request.content], deadline_seconds, mime_type)
         return messages.detected_to_pb(languages)
 
-    def get_supported_languages(self, request: pb.GetSupportedLanguagesRequest) -> pb.SupportedLanguages:
+    def _supported_languages(self, request: pb.GetSupportedLanguagesRequest) -> pb.SupportedLanguages:
         """List the languages of one model, or of all models."""
         names.check_parent(request.parent)
         models = self.models(names.model_of(request.model), request.model)
         return messages.languages_to_pb(models, request.display_language_code)
 
-    async def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
+    def _list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
         names.check_parent(request.parent)
         found = messages.filtered(self._translator.glossaries.all(), request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
@@ -94,11 +110,11 @@ class GoogleMethods:
             next_page_token=token,
         )
 
-    async def get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
+    def _get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
         glossary = self._one_glossary("name", request.name)
         return messages.glossary_to_pb(glossary, names.parent_of(request.name))
 
-    async def get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
+    def _get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
         full_name, entry = names.entry_of(request.name)
         glossary = self._one_glossary("name", full_name)
         number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
@@ -113,7 +129,7 @@ class GoogleMethods:
             )
         return messages.entry_to_pb(glossary, full_name, number)
 
-    async def list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
+    def _list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
         glossary = self._one_glossary("parent", request.parent)
         numbers, token = messages.page(range(1, len(glossary.terms) + 1), request.page_size, request.page_token)
         return pb.ListGlossaryEntriesResponse(

@@ -132,20 +132,6 @@ def test_an_answer_has_what_was_asked_for() -> None:
             {"detected_source_language": "EN", "text": "12"},
         ]
     }
-    body = asked(
-        text=["äb"], source_lang="en", show_billed_characters=True, model_type="quality_optimized", tag_handling="html"
-    )
-    assert messages.translations_document(body, ["x"], [translation("x")]) == {
-        "translations": [
-            {
-                "detected_source_language": "EN",
-                "text": "x",
-                "billed_characters": 2,
-                "model_type_used": "quality_optimized",
-                "tag_handling_version": "v2",
-            }
-        ]
-    }
 
 
 def test_targets_have_the_variants_that_deepl_s_clients_ask_for() -> None:

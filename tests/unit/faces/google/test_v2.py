@@ -1,12 +1,11 @@
 """Parameters, answers and errors of Cloud Translation v2."""
 
 import re
-from typing import Any
 
 import pytest
 
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, ServiceError, TooLong
-from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, Translation
+from service.domain.translation import DetectedLanguage
 from service.faces.google import v2
 from service.faces.google.parameters import KEY
 from service.faces.google.v2 import (
@@ -145,21 +144,7 @@ def test_advice_names_the_parameters_of_v2() -> None:
         raise InvalidRequest("{path} is in no language", Path("texts", 0), advice="give source_language_code")
 
 
-def translation(**changes: Any) -> Translation:
-    return Translation("<b>b</b>", (Hypothesis("<b>b</b>"),), FinishReason.STOP, 1, **changes)
-
-
 def test_answers() -> None:
-    plain, detected = translation(), translation(detected_language_code="en")
-    assert v2.translations_document([plain, detected], None) == {
-        "data": {
-            "translations": [
-                {"translatedText": "<b>b</b>"},
-                {"translatedText": "<b>b</b>", "detectedSourceLanguage": "en"},
-            ]
-        }
-    }
-    assert v2.translations_document([plain], "nmt")["data"]["translations"][0]["model"] == "nmt"
     languages = [(DetectedLanguage("en", 0.75), DetectedLanguage("de", 0.25)), (DetectedLanguage("und", 0.0),)]
     assert v2.detections_document(languages) == {
         "data": {
