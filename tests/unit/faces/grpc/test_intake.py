@@ -1,4 +1,4 @@
-"""Messages that are received at the same time, and those that have to make room."""
+"""Messages that are received at the same time, those that have to make room, and limits of connections."""
 
 import asyncio
 
@@ -7,6 +7,7 @@ import pytest
 from service.domain.errors import MessageTooSlow
 from service.faces.grpc import intake
 from service.faces.grpc.intake import Receptions
+from service.faces.grpc.server import connection_options
 
 
 async def silent() -> bytes:
@@ -87,3 +88,9 @@ async def test_a_caller_that_goes_is_cancelled_and_not_late() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_who_vanished_is_noticed_within_the_documented_time() -> None:
+    options = dict(connection_options(1))
+    assert options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"] == 40_000
+    assert options["grpc.http2.ping_timeout_ms"] == options["grpc.keepalive_timeout_ms"]  # otherwise it takes a minute

@@ -1,10 +1,12 @@
-"""Requests of Cloud Translation v3 from paths, queries and bodies."""
+"""Cloud Translation v3 over HTTP: paths, queries and bodies as requests, parameters of all of Google's APIs."""
 
 import pytest
 
 from service.domain.errors import InvalidRequest
 from service.faces.google.http import message_from
-from service.faces.google.rules import RULES
+from service.faces.google.methods import REQUESTS
+from service.faces.google.parameters import KEY, own_fields
+from service.faces.google.rules import ADVICE, RULES, UNSUPPORTED_RULES, Rule
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.faces.http.application import HttpRequest
 
@@ -69,3 +71,56 @@ def test_a_wrong_query_is_refused(query: str, field: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         message_from(GLOSSARIES, got(query))
     assert raised.value.field == field
+
+
+def test_every_method_has_a_rule() -> None:
+    service = pb.DESCRIPTOR.services_by_name["TranslationService"]
+    assert {rule.name for rule in RULES} == set(REQUESTS) == {method.name for method in service.methods}
+    assert {rule.name for rule in UNSUPPORTED_RULES} == {method for method, _ in ADVICE.values()}
+
+
+def test_requests_are_those_of_the_service() -> None:
+    for method in pb.DESCRIPTOR.services_by_name["TranslationService"].methods:
+        assert REQUESTS[method.name].DESCRIPTOR is method.input_type
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.template)
+def test_the_field_in_a_path_is_a_text_of_the_request(rule: Rule) -> None:
+    field, _ = rule.bound({f"part{number}": "a" for number in range(4)})
+    assert getattr(REQUESTS[rule.name](), field) == ""
+
+
+def test_a_path_has_a_part_for_each_star() -> None:
+    rule = Rule("GET", "/v3/{name=projects/*/locations/*/glossaries/*}", "GetGlossary")
+    assert rule.path == "/v3/projects/{part0}/locations/{part1}/glossaries/{part2}"
+    parts = {"part0": "p", "part1": "l", "part2": "{part1} %"}
+    assert rule.bound(parts) == ("name", "projects/p/locations/l/glossaries/{part1} %")
+
+
+def test_a_path_goes_on_after_its_field() -> None:
+    rule = Rule("POST", "/v3/{parent=projects/*}:translateText", "TranslateText")
+    assert rule.path == "/v3/projects/{part0}:translateText"
+    assert rule.bound({"part0": "p"}) == ("parent", "projects/p")
+    assert rule.has_body
+    assert not Rule("GET", rule.template, rule.name).has_body
+
+
+def test_they_are_no_fields_of_a_request() -> None:
+    general = [("key", "k"), ("$.xgafv", "2"), ("prettyPrint", "false"), ("$prettyPrint", "0"), ("quotaUser", "u")]
+    general += [("alt", "json"), ("$alt", "json;enum-encoding=int")]
+    assert own_fields([*general, ("q", "a"), ("q", "b")]) == [("q", "a"), ("q", "b")]
+
+
+@pytest.mark.parametrize("name", ["alt", "$alt"])
+@pytest.mark.parametrize("value", ["", "media", "proto", "jsonp"])
+def test_answers_are_json_only(name: str, value: str) -> None:
+    with pytest.raises(InvalidRequest, match="allowed is json") as raised:
+        own_fields([(name, value)])
+    assert raised.value.field == "alt"
+
+
+@pytest.mark.parametrize(
+    ("query", "key"), [("q=a", ""), ("q=key&key=a%20b", "a b"), ("$key=c", "c"), ("a=b&%24.key=c", "c"), ("akey=c", "")]
+)
+def test_a_key_in_the_query(query: str, key: str) -> None:
+    assert KEY.find(HttpRequest("GET", "/", {}, query=query)) == key
