@@ -7,7 +7,6 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
 
-from service.documents.document import DocumentOptions
 from service.documents.opening import FORMATS
 
 
@@ -35,6 +34,7 @@ DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
             list,
             "Of a table: names of the columns to translate; may be repeated.",
             ("tsv", "csv"),
+            "N|NAME",
         ),
         "has_header": DocumentOption(
             "has_header",
@@ -83,11 +83,11 @@ def is_for(option: str, file_name: str) -> bool:
     return known is None or known.name in DOCUMENT_OPTIONS[option].formats
 
 
-def document_options(target: str, source: str, given: Mapping[str, Any]) -> DocumentOptions:
-    """Return the options of a document by the names of the table; others in `given` are left out."""
-    values = {option.attribute: given[name] for name, option in DOCUMENT_OPTIONS.items() if name in given}
-    keys = values.pop("front_matter", "").split(",")
-    values["columns"] = tuple(values.get("columns", ()))
-    return DocumentOptions(
-        target=target, source=source, front_matter=tuple(key.strip() for key in keys if key.strip()), **values
-    )
+def document_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `DocumentOptions` for options by the names of the table; others in `given` are left out."""
+    fields = {option.attribute: given[name] for name, option in DOCUMENT_OPTIONS.items() if name in given}
+    if "columns" in fields:
+        fields["columns"] = tuple(fields["columns"])
+    if "front_matter" in fields:
+        fields["front_matter"] = tuple(key.strip() for key in fields["front_matter"].split(",") if key.strip())
+    return fields

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json, create_model
 from pydantic_core import PydanticCustomError
 
-from service.documents.options import DOCUMENT_OPTIONS, document_options, is_for
+from service.documents import DocumentOptions
+from service.documents.options import DOCUMENT_OPTIONS, document_fields, is_for
 from service.domain.errors import InvalidRequest, Path, Public, listed
 from service.domain.translation import TranslationRequest
 from service.faces.dragoman import http_messages as messages
@@ -80,9 +81,9 @@ class Files:
         fields: FileFields = checked(_values(parts), FileFields)
         translation_request = _request_from(fields)
         given = fields.model_dump(include=set(DOCUMENT_OPTIONS))
-        upload = upload_of(
-            file, options=document_options(fields.target_language_code, fields.source_language_code, given)
-        )
+        source, target = fields.source_language_code, fields.target_language_code
+        options = DocumentOptions(source=source, target=target, **document_fields(given))
+        upload = upload_of(file, options=options)
         if given["encoding"] and not is_for("encoding", upload.name):
             formats = Public(listed(DOCUMENT_OPTIONS["encoding"].formats))
             raise InvalidRequest("{path} is for {formats}", Path("encoding"), formats=formats, advice="leave it out")
