@@ -1,7 +1,6 @@
 """The glossaries of a folder's files."""
 
 import logging
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +18,6 @@ class GlossaryFolder(Glossaries):
         if not path.is_dir():
             raise GlossaryError(f"{path} is not a folder; expected one with glossaries such as products.en-de.tsv.")
         self.path = path
-        self._refreshing = threading.Lock()
         self._stamps: dict[Path, tuple[int, int, int]] = {}
         self._files: dict[Path, Glossary] = {}
         self._served: dict[tuple[str, str, str], Glossary] = {}  # by name and languages, in their order
@@ -41,12 +39,8 @@ class GlossaryFolder(Glossaries):
         """Read the files that were changed or replaced; return whether the terms served have changed.
 
         A file that has become invalid is logged once, and its previous terms stay. A file that was removed is not
-        served. May be called by several threads.
+        served. Not for several threads at a time.
         """
-        with self._refreshing:
-            return self._refresh()
-
-    def _refresh(self) -> bool:
         before = dict(self._files)
         try:
             paths = sorted(path for path in self.path.iterdir() if path.suffix in (".tsv", ".csv"))

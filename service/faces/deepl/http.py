@@ -10,13 +10,14 @@ from service.faces.deepl import messages
 from service.faces.deepl.documents import Documents
 from service.faces.deepl.failures import failure
 from service.faces.deepl.glossaries import DeepLGlossaries, found_in
-from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, KEY, parameters_in
+from service.faces.deepl.parameters import KEY, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
 from service.translation.translator import Translator
 
+_CHARACTERS_PER_ENTRY = 2  # of markup, that take about as long as an entry of an answer
 # Paths of what DeepL has and this server has not, and what to do instead.
 _REFUSED = (
     ("POST", "/v2/write/rephrase", "rephrasing", "send texts to /v2/translate"),
@@ -61,7 +62,7 @@ class DeepL:
         self._translator.check_texts(parameters.text)
         glossary = messages.glossary_of(parameters)
         name = found_in(self._translator.glossaries, glossary).name if glossary else ""
-        size = sum(map(len, parameters.text)) // CHARACTERS_PER_ENTRY if parameters.tag_handling else 0
+        size = sum(map(len, parameters.text)) // _CHARACTERS_PER_ENTRY if parameters.tag_handling else 0
         marked = await self._translator.convert(lambda: messages.marked_texts(parameters), size)
         deadline = time.monotonic() + self._default_deadline_seconds
         result = await self._translator.translate(messages.request_from(parameters, marked, name, deadline))
