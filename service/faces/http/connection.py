@@ -3,13 +3,13 @@
 What arrives is kept as bytes, `MAX_HEAD_BYTES` at most; then nothing more is read until some of it has been used. So
 what a client sends ahead costs no more than that, be it a head, a body that nobody reads, or further requests.
 
-The states, from which abort() and the end of the transport lead to CLOSED at any time:
+The states; from each, `abort` or the end of the transport leads to CLOSED:
 
-    CONNECTING -> WAITING -> HEAD -> BODY -> WORKING <-> ANSWERING      a piece was sent faster than it is taken
-                     ^                          |
-                     +---- the next request ----+---- the last answer ----> DISCARDING -> CLOSING -> CLOSED
+    CONNECTING -> WAITING -> HEAD -> BODY -> WORKING -> DISCARDING -> CLOSING -> CLOSED
+    WORKING -> ANSWERING -> WORKING    while the client takes an answer more slowly than it is sent
+    WORKING -> WAITING                 for the next request
 
-HEAD is left out if the whole head has arrived, BODY if the whole body has, DISCARDING if nothing more can arrive.
+HEAD is left out if the whole head arrives at once, BODY if the whole body has, DISCARDING if nothing more can arrive.
 """
 
 import asyncio
