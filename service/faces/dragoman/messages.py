@@ -22,9 +22,9 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
+from service.faces.fields import mime_type_from
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.mime_types import mime_type_from
 from service.models.catalogue import Catalogue, PivotedPair
 from service.models.loaded_model import LoadedModel
 

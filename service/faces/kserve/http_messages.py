@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.domain.errors import InvalidRequest, Path, Public, Quoted
 from service.domain.translation import MAX_TEXTS
-from service.faces.counts import check_count
+from service.faces.fields import check_count
 from service.faces.grpc.counts import MAX_DIMENSIONS, MAX_PARAMETERS, MAX_TENSORS
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.http.answers import in_json

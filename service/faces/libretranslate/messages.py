@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from service.domain.errors import InvalidRequest, Path, Quoted, ServiceError
 from service.domain.options import MAX_BEAM_SIZE, RequestedOptions
 from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Translation, TranslationRequest
-from service.faces.counts import check_count
+from service.faces.fields import check_count
 from service.faces.http.answers import JSON, spell, spelling_of
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import FORM, checked, content_type, form_of, is_json, json_of

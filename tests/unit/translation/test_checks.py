@@ -4,8 +4,8 @@ import pytest
 
 from service.domain.errors import InvalidRequest
 from service.domain.translation import Term, TranslationRequest
-from service.faces.counts import MAX_TERMS
 from service.faces.dragoman.messages import request_from_pb
+from service.faces.fields import MAX_TERMS
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.translation.checks import check_request
 
