@@ -23,7 +23,7 @@ import service.server.server
 from benchmarks.report import write_records
 from benchmarks.workload import held_out_texts, spread
 from service.bundle.manifest import Manifest
-from service.calls.metadata import REQUEST_ID_KEY
+from service.calls.pipeline import REQUEST_ID_KEY
 from service.config.server_config import ServerConfig
 from service.engine.sequence import Sequence as EngineSequence
 from service.engine.sequence import SequenceProgress, SequenceUpdate

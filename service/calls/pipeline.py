@@ -5,23 +5,103 @@ A call rejected before it is served goes through `refuse`, which costs less: it 
 """
 
 import asyncio
+import os
+import re
 import time
-from collections.abc import Awaitable, Callable, Hashable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Protocol, TypeVar
 
 from service.calls.failures import failed
 from service.calls.gate import Gate
 from service.calls.least_time import LeastTime
-from service.calls.metadata import Metadata, api_key_in, request_id_in
-from service.calls.observer import CallObserver
 from service.domain.call import Call, Phase, begin_call, origin_of_call
 from service.domain.errors import DeadlineExceeded, Overloaded, ServiceError
 from service.domain.translation import Priority
+from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
+from service.observe.recent_errors import RecentErrors
+
+Metadata = Iterable[tuple[str, str | bytes]]
+
+REQUEST_ID_KEY = "x-request-id"
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_SCHEMES = ("bearer ", "deepl-auth-key ")  # of the header authorization; the second is sent by DeepL's clients
+_API_KEYS = ("x-api-key", "x-goog-api-key")  # the second is sent by Google's clients
 
 _RETRY_SECONDS = 0.1
 
 T = TypeVar("T")
+
+
+def request_id_in(metadata: Metadata) -> str:
+    """Return the caller's request id, or a new one if it is missing or invalid. Names are in lower case."""
+    given = next((value for key, value in metadata if key == REQUEST_ID_KEY), "")
+    is_good = isinstance(given, str) and _REQUEST_ID.fullmatch(given)
+    return str(given) if is_good else os.urandom(8).hex()
+
+
+def api_key_in(metadata: Metadata) -> str:
+    """Return the API key, or an empty string if there is none. Names are in lower case."""
+    texts = {name: value for name, value in metadata if isinstance(value, str)}
+    authorization = texts.get("authorization", "")
+    for scheme in _SCHEMES:
+        if authorization[: len(scheme)].lower() == scheme:
+            return authorization[len(scheme) :].strip()
+    return next((texts[name] for name in _API_KEYS if name in texts), "")
+
+
+class Span(Protocol):
+    """The trace of one call (`service/observe/tracing.py`)."""
+
+    def end(self, call: Call) -> None:
+        """End the span with its call."""
+
+
+class Tracer(Protocol):
+    """Creator of spans (`service/observe/tracing.py`)."""
+
+    def begin(self, call: Call, metadata: Metadata) -> Span | None:
+        """Begin the span of a call with this metadata; return `None` if the call is not traced."""
+
+
+class CallObserver:
+    """Counts, logs and traces calls."""
+
+    def __init__(
+        self, metrics: Metrics, errors: RecentErrors, access_log: AccessLog, tracer: Tracer | None = None
+    ) -> None:
+        self._metrics = metrics
+        self._errors = errors
+        self._access_log = access_log
+        self._tracer = tracer
+
+    def refused(self, call: Call) -> None:
+        """Count a call that was rejected before processing; it is neither traced nor logged."""
+        self._metrics.call_refused(call.method, call.code)
+        self._errors.note(call.request_id, call.method, call.code, call.message)
+
+    def begin(self, call: Call, metadata: Metadata = ()) -> Span | None:
+        """Begin to observe a call, and return its span if it is traced; `end` must follow, whatever happens.
+
+        The code that answers the call records its work in it, and sets its `code` before it ends.
+        """
+        call.began_seconds = time.monotonic()
+        self._metrics.call_started()
+        return self._tracer.begin(call, metadata) if self._tracer else None
+
+    def end(self, call: Call, span: Span | None) -> None:
+        """Record a call that has ended."""
+        call.end()
+        self._metrics.call_finished(
+            call.method, call.code, call.total_seconds, call.trace_id, call.model, call.model_version
+        )
+        self._access_log.finished(call)
+        if call.message:
+            self._errors.note(call.request_id, call.method, call.code, call.message)
+        if span is not None:
+            span.end(call)
+        call.forget()
 
 
 class CallPipeline:

@@ -42,9 +42,6 @@ class ServerConfig:
     glossaries: _OptionalPath = Field(
         default=None, strict=False, description="A folder of glossaries: products.en-de.tsv, ..."
     )
-    caller_glossaries: bool = Field(
-        default=False, description="Let callers create glossaries in that folder, and change their own, by DeepL's API."
-    )
     max_versions: int = Field(
         default=1, ge=1, le=_MAX_COUNT, description="How many of each model's highest versions to serve."
     )
@@ -249,7 +246,6 @@ def _is_exposed(values: Mapping[str, Any]) -> bool:
 
 NEEDS = (
     Need("load_model", "model_control", "explicit", "without it all models are loaded"),
-    Need("caller_glossaries", "glossaries"),
     Need("tls_certificate", "tls_key"),
     Need("tls_key", "tls_certificate"),
     Need("tls_client_ca", "tls_certificate"),

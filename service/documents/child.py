@@ -9,7 +9,8 @@ Standard input and output carry frames: their length as `LENGTH`, then as many b
 1. In: an `Order` in JSON.
 2. In: the document.
 3. To read it, out: a `Head` in JSON, then as many `Chunk`s in JSON; or a `Refusal` in JSON, and that is all.
-   To write it, in: `Translations` of each chunk in JSON; then out: the document with them.
+   To write it, in: `Translations` of each chunk in JSON; then out: a `Refusal`, whose problem is empty if there is
+   none, and the document with them.
 """
 
 import contextlib
@@ -101,7 +102,9 @@ def main(opener: Opener = open_document) -> None:
             return
         found = list(chunks(document.texts, order["max_chunk_texts"], order["max_chunk_characters"]))
         if order["is_written"]:
-            _send(sink, document.written(*_translations(source, found, len(document.texts))))
+            problem, data = _written(document, *_translations(source, found, len(document.texts)))
+            _send(sink, _json(Refusal(problem=problem, num_characters=0)))
+            _send(sink, data)
             return
         _send(sink, _json(_head(document, len(found))))
         for numbers in found:
@@ -178,6 +181,14 @@ def _translations(source: BinaryIO, found: list[list[int]], num_texts: int) -> t
         for index, flags, finish_reason in message["doubts"]:
             doubts[numbers[index]] = Doubt(tuple(flags), finish_reason)
     return translations, doubts
+
+
+def _written(document: Document, translations: list[str], doubts: dict[int, Doubt]) -> tuple[str, bytes]:
+    """Return why the document can't be written, which is mostly empty, and the document."""
+    try:
+        return "", document.written(translations, doubts)
+    except DocumentError as error:
+        return str(error), b""
 
 
 def _limit() -> None:

@@ -4,9 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from service.calls.metadata import Metadata
 from service.calls.open_calls import OpenCalls
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import CallPipeline, Metadata
 from service.domain.call import begin_call, current_call
 from service.domain.errors import ServiceError, Unavailable
 

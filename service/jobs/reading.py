@@ -18,7 +18,7 @@ from typing import Any
 
 import service
 from service.calls.byte_budget import Hold
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.documents import ENDINGS, DocumentOptions, Doubt, MimeType
 from service.documents.child import LENGTH, MAX_CPU_SECONDS, Chunk, Head, Order, Refusal, Translations
 from service.documents.document import NO_DOUBTS
@@ -109,6 +109,10 @@ class DocumentReaders:
         async with self._process(deadline_seconds) as process:
             await process.send((order, upload.data))
             await process.send(translations)
+            refusal: Refusal = json.loads(await process.receive(hold))
+            if problem := refusal["problem"]:
+                reason = Quoted(problem[:MAX_MESSAGE])
+                raise InvalidRequest("{path} can't be written: {reason}", Path(FILE), reason=reason)
             return await process.receive(hold)
 
     def _order(self, upload: Upload, *, is_written: bool) -> bytes:

@@ -2,7 +2,6 @@
 
 import ssl
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Protocol
 
 from service.calls.byte_budget import ByteBudget
@@ -69,12 +68,7 @@ def routes_of(
             Files(documents, kept, url=config.http_url, prefix=prefix, own_host=config.http_host, scheme=scheme),
             asks_for_keys=pipeline.asks_for_keys,
         ),
-        DeepL(
-            translator,
-            deadline_seconds,
-            partial(Documents, documents, kept, background),
-            takes_glossaries=config.caller_glossaries,
-        ),
+        DeepL(translator, deadline_seconds, Documents(documents, kept, background, translator.glossaries)),
         Google(translator, deadline_seconds),
         KServe(kserve, deadline_seconds),
         OpenAI(translator, deadline_seconds),

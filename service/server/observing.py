@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import service
-from service.calls.observer import CallObserver
+from service.calls.pipeline import CallObserver
 from service.config.server_config import ServerConfig
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics

@@ -45,7 +45,7 @@ def glossaries_of(config: ServerConfig) -> Glossaries:
     """Return the glossaries of the folder, if there is one."""
     if config.glossaries is None:
         return Glossaries()
-    return GlossaryFolder(config.glossaries, is_changed_by_callers=config.caller_glossaries)
+    return GlossaryFolder(config.glossaries)
 
 
 def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:

@@ -1,17 +1,12 @@
-"""Glossaries: files of terms.
-
-Callers' files are told from the operator's by their first line. It is a comment that begins with `MARK` and says, in
-JSON, what the caller called the glossary, when it was created and with which API key.
-"""
+"""Glossaries: files of terms."""
 
 import csv
-import json
+import os
 import re
 from array import array
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -26,33 +21,7 @@ _CODE = "[A-Za-z]{2,8}(?:_[A-Za-z0-9]{1,8})*"
 _FILE_NAME = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\.({_CODE})-({_CODE})\.(tsv|csv)")
 MAX_TERM_LENGTH = 200
 _MAX_LISTED = 20
-COMMENT = "#"  # begins a line without a term
-MARK = f"{COMMENT} dragoman-glossary "
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The first line of a caller's file; `key_name` is that of the caller's API key, empty if none was required."""
-
-    title: str
-    created: datetime
-    key_name: str
-
-    def line(self) -> str:
-        """Return it as it is in the file."""
-        about = {"title": self.title, "created": self.created.isoformat(), "key": self.key_name}
-        return f"{MARK}{json.dumps(about)}\n"
-
-
-def head_of(line: str) -> Head | None:
-    """Return what the first line of a file says; `None` if the file is the operator's."""
-    if not line.startswith(MARK):
-        return None
-    try:
-        about = json.loads(line.removeprefix(MARK))
-        return Head(str(about["title"]), datetime.fromisoformat(about["created"]), str(about["key"]))
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"begins with {MARK!r} and does not say whose it is; remove the line") from error
+_COMMENT = "#"  # begins a line without a term
 
 
 class GlossaryError(ValueError):
@@ -61,13 +30,13 @@ class GlossaryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """Terms from one language to another; `index` is for `find_terms`. Without a `head` it is the operator's."""
+    """Terms from one language to another; `index` is for `find_terms`. `modified_seconds` is the time of its file."""
 
     name: str
     source_language_code: str
     target_language_code: str
     terms: Sequence[Term]
-    head: Head | None = field(default=None, compare=False)
+    modified_seconds: float = field(default=0.0, compare=False)
     index: TermIndex = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,13 +51,6 @@ class Glossary:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.name, folded(self.source_language_code), folded(self.target_language_code)
-
-    def is_for(self, key_name: str) -> bool:
-        """Return whether a caller may use it: the operator's are for all, those of callers for their key only.
-
-        `key_name` is that of the caller's API key, or empty.
-        """
-        return self.head is None or self.head.key_name == key_name
 
 
 def read_glossary(path: Path) -> Glossary:
@@ -109,6 +71,7 @@ def read_glossary(path: Path) -> Glossary:
     reading = _Reading(path.suffix == ".tsv", problems)
     try:
         with path.open("rb") as file:
+            modified_seconds = os.fstat(file.fileno()).st_mtime
             terms = TermList(reading.terms(file))
     except UnicodeDecodeError as error:
         raise GlossaryError(f"{path}: line {reading.line} is not UTF-8; save the file as UTF-8.") from error
@@ -120,7 +83,7 @@ def read_glossary(path: Path) -> Glossary:
     if doubles:
         terms = TermList(term for number, term in enumerate(terms) if number not in doubles)
     source, target = (code.replace("_", "-") for code in name.group(2, 3))
-    return Glossary(name[1], source, target, terms, reading.head)
+    return Glossary(name[1], source, target, terms, modified_seconds)
 
 
 class _Problems:
@@ -149,7 +112,6 @@ class _Reading:
     def __init__(self, has_tabs: bool, problems: _Problems) -> None:
         self.line = 0
         self.lines = array("I")  # of the terms
-        self.head: Head | None = None
         self._separated = _tab_separated if has_tabs else _comma_separated
         self._problems = problems
 
@@ -158,9 +120,7 @@ class _Reading:
             self.line = number
             line = encoded.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
             try:
-                if number == 1:
-                    self.head = head_of(line)
-                if not line.strip() or line.lstrip().startswith(COMMENT):
+                if not line.strip() or line.lstrip().startswith(_COMMENT):
                     continue
                 term = _parse(self._separated(line))
             except ValueError as error:
@@ -220,20 +180,21 @@ def _parse(fields: Sequence[str]) -> Term:
 class Glossaries:
     """The glossaries of a server; this one has none."""
 
-    def of(self, key_name: str) -> Sequence[Glossary]:
-        """Return those that a caller may use (`Glossary.is_for`), by name and languages."""
+    def all(self) -> Sequence[Glossary]:
+        """Return all, by name and languages."""
         return ()
 
-    def find(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary | None:
+    def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
         return None
 
-    def get(self, name: str, source_language_code: str, target_language_code: str, key_name: str) -> Glossary:
-        """Return the glossary that a call of this caller names, for its languages."""
-        found = self.find(name, source_language_code, target_language_code, key_name)
+    def get(self, name: str, source_language_code: str, target_language_code: str) -> Glossary:
+        """Return the glossary that a call names, for its languages."""
+        found = self.find(name, source_language_code, target_language_code)
         if found is not None:
             return found
-        usable = self.of(key_name)
-        there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in usable)
+        there = (
+            f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in self.all()
+        )
         raise NotFound(
             "there is no glossary {glossary} from {source} into {target}; there are {there}",
             "glossary",
@@ -243,10 +204,6 @@ class Glossaries:
             target=Public(target_language_code),
             there=Public(listed(there)),
         )
-
-    def may_have_changed(self) -> bool:
-        """Return whether callers may have changed the files since `refresh`, in this or another process."""
-        return False
 
     def refresh(self) -> bool:
         """Check for changes; return whether the terms served have changed."""

@@ -103,12 +103,6 @@ class Translator:
         self.models()
         return self._catalogue.find(name, version)
 
-    async def latest_glossaries(self) -> Glossaries:
-        """Return the glossaries as they are now, whichever process a caller has changed them by."""
-        if self.glossaries.may_have_changed():
-            await asyncio.to_thread(self.glossaries.refresh)
-        return self.glossaries
-
     def deliver(self, updates: Sequence[SequenceUpdate], progress: Sequence[SequenceProgress] = ()) -> None:
         self._decoder.deliver(updates, progress)
 
@@ -273,7 +267,7 @@ class Translator:
         if request.glossary:
             target = route.legs[-1].pair.target_language_code
             codes = canonical(pair.source_language_code), canonical(target)
-            terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
+            terms.append(self.glossaries.get(request.glossary, *codes).index)
         second_leg = None
         if len(route.legs) > 1:
             second_leg = SecondLeg(request, route.legs[1], limits)

@@ -1,13 +1,19 @@
-"""KServe's API on our own stubs, in each phase of the server. The real client is tested in tests/clients."""
+"""KServe's API, on our own stubs and by plain requests, in each phase of the server. Real clients: tests/clients."""
 
+import json
 from typing import Any
 
 import grpc
+import pytest
 
+from service.domain.errors import Overloaded
+from service.domain.translation import Priority
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from tests.grpc_calls import refused
+from tests.http_caller import Reply, call
 from tests.patience import patient
+from tests.servers import InProcessServer, distinct_texts, eventually
 
 
 def phase_of(stub: Any) -> tuple[bool, bool, bool]:
@@ -50,3 +56,140 @@ def test_there_is_one_repository(serve: Any) -> None:
         error = refused(stub.RepositoryIndex, pb.RepositoryIndexRequest(repository_name="other"), timeout=patient(10))
         assert error.code() is grpc.StatusCode.UNIMPLEMENTED
         assert "'other'" in error.details()
+
+
+INFER = "/v2/models/tiny/infer"
+
+
+def asked(*texts: str, **fields: Any) -> dict[str, Any]:
+    return {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [len(texts)], "data": texts}], **fields}
+
+
+def get(server: InProcessServer, path: str) -> Reply:
+    return call(server.http_url, "GET", path)
+
+
+def post(server: InProcessServer, path: str, document: Any = None, **headers: str) -> Reply:
+    return call(server.http_url, "POST", path, document, None, **headers)
+
+
+def http_phase_of(server: InProcessServer) -> tuple[int, int, int]:
+    paths = ("/v2/health/live", "/v2/health/ready", "/v2/models/tiny/ready")
+    live, ready, model = (get(server, path) for path in paths)
+    assert live.document == {"live": live.status == 200}
+    assert ready.document == {"ready": ready.status == 200}
+    assert model.document == {"name": "tiny", "ready": model.status == 200}
+    return live.status, ready.status, model.status
+
+
+def test_a_server_that_loads_is_live_and_no_more_over_http(serve: Any) -> None:
+    server = serve(load=False, model_control="explicit", load_model=("tiny",), http_port=0)
+    assert http_phase_of(server) == (200, 400, 400)
+    replies = [
+        post(server, INFER, asked("Hello")),
+        get(server, "/v2/models/tiny/config"),
+        get(server, "/v2/models/stats"),
+        post(server, "/v2/repository/models/tiny/load"),
+        post(server, "/v2/repository/models/tiny/unload"),
+    ]
+    assert [reply.status for reply in replies] == [503] * 5
+    assert all("loading its models" in reply.error for reply in replies)
+    [index] = post(server, "/v2/repository/index").document
+    assert (index["name"], index["state"]) == ("tiny", "UNAVAILABLE")
+    assert post(server, "/v2/repository/index", {"ready": True}).document == []
+    server.load()
+    assert http_phase_of(server) == (200, 200, 200)
+    assert post(server, "/v2/repository/index", {"ready": True}).document == [
+        {"name": "tiny", "version": "1", "state": "READY", "reason": ""}
+    ]
+
+
+def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.process.backoff.MAX_RESTARTS", 0)
+    server = serve(http_port=0)
+    (worker,) = server.server.models[0].engine.workers
+
+    def die(*arguments: Any, **how: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(worker, "run", die)
+    assert post(server, INFER, asked("Hello")).status == 503
+    eventually(lambda: http_phase_of(server) == (400, 400, 400))
+
+
+def test_texts_get_what_they_get_over_grpc(server: InProcessServer) -> None:
+    texts = distinct_texts(3)
+    with server.client() as client:
+        expected = [each.text for each in client.translate(texts, "en", "de")]
+    reply = post(server, INFER, asked(*texts, id="mine"))
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    assert "x-request-id" in reply.headers
+    assert "server-timing" in reply.headers
+    document = reply.document
+    assert (document["id"], document["model_name"], document["model_version"]) == ("mine", "tiny", "1")
+    translation, finish_reason = document["outputs"]
+    assert translation == {"name": "translation", "datatype": "BYTES", "shape": [3], "data": expected}
+    assert finish_reason["name"] == "finish_reason"
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
+def test_the_content_type_does_not_matter(server: InProcessServer, content_type: str) -> None:
+    headers = {"content-type": content_type} if content_type else {}
+    reply = call(server.http_url, "POST", INFER, None, json.dumps(asked("Hello")).encode(), **headers)
+    assert reply.status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "document", "status", "says"),
+    [
+        ("POST", INFER, asked("a", tone="b"), 400, "tone is unknown"),
+        ("POST", INFER, asked("a", parameters={"beam_size": 0}), 400, "parameter 'beam_size' is 0"),
+        ("POST", "/v2/models/tiny/versions/9/infer", asked("a"), 404, "'9'"),
+        ("GET", "/v2/models/nobody", None, 404, "'nobody'"),
+        ("POST", "/v2/repository/other/index", {}, 501, "'other'"),
+        ("POST", "/v2/repository/models/tiny/load", {"parameters": {"config": "{}"}}, 501, "'config'"),
+        ("POST", "/v2/repository/models/tiny/unload", {"parameters": {"unload_dependents": True}}, 400, "explicit"),
+        ("POST", "/v2/models/tiny/versions/1/generate_stream", {"text_input": "a"}, 501, "generate"),
+        ("GET", "/v2/logging", None, 501, "--log-level"),
+    ],
+)
+def test_an_error_is_a_sentence(
+    server: InProcessServer, method: str, path: str, document: Any, status: int, says: str
+) -> None:
+    reply = call(server.http_url, method, path, document)
+    assert reply.status == status, reply.body
+    assert says in reply.error
+    assert set(reply.document) == {"error"}
+
+
+def test_pages_of_other_sites_load_and_unload_nothing(serve: Any) -> None:
+    server = serve(model_control="explicit", load_model=("tiny",), http_port=0, http_origin=("https://example.org",))
+    for what in ("load", "unload"):
+        for origin in ("https://example.org", "null"):
+            reply = post(server, f"/v2/repository/models/tiny/{what}", origin=origin)
+            assert reply.status == 403
+            assert "Origin" in reply.error
+    assert http_phase_of(server) == (200, 200, 200)
+    own = post(server, "/v2/repository/models/tiny/unload", origin=server.http_url)
+    assert (own.status, own.document) == (200, {})
+    assert http_phase_of(server) == (200, 200, 400)
+
+
+def test_overload_rejects_inference_by_priority_and_nothing_else(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(http_port=0)
+    engine = server.server.models[0].engine
+    check_queue = engine.check_queue
+
+    def full(priority: Priority, *arguments: Any) -> None:
+        if priority is not Priority.HIGH:
+            raise Overloaded("the queue is full", 2.0)
+        check_queue(priority, *arguments)
+
+    monkeypatch.setattr(engine, "check_queue", full)
+    rejected = post(server, INFER, asked("Hello", parameters={"priority": 3}))
+    assert rejected.status == 429
+    assert rejected.headers["retry-after"] == "2"
+    assert "the queue is full" in rejected.error
+    assert post(server, INFER, asked("Hello", parameters={"priority": 1})).status == 200
+    assert http_phase_of(server) == (200, 200, 200)

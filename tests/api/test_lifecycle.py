@@ -6,7 +6,9 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
@@ -101,3 +103,28 @@ def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Serve) -> 
     for statuses in seen:
         assert statuses[-1] == NOT_SERVING
         assert all(before != after for before, after in itertools.pairwise(statuses))
+
+
+BOTH = pytest.mark.parametrize("version", ["v1", "v1alpha"])
+
+
+def ask(server: InProcessServer, version: str, **asked: str) -> ServerReflectionResponse:
+    with grpc.insecure_channel(server.address) as channel:
+        method = channel.stream_stream(
+            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+            request_serializer=ServerReflectionRequest.SerializeToString,
+            response_deserializer=ServerReflectionResponse.FromString,
+        )
+        [answer] = method(iter([ServerReflectionRequest(**asked)]), timeout=patient(30))
+    return answer
+
+
+@BOTH
+def test_each_listed_service_is_described(server: InProcessServer, version: str) -> None:
+    listed = [each.name for each in ask(server, version, list_services="*").list_services_response.service]
+    assert {f"grpc.reflection.{each}.ServerReflection" for each in ("v1", "v1alpha")} < set(listed)
+    assert "dragoman.v1.TranslationService" in listed
+    for name in listed:
+        files = ask(server, version, file_containing_symbol=name).file_descriptor_response.file_descriptor_proto
+        described = [FileDescriptorProto.FromString(file) for file in files]
+        assert name in [f"{each.package}.{service.name}" for each in described for service in each.service]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import deepl
 from deepl.api_data import MultilingualGlossaryDictionaryEntries
@@ -88,75 +89,51 @@ def check_xml_that_is_none() -> None:
     assert "text[1] is not well-formed XML" in message
 
 
-def check_glossary() -> None:
-    entries = {"station": "Bahnsteig", "file": "Akte"}
-    before = {each.glossary_id for each in client.list_glossaries()}
-    created = client.create_glossary("My glossary / 1", "EN", "DE", entries)
-    assert (created.name, created.source_lang, created.target_lang) == ("My glossary / 1", "EN", "DE")
-    assert (created.entry_count, created.ready) == (2, True)
-    assert abs((datetime.now(UTC) - created.creation_time).total_seconds()) < 600
-    assert {each.glossary_id for each in client.list_glossaries()} - before == {created.glossary_id}
-    found = client.get_glossary(created.glossary_id)
-    assert (found.name, found.creation_time) == (created.name, created.creation_time)
-    assert client.get_glossary_entries(created) == entries
-    for glossary in (created, created.glossary_id):
-        assert "Bahnsteig" in client.translate_text("Where is the station?", **PAIR, glossary=glossary).text
-    assert "Akte" in client.translate_text_with_glossary("Save the file.", created).text
-    assert "Akte" in client.translate_text("the file", **PAIR, glossary_ids=[created]).text
-    client.delete_glossary(created)
-    assert refused(lambda: client.get_glossary(created.glossary_id), deepl.GlossaryNotFoundException)[0] == 404
-    assert refused(lambda: client.translate_text("station", **PAIR, glossary=created.glossary_id))[0] == 404
-    assert refused(lambda: client.delete_glossary(created), deepl.GlossaryNotFoundException)[0] == 404
-
-
-def check_glossary_from_csv() -> None:
-    created = client.create_glossary_from_csv("csv", "EN", "DE", 'train,"Zug, schnell",en,de\nx,y,de,en\n"a ""b""",c\n')
-    assert client.get_glossary_entries(created) == {"train": "Zug, schnell", 'a "b"': "c"}
-    client.delete_glossary(created)
-
-
-def check_glossary_of_several_languages() -> None:
-    dictionary = MultilingualGlossaryDictionaryEntries
-    created = client.create_multilingual_glossary(
-        "Several", [dictionary("EN", "DE", {"station": "Bahnsteig"}), dictionary("de", "en", {"Bahnsteig": "platform"})]
-    )
-    pairs = {(each.source_lang, each.target_lang, each.entry_count) for each in created.dictionaries}
-    assert pairs == {("EN", "DE", 1), ("DE", "EN", 1)}
-    assert created.glossary_id in {each.glossary_id for each in client.list_multilingual_glossaries()}
-    assert created.glossary_id not in {each.glossary_id for each in client.list_glossaries()}
-    for options in (PAIR, {"source_lang": "DE", "target_lang": "EN-US"}):
-        text = "station" if options is PAIR else "Bahnsteig"
-        expected = "Bahnsteig" if options is PAIR else "platform"
-        assert expected in client.translate_text(text, **options, glossary=created).text
-    client.update_multilingual_glossary_dictionary(created, dictionary("EN", "DE", {"file": "Akte", "station": "Halt"}))
-    [entries] = client.get_multilingual_glossary_entries(created, "EN", "DE").dictionaries
-    assert entries.entries.split("\n") == ["file\tAkte", "station\tHalt"]
-    replaced = client.replace_multilingual_glossary_dictionary(created, dictionary("EN", "DE", {"key": "Taste"}))
-    assert (replaced.source_lang, replaced.target_lang, replaced.entry_count) == ("EN", "DE", 1)
-    [entries] = client.get_multilingual_glossary_entries(created, "EN", "DE").dictionaries
-    assert entries.entries == "key\tTaste"
-    renamed = client.update_multilingual_glossary_name(created, "Other name")
-    assert (renamed.name, renamed.glossary_id) == ("Other name", created.glossary_id)
-    assert renamed.creation_time == created.creation_time
-    client.delete_multilingual_glossary_dictionary(created, source_lang="de", target_lang="en")
-    assert len(client.get_multilingual_glossary(created.glossary_id).dictionaries) == 1
-    assert client.get_glossary(created.glossary_id).entry_count == 1  # version 2 has those with one dictionary
-    client.delete_multilingual_glossary(created)
-    gone = refused(lambda: client.get_multilingual_glossary(created.glossary_id), deepl.GlossaryNotFoundException)
-    assert gone[0] == 404
-
-
-def check_glossary_of_languages_that_are_not_served() -> None:
-    status, message = refused(lambda: client.create_glossary("No", "EN", "FR", {"a": "b"}))
-    assert status == 400
-    assert "Unsupported glossary source and target language pair" in message
-
-
-def check_glossary_where_callers_may_not() -> None:
+def check_a_glossary_of_the_operator() -> None:
+    [listed] = [each for each in client.list_glossaries() if each.name == "products"]
+    assert (listed.source_lang, listed.target_lang, listed.entry_count, listed.ready) == ("EN", "DE", 1, True)
+    assert (datetime.now(UTC) - listed.creation_time).total_seconds() < 24 * 3600
+    found = client.get_glossary(listed.glossary_id)
+    assert (found.name, found.creation_time) == (listed.name, listed.creation_time)
+    assert client.get_glossary_entries(listed) == {"window": "Scheibe"}
+    for glossary in (listed, listed.glossary_id):
+        assert "Scheibe" in client.translate_text("Open the window.", **PAIR, glossary=glossary).text
+    assert "Scheibe" in client.translate_text_with_glossary("the window", listed).text
+    assert "Scheibe" in client.translate_text("the window", **PAIR, glossary_ids=[listed]).text
+    assert refused(lambda: client.get_glossary(str(UUID(int=0))), deepl.GlossaryNotFoundException)[0] == 404
+    assert refused(lambda: client.translate_text("station", **PAIR, glossary=str(UUID(int=0))))[0] == 404
     assert keyed.list_glossaries() == []
-    status, message = refused(lambda: keyed.create_glossary("No", "EN", "DE", {"a": "b"}))
-    assert status == 400
-    assert "caller_glossaries" in message
+
+
+def check_a_glossary_of_several_languages() -> None:
+    [found] = [each for each in client.list_multilingual_glossaries() if each.name == "several"]
+    assert found.glossary_id not in {each.glossary_id for each in client.list_glossaries()}
+    assert client.get_multilingual_glossary(found.glossary_id).creation_time == found.creation_time
+    pairs = {(each.source_lang, each.target_lang, each.entry_count) for each in found.dictionaries}
+    assert pairs == {("EN", "DE", 1), ("DE", "EN", 1)}
+    [entries] = client.get_multilingual_glossary_entries(found, "EN", "DE").dictionaries
+    assert entries.entries == "station\tBahnsteig"
+    assert "Bahnsteig" in client.translate_text("station", **PAIR, glossary=found).text
+    back = client.translate_text("Bahnsteig", source_lang="DE", target_lang="EN-US", glossary=found)
+    assert "platform" in back.text
+
+
+def check_glossaries_can_not_be_changed() -> None:
+    [products] = [each for each in client.list_glossaries() if each.name == "products"]
+    dictionary = MultilingualGlossaryDictionaryEntries("EN", "DE", {"a": "b"})
+    calls: list[Callable[[], Any]] = [
+        lambda: client.create_glossary("No", "EN", "DE", {"a": "b"}),
+        lambda: client.delete_glossary(products),
+        lambda: client.create_multilingual_glossary("No", [dictionary]),
+        lambda: client.update_multilingual_glossary_name(products.glossary_id, "No"),
+        lambda: client.replace_multilingual_glossary_dictionary(products.glossary_id, dictionary),
+        lambda: client.delete_multilingual_glossary(products.glossary_id),
+    ]
+    for call in calls:
+        status, message = refused(call)
+        assert status == 400
+        assert "callers can't change this server's glossaries" in message
+        assert "ask its operator" in message
 
 
 def check_languages() -> None:

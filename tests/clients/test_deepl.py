@@ -18,11 +18,6 @@ FORM = "application/x-www-form-urlencoded"
 PAIR = {"source_lang": "EN", "target_lang": "DE"}
 
 
-def dictionary(target: str) -> dict[str, str]:
-    """Return a dictionary, of an API of version 3, with this translation of "station"."""
-    return {**PAIR, "entries": f"station\t{target}", "entries_format": "tsv"}
-
-
 @pytest.fixture(scope="module")
 def models(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with models in both directions."""
@@ -36,12 +31,14 @@ def models(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def glossaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("glossaries")
     (folder / "products.en-de.tsv").write_text("window\tScheibe\n", encoding="utf-8")
+    (folder / "several.en-de.tsv").write_text("station\tBahnsteig\n", encoding="utf-8")
+    (folder / "several.de-en.tsv").write_text("Bahnsteig\tplatform\n", encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="module")
 def server(models: Path, glossaries: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(models, "--caller-glossaries", "--glossaries", str(glossaries), has_http=True) as process:
+    with ServerProcess(models, "--glossaries", str(glossaries), has_http=True) as process:
         yield process
 
 
@@ -93,31 +90,6 @@ def test_tags_of_a_form_are_separated_by_commas(server: ServerProcess) -> None:
     assert translation["tag_handling_version"] == "v2"
 
 
-def test_the_operator_s_glossaries_are_used_but_not_changed(server: ServerProcess, glossaries: Path) -> None:
-    listed = call(server.http_url, "GET", "/v2/glossaries").document["glossaries"]
-    [products] = [each for each in listed if each["name"] == "products"]
-    asked = {"text": ["window"], **PAIR, "glossary_id": products["glossary_id"]}
-    [translation] = call(server.http_url, "POST", "/v2/translate", asked).document["translations"]
-    assert "Scheibe" in translation["text"]
-    for version, method in (("v2", "DELETE"), ("v3", "DELETE")):
-        reply = call(server.http_url, method, f"/{version}/glossaries/{products['glossary_id']}")
-        assert reply.status == 400
-        assert "operator" in reply.document["message"]
-    assert (glossaries / "products.en-de.tsv").read_text(encoding="utf-8") == "window\tScheibe\n"
-
-
-def test_a_new_glossary_is_a_file_that_every_api_serves(server: ServerProcess, glossaries: Path) -> None:
-    asked = {"name": "../..//My.station", **PAIR, "entries": "station\tBahnsteig", "entries_format": "tsv"}
-    created = call(server.http_url, "POST", "/v2/glossaries", asked)
-    assert created.status == 201
-    assert (glossaries / "My-station.en-de.tsv").exists()
-    assert "Bahnsteig" in translated(server, "the station", glossary="My-station")
-    removed = call(server.http_url, "DELETE", f"/v2/glossaries/{created.document['glossary_id']}")
-    assert (removed.status, removed.body) == (204, b"")
-    assert "content-length" not in removed.headers
-    assert [each.name for each in glossaries.iterdir()] == ["products.en-de.tsv"]
-
-
 def test_languages_of_version_3(server: ServerProcess) -> None:
     listed = call(server.http_url, "GET", "/v3/languages?resource=translate_text").document
     assert [(each["lang"], each["usable_as_source"], each["usable_as_target"]) for each in listed] == [
@@ -137,8 +109,6 @@ def test_languages_of_version_3(server: ServerProcess) -> None:
         ("/v2/translate", b"text=%FF&target_lang=DE", FORM, "not UTF-8"),
         ("/v2/translate", b"text=a&target_lang=DE&split_sentences=2", FORM, "split_sentences is '2'"),
         ("/v2/translate", b"text=a", "text/plain", "Content-Type is 'text/plain'"),
-        ("/v2/glossaries", b"name=a&source_lang=en&target_lang=de&entries=a&entries_format=tsv", FORM, "tab"),
-        ("/v3/glossaries", b'{"name": "a", "dictionaries": []}', "application/json", "dictionaries is empty"),
     ],
 )
 def test_what_is_refused(server: ServerProcess, path: str, body: bytes, content_type: str, message: str) -> None:

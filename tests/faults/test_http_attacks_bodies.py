@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.faces.json_bounds import MAX_VALUES
+from service.faces.json_text import MAX_VALUES
 from tests.faults.bystanders import Peak, SmallCaller
 from tests.faults.proofs import Proved
 from tests.http_caller import Reply, call
@@ -28,7 +28,6 @@ PLACES: Mapping[str, tuple[str, bytes]] = {
     "deepl text": ("/v2/translate", b'{"target_lang":"de","text":%s}'),
     "deepl tags": ("/v2/translate", b'{"target_lang":"de","text":"x","ignore_tags":%s}'),
     "deepl unknown": ("/v2/translate", b'{"target_lang":"de","text":"x","other":%s}'),
-    "deepl glossary": ("/v3/glossaries", b'{"name":"x","dictionaries":%s}'),
     "google v2": ("/language/translate/v2", b'{"target":"de","q":%s}'),
     "google v3": ("/v3/projects/p:translateText", b'{"targetLanguageCode":"de","contents":%s}'),
     "kserve inputs": ("/v2/models/tiny/infer", b'{"inputs":%s}'),

@@ -85,7 +85,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 @pytest.fixture(scope="module")
 def server(share: Serve, tmp_path_factory: pytest.TempPathFactory) -> InProcessServer:
     folder, keys = tmp_path_factory.mktemp("glossaries"), write_keys(tmp_path_factory.mktemp("keys"), fuzz=ALICE)
-    return share(http_port=0, glossaries=folder, caller_glossaries=True, api_keys=keys)
+    return share(http_port=0, glossaries=folder, api_keys=keys)
 
 
 def any_value(source: random.Random, depth: int = 0) -> Any:

@@ -9,7 +9,7 @@ from service.calls.byte_budget import ByteBudget
 from service.cli.main import main as dragoman
 from service.faces.grpc import intake
 from service.faces.grpc import server as grpc_server
-from service.faces.grpc.receptions import Receptions
+from service.faces.grpc.intake import Receptions
 
 UNGUARDED = "UNGUARDED"
 COMPRESSION, MEMORY = "compression", "memory"

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from google.protobuf.message import DecodeError, Message
 
 from dragoman_client import target_of
-from service.calls.metadata import api_key_in, request_id_in
+from service.calls.pipeline import api_key_in, request_id_in
 from service.domain.call import Call
 from service.domain.errors import InvalidRequest, Path, ServiceError
 from service.domain.translation import TranslationRequest

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from service.faces.page.document import Page, built
-from service.faces.page.translation_page import Calls, read, translation_page
+from service.faces.page.document import Calls, Page, built, read, translation_page
 
 _FOLDER = Path(__file__).parent / "page"
 _TABS = (("./", "Translate"), ("status", "Status"))

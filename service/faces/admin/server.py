@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import service
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.config.server_config import ServerConfig
 from service.domain.errors import DeadlineExceeded, ServiceError, Unavailable
 from service.faces.admin.answers import HEADERS, Document, failure, in_json, of_error

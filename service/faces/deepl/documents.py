@@ -18,6 +18,7 @@ from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, MemoryFull, NotFound, Path, ServiceError, Unavailable
 from service.domain.translation import TranslationRequest
 from service.faces.deepl.failures import spelled
+from service.faces.deepl.glossaries import found_in
 from service.faces.deepl.messages import Document, NamesGlossary, check_formality, glossary_of
 from service.faces.deepl.parameters import parameters_in
 from service.faces.http.answers import in_json
@@ -30,7 +31,7 @@ from service.jobs.keeper import DocumentKeeper
 from service.jobs.kept import KeptDocument
 from service.jobs.reading import Upload, check_ending
 from service.jobs.translation import DOCUMENT_SECONDS, DocumentTranslator, is_of_document
-from service.text.glossary_store import GlossaryStore
+from service.text.glossary import Glossaries
 
 # An upload is answered when its translation is done, but not later: DeepL's client gives up after 10 s, and asks every
 # 5 s how far a document is that was not done at once. What fails within this time for another reason than the document
@@ -60,12 +61,12 @@ class Documents:
     """The calls of documents. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, documents: DocumentTranslator, kept: DocumentKeeper, background: BackgroundWork, store: GlossaryStore
+        self, documents: DocumentTranslator, kept: DocumentKeeper, background: BackgroundWork, glossaries: Glossaries
     ) -> None:
         self._documents = documents
         self._kept = kept
         self._background = background
-        self._store = store
+        self._glossaries = glossaries
 
     def routes(self, route: Callable[..., Route]) -> Sequence[Route]:
         """Return the routes; `route` makes each."""
@@ -78,7 +79,6 @@ class Documents:
         )
 
     async def upload(self, request: HttpRequest) -> HttpAnswer:
-        """Begin to translate a document."""
         file, _ = form_with_file(request)
         parameters = parameters_in(request, UploadParameters)
         check_formality(parameters.formality)
@@ -89,7 +89,7 @@ class Documents:
         glossary = glossary_of(parameters)
         if glossary and not parameters.source_lang:
             raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
-        name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
+        name = found_in(self._glossaries, glossary).name if glossary else ""
         wanted = TranslationRequest(
             texts=(),
             source_language_code=parameters.source_lang or "",

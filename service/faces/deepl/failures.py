@@ -14,9 +14,8 @@ from service.domain.errors import (
     Unauthenticated,
     Unimplemented,
 )
-from service.faces.http.answers import in_json, status_of_error
+from service.faces.http.answers import in_json, spell, spelling_of, status_of_error
 from service.faces.http.application import HttpAnswer
-from service.faces.http.spelling import spell, spelling_of
 
 QUOTA_EXCEEDED = 456  # not one of HTTP's; clients don't try again
 

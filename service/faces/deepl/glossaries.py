@@ -1,150 +1,142 @@
-"""DeepL's glossaries: version 2, of one dictionary each, and version 3, of several.
+"""DeepL's glossaries, to be read: version 2, of one dictionary each, and version 3, of several.
 
 A glossary is the same in both, with the same id; version 2 leaves out those that have several dictionaries. All are
-files of the server's folder, which every other API serves by name.
+files of the server's operator, which every other API serves by name: callers can't change them.
+
+Source: https://developers.deepl.com/docs/api-reference/glossaries.
 """
 
-import asyncio
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any
 
-from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, NotFound, Path, Public
-from service.faces.deepl import glossary_messages as messages
+from pydantic import BaseModel
+
+from service.domain.checkpoint import paced
+from service.domain.errors import InvalidRequest, NotFound, Path, Public, Unimplemented
 from service.faces.deepl.failures import failure
-from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, KEY, parameters_in
+from service.faces.deepl.parameters import KEY, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.languages import languages_of
+from service.faces.http.bounded import Name
+from service.faces.http.languages import ListedLanguage, languages_of
 from service.faces.http.routes import Route
-from service.text.glossary_files import Dictionary
-from service.text.glossary_store import GlossaryStore, StoredGlossary, found_dictionary
+from service.text.glossary import Glossaries, Glossary
+from service.text.languages import canonical, folded, is_well_formed
 from service.translation.translator import Translator
 
+Document = dict[str, Any]
+
 _TSV = "text/tab-separated-values; charset=UTF-8"
-_REMOVED = HttpAnswer(HTTPStatus.NO_CONTENT, "", b"")
+_NAMESPACE = uuid.UUID("a6f54bbf-0d4b-5a51-9f62-1f0f1d1f7c7e")  # of the ids, which follow from it and from names
+_CHANGES = (
+    ("POST", "/v2/glossaries"),
+    ("DELETE", "/v2/glossaries/{glossary_id}"),
+    ("POST", "/v3/glossaries"),
+    ("PATCH", "/v3/glossaries/{glossary_id}"),
+    ("DELETE", "/v3/glossaries/{glossary_id}"),
+    ("PUT", "/v3/glossaries/{glossary_id}/dictionaries"),
+    ("DELETE", "/v3/glossaries/{glossary_id}/dictionaries"),
+)
 
-T = TypeVar("T")
+
+class PairParameters(BaseModel):
+    """Two languages."""
+
+    source_lang: Name
+    target_lang: Name
 
 
-class Glossaries:
-    """The calls about glossaries. All methods belong to the event loop's thread; files are used on others."""
+@dataclass(frozen=True, slots=True)
+class NamedGlossary:
+    """The dictionaries of one name."""
 
-    def __init__(self, store: GlossaryStore, translator: Translator) -> None:
-        """Allow dictionaries for the languages that `translator` serves."""
-        self._store = store
+    name: str
+    dictionaries: tuple[Glossary, ...]
+
+    @property
+    def id(self) -> str:
+        """The same on every server."""
+        return str(uuid.uuid5(_NAMESPACE, self.name))
+
+    def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary:
+        """Return the dictionary of exactly these languages.
+
+        Raises:
+            NotFound: there is none.
+        """
+        requested = folded(source_language_code), folded(target_language_code)
+        for each in self.dictionaries:
+            if each.key[1:] == requested:
+                return each
+        raise NotFound(
+            "glossary {id} has no dictionary from {source} into {target}",
+            "glossary",
+            self.id,
+            id=Public(self.id),
+            source=source_language_code,
+            target=target_language_code,
+        )
+
+
+class DeepLGlossaries:
+    """The calls about glossaries. All methods belong to the event loop's thread."""
+
+    def __init__(self, translator: Translator) -> None:
         self._translator = translator
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of both versions."""
         route = partial(Route, failure=failure, key_in=KEY.find, queues=False)
         v2, v3 = "/v2/glossaries", "/v3/glossaries"
         one_v2, one_v3 = f"{v2}/{{glossary_id}}", f"{v3}/{{glossary_id}}"
         return (
             route("GET", "/v2/glossary-language-pairs", "http/deepl/glossary_pairs", self.pairs),
             route("GET", v2, "http/deepl/list_glossaries", self.list_single),
-            route("POST", v2, "http/deepl/create_glossary", self.create_single),
             route("GET", one_v2, "http/deepl/get_glossary", self.get_single),
-            route("DELETE", one_v2, "http/deepl/delete_glossary", self.delete_single),
             route("GET", f"{one_v2}/entries", "http/deepl/glossary_entries", self.entries_of_single),
             route("GET", v3, "http/deepl/v3/list_glossaries", self.list_all),
-            route("POST", v3, "http/deepl/v3/create_glossary", self.create),
             route("GET", one_v3, "http/deepl/v3/get_glossary", self.get),
-            route("PATCH", one_v3, "http/deepl/v3/patch_glossary", self.patch),
-            route("DELETE", one_v3, "http/deepl/v3/delete_glossary", self.delete),
             route("GET", f"{one_v3}/entries", "http/deepl/v3/glossary_entries", self.entries),
-            route("PUT", f"{one_v3}/dictionaries", "http/deepl/v3/put_dictionary", self.put_dictionary),
-            route("DELETE", f"{one_v3}/dictionaries", "http/deepl/v3/delete_dictionary", self.delete_dictionary),
+            *(route(method, path, "http/deepl/unsupported", _refuse_change) for method, path in _CHANGES),
         )
 
     async def pairs(self, request: HttpRequest) -> HttpAnswer:
-        return in_json(messages.pairs_document(self._pairs()))
+        return in_json(pairs_document(languages_of(self._translator.catalogue())))
 
     async def list_single(self, request: HttpRequest) -> HttpAnswer:
         """List the glossaries with one dictionary."""
-        single = [each for each in await asyncio.to_thread(self._store.all, _key_name()) if len(each.dictionaries) == 1]
-        return in_json({"glossaries": [messages.single_glossary_document(each) for each in single]})
-
-    async def create_single(self, request: HttpRequest) -> HttpAnswer:
-        """Create a glossary with one dictionary."""
-        parameters = parameters_in(request, messages.CreateParameters)
-        dictionary = await self._dictionary(parameters)
-        created = await asyncio.to_thread(self._store.create, parameters.name, [dictionary], _key_name())
-        return in_json(messages.single_glossary_document(created), status=HTTPStatus.CREATED)
+        single = [each for each in all_of(self._translator.glossaries) if len(each.dictionaries) == 1]
+        return in_json({"glossaries": [single_glossary_document(each) for each in single]})
 
     async def get_single(self, request: HttpRequest) -> HttpAnswer:
-        return in_json(messages.single_glossary_document(await self._single(request)))
+        return in_json(single_glossary_document(self._single(request)))
 
     async def entries_of_single(self, request: HttpRequest) -> HttpAnswer:
         """Return the entries of a glossary with one dictionary."""
-        [dictionary] = (await self._single(request)).dictionaries
-        entries = await self._translator.convert(lambda: messages.tsv_of(dictionary).encode(), len(dictionary.terms))
+        [dictionary] = self._single(request).dictionaries
+        entries = await self._translator.convert(lambda: tsv_of(dictionary).encode(), len(dictionary.terms))
         return HttpAnswer(HTTPStatus.OK, _TSV, entries)
 
-    async def delete_single(self, request: HttpRequest) -> HttpAnswer:
-        """Delete a glossary with one dictionary."""
-        await self._single(request)
-        return await self.delete(request)
-
     async def list_all(self, request: HttpRequest) -> HttpAnswer:
-        """List all glossaries."""
-        glossaries = await asyncio.to_thread(self._store.all, _key_name())
-        return in_json({"glossaries": [messages.glossary_document(each) for each in glossaries]})
-
-    async def create(self, request: HttpRequest) -> HttpAnswer:
-        """Create a glossary."""
-        parameters = parameters_in(request, messages.CreateSeveralParameters)
-        if not parameters.dictionaries:
-            raise InvalidRequest("{path} is empty", Path("dictionaries"), advice="give at least one")
-        dictionaries = await self._dictionaries(parameters.dictionaries)
-        created = await asyncio.to_thread(self._store.create, parameters.name, dictionaries, _key_name())
-        return in_json(messages.glossary_document(created), status=HTTPStatus.CREATED)
+        return in_json({"glossaries": [glossary_document(each) for each in all_of(self._translator.glossaries)]})
 
     async def get(self, request: HttpRequest) -> HttpAnswer:
-        return in_json(messages.glossary_document(await self._find(request)))
-
-    async def patch(self, request: HttpRequest) -> HttpAnswer:
-        """Rename a glossary, or add entries to its dictionaries; those of the same source are replaced."""
-        parameters = parameters_in(request, messages.PatchParameters)
-        dictionaries = await self._dictionaries(parameters.dictionaries)
-        glossary_id = request.parts["glossary_id"]
-        for each in dictionaries:
-            await asyncio.to_thread(self._store.put, glossary_id, each, _key_name(), merges=True)
-        if parameters.name is not None:
-            await asyncio.to_thread(self._store.rename, glossary_id, parameters.name, _key_name())
-        return in_json(messages.glossary_document(await self._find(request)))
-
-    async def delete(self, request: HttpRequest) -> HttpAnswer:
-        """Delete a glossary."""
-        await asyncio.to_thread(self._store.remove, request.parts["glossary_id"], _key_name())
-        return _REMOVED
+        return in_json(glossary_document(self._find(request)))
 
     async def entries(self, request: HttpRequest) -> HttpAnswer:
-        """Return the entries of a dictionary."""
-        pair = messages.pair_of(parameters_in(request, messages.PairParameters))
-        found = found_dictionary(await self._find(request), *pair)
-        return await self._translator.convert(lambda: in_json(messages.entries_document(found)), len(found.terms))
+        pair = pair_of(parameters_in(request, PairParameters))
+        found = self._find(request).dictionary(*pair)
+        return await self._translator.convert(lambda: in_json(entries_document(found)), len(found.terms))
 
-    async def put_dictionary(self, request: HttpRequest) -> HttpAnswer:
-        """Replace a dictionary, or add one."""
-        dictionary = await self._dictionary(parameters_in(request, messages.DictionaryParameters))
-        await asyncio.to_thread(self._store.put, request.parts["glossary_id"], dictionary, _key_name())
-        codes = dictionary.source_language_code, dictionary.target_language_code
-        return in_json(messages.dictionary_document(found_dictionary(await self._find(request), *codes)))
+    def _find(self, request: HttpRequest) -> NamedGlossary:
+        return found_in(self._translator.glossaries, request.parts["glossary_id"])
 
-    async def delete_dictionary(self, request: HttpRequest) -> HttpAnswer:
-        """Delete a dictionary."""
-        pair = messages.pair_of(parameters_in(request, messages.PairParameters))
-        await asyncio.to_thread(self._store.remove_dictionary, request.parts["glossary_id"], *pair, _key_name())
-        return _REMOVED
-
-    async def _find(self, request: HttpRequest) -> StoredGlossary:
-        return await asyncio.to_thread(self._store.find, request.parts["glossary_id"], _key_name())
-
-    async def _single(self, request: HttpRequest) -> StoredGlossary:
-        glossary = await self._find(request)
+    def _single(self, request: HttpRequest) -> NamedGlossary:
+        glossary = self._find(request)
         if len(glossary.dictionaries) != 1:
             raise NotFound(
                 "glossary {id} has {number} dictionaries",
@@ -156,21 +148,104 @@ class Glossaries:
             )
         return glossary
 
-    async def _dictionary(self, parameters: messages.DictionaryParameters) -> Dictionary:
-        pairs = self._pairs()
-        return await self._read(lambda: messages.dictionary_of(parameters, pairs), [parameters])
 
-    async def _dictionaries(self, parameters: Sequence[messages.DictionaryParameters]) -> Sequence[Dictionary]:
-        pairs = self._pairs()
-        return await self._read(lambda: messages.dictionaries_of(parameters, pairs), parameters)
-
-    async def _read(self, work: Callable[[], T], parameters: Sequence[messages.DictionaryParameters]) -> T:
-        size = sum(len(each.entries) for each in parameters) // CHARACTERS_PER_ENTRY
-        return await self._translator.convert(work, size)
-
-    def _pairs(self) -> Sequence[tuple[str, str]]:
-        return messages.pairs_of(languages_of(self._translator.catalogue()))
+def all_of(glossaries: Glossaries) -> list[NamedGlossary]:
+    """Return all glossaries, by name."""
+    by_name: dict[str, list[Glossary]] = {}
+    for each in glossaries.all():
+        by_name.setdefault(each.name, []).append(each)
+    return [NamedGlossary(name, tuple(dictionaries)) for name, dictionaries in by_name.items()]
 
 
-def _key_name() -> str:
-    return current_call().key_name
+def found_in(glossaries: Glossaries, glossary_id: str) -> NamedGlossary:
+    """Return the glossary with this id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    for each in all_of(glossaries):
+        if each.id == glossary_id.lower():
+            return each
+    raise NotFound("there is no glossary {id}", "glossary", glossary_id, id=glossary_id)
+
+
+def pair_of(parameters: PairParameters) -> tuple[str, str]:
+    """Return the codes of a pair of languages as this server spells them.
+
+    Raises:
+        InvalidRequest: one is no language code, or both are the same.
+    """
+    codes = []
+    for name, code in (("source_lang", parameters.source_lang), ("target_lang", parameters.target_lang)):
+        if not is_well_formed(code):
+            expected = "expected a BCP 47 code such as 'en'"
+            raise InvalidRequest("{path} is {code}", Path(name), code=code, advice=expected)
+        codes.append(canonical(code))
+    source, target = codes
+    if folded(source) == folded(target):
+        raise InvalidRequest("{path} is the source language too", Path("target_lang"))
+    return source, target
+
+
+def tsv_of(dictionary: Glossary) -> str:
+    """Return the entries of a dictionary; a term that is not translated is its own target. Passes checkpoints."""
+    return "\n".join(f"{each.source}\t{each.target or each.source}" for each in paced(dictionary.terms))
+
+
+def glossary_document(glossary: NamedGlossary) -> Document:
+    """Return a glossary of version 3, without its entries."""
+    return {
+        "glossary_id": glossary.id,
+        "name": glossary.name,
+        "dictionaries": [_dictionary_document(each) for each in glossary.dictionaries],
+        "creation_time": _time_of(glossary),
+    }
+
+
+def single_glossary_document(glossary: NamedGlossary) -> Document:
+    """Return a glossary of version 2, which has one dictionary."""
+    [dictionary] = glossary.dictionaries
+    return {
+        "glossary_id": glossary.id,
+        "name": glossary.name,
+        "ready": True,
+        **_dictionary_document(dictionary),
+        "creation_time": _time_of(glossary),
+    }
+
+
+def entries_document(dictionary: Glossary) -> Document:
+    """Return a dictionary's entries."""
+    entry = {**_languages_document(dictionary), "entries": tsv_of(dictionary), "entries_format": "tsv"}
+    return {"dictionaries": [entry]}
+
+
+def pairs_document(languages: Iterable[ListedLanguage]) -> Document:
+    """Return the pairs of languages for which there can be dictionaries: all that are translated."""
+    pairs = dict.fromkeys((each.code.lower(), target.lower()) for each in languages for target in each.targets)
+    return {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in pairs]}
+
+
+def _dictionary_document(dictionary: Glossary) -> Document:
+    return {**_languages_document(dictionary), "entry_count": len(dictionary.terms)}
+
+
+def _languages_document(dictionary: Glossary) -> Document:
+    return {
+        "source_lang": dictionary.source_language_code.lower(),
+        "target_lang": dictionary.target_language_code.lower(),
+    }
+
+
+def _time_of(glossary: NamedGlossary) -> str:
+    """Return when the first of its files was last changed: the server does not know when it was created."""
+    seconds = min(each.modified_seconds for each in glossary.dictionaries)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+async def _refuse_change(request: HttpRequest) -> HttpAnswer:
+    raise Unimplemented(
+        "callers can't change this server's glossaries",
+        advice="ask its operator to put a file into the folder of glossaries, or send terms with each call of "
+        "/v1/translate",
+    )

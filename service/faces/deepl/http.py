@@ -1,8 +1,7 @@
 """DeepL's API: translate, languages, usage, glossaries and documents; writing and the like are refused."""
 
-import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from service.domain.call import TokenUsage, current_call
@@ -10,15 +9,15 @@ from service.domain.errors import Public, Unimplemented
 from service.faces.deepl import messages
 from service.faces.deepl.documents import Documents
 from service.faces.deepl.failures import failure
-from service.faces.deepl.glossaries import Glossaries
-from service.faces.deepl.parameters import CHARACTERS_PER_ENTRY, KEY, parameters_in
+from service.faces.deepl.glossaries import DeepLGlossaries, found_in
+from service.faces.deepl.parameters import KEY, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import Route
-from service.text.glossary_store import GlossaryStore
 from service.translation.translator import Translator
 
+_CHARACTERS_PER_ENTRY = 2  # of markup, that take about as long as an entry of an answer
 # Paths of what DeepL has and this server has not, and what to do instead.
 _REFUSED = (
     ("POST", "/v2/write/rephrase", "rephrasing", "send texts to /v2/translate"),
@@ -32,26 +31,13 @@ _REFUSED = (
 class DeepL:
     """DeepL's API. All methods belong to the event loop's thread."""
 
-    def __init__(
-        self,
-        translator: Translator,
-        default_deadline_seconds: float,
-        documents: Callable[[GlossaryStore], Documents],
-        *,
-        takes_glossaries: bool = False,
-    ) -> None:
-        """Give calls `default_deadline_seconds`; let callers change glossaries if the server `takes_glossaries`.
-
-        `documents` builds the calls of documents.
-        """
+    def __init__(self, translator: Translator, default_deadline_seconds: float, documents: Documents) -> None:
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
-        self._store = GlossaryStore(translator.glossaries, takes_changes=takes_glossaries)
-        self._glossaries = Glossaries(self._store, translator)
-        self._documents = documents(self._store)
+        self._glossaries = DeepLGlossaries(translator)
+        self._documents = documents
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
         route = partial(Route, failure=failure, key_in=KEY.find)
         quick = partial(route, queues=False)
         return (
@@ -70,14 +56,13 @@ class DeepL:
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """Translate texts."""
         parameters = parameters_in(request, messages.TranslateParameters)
         messages.check_parameters(parameters)
         current_call().asks_for(parameters.text)
         self._translator.check_texts(parameters.text)
         glossary = messages.glossary_of(parameters)
-        name = await asyncio.to_thread(self._store.name_of, glossary, current_call().key_name) if glossary else ""
-        size = sum(map(len, parameters.text)) // CHARACTERS_PER_ENTRY if parameters.tag_handling else 0
+        name = found_in(self._translator.glossaries, glossary).name if glossary else ""
+        size = sum(map(len, parameters.text)) // _CHARACTERS_PER_ENTRY if parameters.tag_handling else 0
         marked = await self._translator.convert(lambda: messages.marked_texts(parameters), size)
         deadline = time.monotonic() + self._default_deadline_seconds
         result = await self._translator.translate(messages.request_from(parameters, marked, name, deadline))

@@ -14,7 +14,6 @@ _LISTS = frozenset(
     {"text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions"}
 )
 KEY = KeyField("auth_key")  # of older clients
-CHARACTERS_PER_ENTRY = 2  # of markup, or of terms, that take about as long as an entry of an answer
 
 
 def parameters_in(request: HttpRequest, kind: type[T]) -> T:

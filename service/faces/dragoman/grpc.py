@@ -8,18 +8,18 @@ import grpc
 
 from service.domain.call import current_call
 from service.domain.translation import Priority, TranslationRequest
-from service.faces.dragoman.descriptions import model_documents
 from service.faces.dragoman.messages import (
     PRIORITIES,
     detection_to_pb,
     event_to_pb,
+    model_documents,
     num_entries,
     request_from_pb,
     result_to_pb,
 )
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
-from service.faces.grpc.context import deadline_of
+from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.intake import parse
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -35,17 +35,14 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     """Dragoman's own API."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """Give calls without a deadline `default_deadline_seconds`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
 
     async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
-        """Translate texts."""
         result = await self._translator.translate(self._request_from(request, context))
         return await self._translator.convert(lambda: result_to_pb(result), num_entries(result.translations))
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
-        """Translate texts and stream the translations as they grow."""
         translation_request = self._request_from(request, context)
         async with aclosing(self._translator.stream(translation_request)) as events:
             async for event in events:
@@ -55,7 +52,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
-        """Detect the language of each text."""
         check_counts(request)
         current_call().asks_for(request.texts)
         deadline = deadline_of(context, self._default_deadline_seconds)
@@ -63,7 +59,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802
-        """List the served models."""
         models = model_documents(self._translator.catalogue())
         return pb.ListModelsResponse(models=[pb.Model(**model) for model in models])
 

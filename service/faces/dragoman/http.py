@@ -7,19 +7,17 @@ from functools import partial
 from service.domain.call import current_call
 from service.domain.translation import Priority, StreamEvent, TranslationRequest
 from service.faces.dragoman import http_messages as messages
-from service.faces.dragoman.descriptions import Document, model_documents
 from service.faces.dragoman.http_files import Files
+from service.faces.dragoman.messages import Document, model_documents
 from service.faces.dragoman.openapi import openapi_document
 from service.faces.dragoman.reference import reference_page
-from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes
+from service.faces.http.answers import EVENTS, STREAM_HEADERS, error_document, failure, in_json, json_bytes
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
-from service.faces.http.failures import error_document, failure
 from service.faces.http.languages import languages_of
 from service.faces.http.routes import HttpStream, Route
 from service.faces.http.uploads import MAX_UPLOAD_BYTES
-from service.faces.openai.messages import models_document
-from service.faces.openai.pairs import names_of
+from service.faces.openai.messages import models_document, names_of
 from service.jobs.translation import DocumentTranslator
 from service.translation.translator import Translator
 
@@ -40,7 +38,6 @@ class V1:
         self._reference = reference_page(document)
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
         route = partial(Route, failure=failure)
         quick = partial(route, queues=False)
         return (
@@ -55,7 +52,6 @@ class V1:
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """Translate texts."""
         body = json_of(request, messages.TranslateRequest)
         result = await self._translator.translate(self._request_from(body))
         with_segments = body.return_segments
@@ -82,7 +78,6 @@ class V1:
         )
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
-        """Detect the language of each text."""
         texts = messages.texts_of(json_of(request, messages.DetectRequest))
         current_call().asks_for(texts)
         detected = await self._translator.detect(texts, messages.deadline(None, self._default_deadline_seconds))
@@ -105,7 +100,6 @@ class V1:
         return in_json({"models": model_documents(catalogue), **openai})
 
     async def openapi(self, request: HttpRequest) -> HttpAnswer:
-        """Describe this API, as OpenAPI 3.1."""
         return self._openapi
 
     async def reference(self, request: HttpRequest) -> HttpAnswer:

@@ -1,11 +1,13 @@
 """Documents in our own API: a form with a file and the fields of /v1/translate that fit, answered by the file."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json, create_model
 from pydantic_core import PydanticCustomError
 
 from service.documents import DocumentOptions
+from service.documents.options import DOCUMENT_OPTIONS, document_fields, is_for
+from service.domain.errors import InvalidRequest, Path, Public, listed
 from service.domain.translation import TranslationRequest
 from service.faces.dragoman import http_messages as messages
 from service.faces.http.application import FormPart, HttpAnswer, HttpRequest
@@ -14,9 +16,9 @@ from service.faces.http.bounded import AtMost, Checked, Name
 from service.faces.http.uploads import file_answer, form_with_file, upload_of
 from service.jobs.translation import DOCUMENT_SECONDS, DocumentTranslator
 
-_COLUMNS = "columns"
 _MAX_COLUMNS = 1024
 _MAX_OPTIONS = 4096  # characters of JSON
+_LISTS = [name for name, option in DOCUMENT_OPTIONS.items() if option.kind is list]
 
 
 def _not_long(options: object) -> object:
@@ -25,23 +27,27 @@ def _not_long(options: object) -> object:
     return options
 
 
-class FileFields(BaseModel):
-    """The fields of a form beside its file. Those that /v1/translate has, too, have the same names and meanings."""
+_KINDS: dict[type, Any] = {list: Annotated[list[Name], AtMost(_MAX_COLUMNS)], str: Name, bool: bool}
+
+if TYPE_CHECKING:
+    _DocumentFields = BaseModel
+else:
+    _DocumentFields = create_model(
+        "_DocumentFields",
+        **{
+            name: (_KINDS[option.kind], Field(option.default, description=option.help))
+            for name, option in DOCUMENT_OPTIONS.items()
+        },
+    )
+
+
+class FileFields(_DocumentFields):
+    """The fields of a form beside its file: the options of a document, and others as /v1/translate has them."""
 
     model_config = ConfigDict(extra="forbid")
 
     source_language_code: Name = Field("", description="BCP 47, such as en; detected where it is left out.")
     target_language_code: Name = Field(description="BCP 47, such as de.")
-    columns: Annotated[list[Name], AtMost(_MAX_COLUMNS)] = Field(
-        [], description="Of a table: names of the columns to translate; may be repeated."
-    )
-    retranslate: bool = Field(False, description="Of .po and .xliff: also entries that have a translation.")
-    front_matter: Name = Field(
-        "", description="Of Markdown: keys of its front matter to translate, such as title,description."
-    )
-    attributes: bool = Field(
-        False, description="Of HTML: also what attributes show, such as alt and title; lang becomes the target."
-    )
     model: Name = Field("", description=messages.about("model"))
     model_version: Name = Field("", description=messages.about("model_version"))
     options: Annotated[Json[messages.DecodingOptions], BeforeValidator(_not_long)] | None = Field(
@@ -71,33 +77,30 @@ class Files:
         self._documents = documents
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
-        """Translate a document."""
         file, parts = form_with_file(request)
         fields: FileFields = checked(_values(parts), FileFields)
         translation_request = _request_from(fields)
-        options = DocumentOptions(
-            tuple(fields.columns),
-            fields.target_language_code,
-            fields.retranslate,
-            fields.source_language_code,
-            front_matter=tuple(key.strip() for key in fields.front_matter.split(",") if key.strip()),
-            attributes=fields.attributes,
-        )
-        return file_answer(await self._documents.translate(upload_of(file, options=options), translation_request))
+        given = fields.model_dump(include=set(DOCUMENT_OPTIONS))
+        source, target = fields.source_language_code, fields.target_language_code
+        options = DocumentOptions(source=source, target=target, **document_fields(given))
+        upload = upload_of(file, options=options)
+        if given["encoding"] and not is_for("encoding", upload.name):
+            formats = Public(listed(DOCUMENT_OPTIONS["encoding"].formats))
+            raise InvalidRequest("{path} is for {formats}", Path("encoding"), formats=formats, advice="leave it out")
+        return file_answer(await self._documents.translate(upload, translation_request))
 
 
 def _values(parts: list[FormPart]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for part in parts:
-        if part.name == _COLUMNS:
-            values.setdefault(_COLUMNS, []).append(part.text)
+        if part.name in _LISTS:
+            values.setdefault(part.name, []).append(part.text)
         else:
             values.setdefault(part.name, part.text)
     return values
 
 
 def _request_from(fields: FileFields) -> TranslationRequest:
-    options = {_COLUMNS, "retranslate", "front_matter", "attributes", "options"}  # for the document, or given below
-    given = fields.model_dump(exclude=options, exclude_unset=True)
+    given = fields.model_dump(exclude={*DOCUMENT_OPTIONS, "options"}, exclude_unset=True)
     body = messages.TranslateRequest(**given, options=fields.options)
     return messages.request_from(body, (), DOCUMENT_SECONDS)

@@ -24,8 +24,8 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
-from service.faces.counts import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS
-from service.faces.dragoman.descriptions import Document, span_document
+from service.faces.dragoman.messages import Document, span_document
+from service.faces.fields import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS
 from service.faces.http.bounded import AtMost, Name, Text, Texts
 
 DEADLINE = "Milliseconds until the answer must be there; --default-deadline-seconds where it is left out."

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 import service
-from service.calls.metadata import REQUEST_ID_KEY
+from service.calls.pipeline import REQUEST_ID_KEY
 from service.domain.call import TIMING_KEY
 from service.faces.dragoman import answers
 from service.faces.dragoman import http_messages as messages

@@ -6,8 +6,7 @@ from html import escape
 from typing import Any
 
 from service.faces.http.application import HttpAnswer
-from service.faces.page.document import built
-from service.faces.page.translation_page import read
+from service.faces.page.document import built, read
 
 _STYLE = """
 main { max-width: 62rem; margin: 0 auto; padding: 2rem 1rem 4rem; }

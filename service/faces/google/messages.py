@@ -22,11 +22,11 @@ from service.domain.translation import (
     Translation,
     TranslationRequest,
 )
+from service.faces.fields import mime_type_from
 from service.faces.google.names import check_parent, entry_name, glossary_name, glossary_of, model_of
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
-from service.faces.http.spelling import spelling_of
-from service.faces.mime_types import mime_type_from
+from service.faces.http.answers import spelling_of
 from service.models.loaded_model import LoadedModel
 from service.text.glossary import Glossary
 from service.text.languages import display_name, folded, in_message, is_well_formed, language_of

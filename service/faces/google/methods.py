@@ -1,8 +1,9 @@
 """The supported methods of Google Cloud Translation v3, from message to message, whatever carries them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -44,11 +45,26 @@ class GoogleMethods:
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
+        self._others: Mapping[str, Callable[[Any], Message]] = {
+            "GetSupportedLanguages": self._supported_languages,
+            "ListGlossaries": self._list_glossaries,
+            "GetGlossary": self._get_glossary,
+            "GetGlossaryEntry": self._get_glossary_entry,
+            "ListGlossaryEntries": self._list_glossary_entries,
+        }
 
-    async def translate_text(
+    async def answer(self, method: str, request: Any, deadline_seconds: float) -> tuple[Message, str]:
+        """Return the answer of a method, one of `REQUESTS`, and the `finish_reasons` of translations."""
+        if method == "TranslateText":
+            return await self._translate_text(request, deadline_seconds)
+        if method == "DetectLanguage":
+            return await self._detect_language(request, deadline_seconds), ""
+        return self._others[method](request), ""
+
+    async def _translate_text(
         self, request: pb.TranslateTextRequest, deadline_seconds: float
     ) -> tuple[pb.TranslateTextResponse, str]:
-        """Translate texts; with a glossary, also without it. Return the `finish_reasons`, too."""
+        """Translate texts; with a glossary, also without it."""
         current_call().asks_for(request.contents)
         domain_request = messages.request_from_pb(request, deadline_seconds)
         try:
@@ -57,10 +73,9 @@ class GoogleMethods:
             raise messages.in_googles_words(error, request) from error
         return messages.response_to_pb(request, *answers), messages.finish_reasons(*answers)
 
-    async def detect_language(
+    async def _detect_language(
         self, request: pb.DetectLanguageRequest, deadline_seconds: float
     ) -> pb.DetectLanguageResponse:
-        """Detect the most probable language."""
         names.check_parent(request.parent)
         check_counts(request)
         messages.labels_from_pb(request.labels)
@@ -80,31 +95,28 @@ class GoogleMethods:
         (languages,) = await self._translator.detect([request.content], deadline_seconds, mime_type)
         return messages.detected_to_pb(languages)
 
-    def get_supported_languages(self, request: pb.GetSupportedLanguagesRequest) -> pb.SupportedLanguages:
+    def _supported_languages(self, request: pb.GetSupportedLanguagesRequest) -> pb.SupportedLanguages:
         """List the languages of one model, or of all models."""
         names.check_parent(request.parent)
         models = self.models(names.model_of(request.model), request.model)
         return messages.languages_to_pb(models, request.display_language_code)
 
-    async def list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
-        """List a page of the glossaries."""
+    def _list_glossaries(self, request: pb.ListGlossariesRequest) -> pb.ListGlossariesResponse:
         names.check_parent(request.parent)
-        found = messages.filtered(await self._held(), request.filter)
+        found = messages.filtered(self._translator.glossaries.all(), request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
         return pb.ListGlossariesResponse(
             glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
             next_page_token=token,
         )
 
-    async def get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
-        """Describe a glossary."""
-        glossary = await self._one_glossary("name", request.name)
+    def _get_glossary(self, request: pb.GetGlossaryRequest) -> pb.Glossary:
+        glossary = self._one_glossary("name", request.name)
         return messages.glossary_to_pb(glossary, names.parent_of(request.name))
 
-    async def get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
-        """Read one entry."""
+    def _get_glossary_entry(self, request: pb.GetGlossaryEntryRequest) -> pb.GlossaryEntry:
         full_name, entry = names.entry_of(request.name)
-        glossary = await self._one_glossary("name", full_name)
+        glossary = self._one_glossary("name", full_name)
         number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
         if not 1 <= number <= len(glossary.terms):
             raise NotFound(
@@ -117,9 +129,8 @@ class GoogleMethods:
             )
         return messages.entry_to_pb(glossary, full_name, number)
 
-    async def list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
-        """List a page of a glossary's entries."""
-        glossary = await self._one_glossary("parent", request.parent)
+    def _list_glossary_entries(self, request: pb.ListGlossaryEntriesRequest) -> pb.ListGlossaryEntriesResponse:
+        glossary = self._one_glossary("parent", request.parent)
         numbers, token = messages.page(range(1, len(glossary.terms) + 1), request.page_size, request.page_token)
         return pb.ListGlossaryEntriesResponse(
             glossary_entries=[messages.entry_to_pb(glossary, request.parent, number) for number in numbers],
@@ -152,7 +163,7 @@ class GoogleMethods:
         """Return the translations without the glossary and then, if the call has one, those with it."""
         if not domain_request.glossary:
             return [await self._translate(domain_request)]
-        found = await self._found("glossary_config.glossary", request.glossary_config.glossary)
+        found = self._found("glossary_config.glossary", request.glossary_config.glossary)
         glossary = messages.fitting(found, domain_request)
         plain, domain_request = replace(domain_request, glossary=""), replace(domain_request, glossary=glossary.name)
         if request.glossary_config.ignore_case:
@@ -165,13 +176,10 @@ class GoogleMethods:
     async def _translate(self, domain_request: TranslationRequest) -> Translations:
         return (await self._translator.translate(domain_request)).translations
 
-    async def _held(self) -> Sequence[Glossary]:
-        return (await self._translator.latest_glossaries()).of(current_call().key_name)
-
-    async def _found(self, field: str, full_name: str) -> list[Glossary]:
+    def _found(self, field: str, full_name: str) -> list[Glossary]:
         """Return the glossaries that `field` of a request refers to: one, or several for different languages."""
         name = names.glossary_of(full_name, field)
-        held = await self._held()
+        held = self._translator.glossaries.all()
         found = [each for each in held if name in (each.name, messages.glossary_id(each))]
         if not found:
             there = listed(map(messages.glossary_id, held))
@@ -180,8 +188,8 @@ class GoogleMethods:
             )
         return found
 
-    async def _one_glossary(self, field: str, full_name: str) -> Glossary:
-        found = await self._found(field, full_name)
+    def _one_glossary(self, field: str, full_name: str) -> Glossary:
+        found = self._found(field, full_name)
         if len(found) > 1:
             raise InvalidRequest(
                 "{path} matches {number} glossaries",

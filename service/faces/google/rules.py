@@ -1,13 +1,20 @@
-"""Which HTTP method and path each method of Cloud Translation v3 has.
+"""Which HTTP method and path each method of Cloud Translation v3 has, and what the unsupported ones are answered.
 
 These are the annotations `google.api.http` of Google's translation_service.proto, and those of operations and
 locations. `{parent=projects/*}` in a path is a field of the request; `*` stands for one segment.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import grpc
+
+from service.domain.errors import Public, Unimplemented
+
+_TRANSLATION = "google.cloud.translation.v3.TranslationService"
+_OPERATIONS, _LOCATIONS = "google.longrunning.Operations", "google.cloud.location.Locations"
 _FIELD = re.compile(r"\{([\w.]+)=([^}]+)\}")
 
 
@@ -18,6 +25,7 @@ class Rule:
     method: str
     template: str
     name: str  # of the gRPC method
+    service: str = _TRANSLATION
 
     @property
     def path(self) -> str:
@@ -55,62 +63,105 @@ RULES = (
     Rule(_GET, "/v3/{name=projects/*/locations/*/glossaries/*/glossaryEntries/*}", "GetGlossaryEntry"),
 )
 
-# Methods that this server does not have, with an answer that says what it has instead.
-UNSUPPORTED_RULES = (
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}:romanizeText", "RomanizeText"),
-    Rule(_POST, "/v3/{parent=projects/*}:romanizeText", "RomanizeText"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}:translateDocument", "TranslateDocument"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}:batchTranslateText", "BatchTranslateText"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}:batchTranslateDocument", "BatchTranslateDocument"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}/glossaries", "CreateGlossary"),
-    Rule(_PATCH, "/v3/{glossary.name=projects/*/locations/*/glossaries/*}", "UpdateGlossary"),
-    Rule(_DELETE, "/v3/{name=projects/*/locations/*/glossaries/*}", "DeleteGlossary"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*/glossaries/*}/glossaryEntries", "CreateGlossaryEntry"),
-    Rule(
-        _PATCH,
-        "/v3/{glossary_entry.name=projects/*/locations/*/glossaries/*/glossaryEntries/*}",
-        "UpdateGlossaryEntry",
+# Methods that this server does not have, by what it has instead.
+UNSUPPORTED: Mapping[str, Sequence[Rule]] = {
+    "use TranslateText with a language that GetSupportedLanguages lists": (
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}:romanizeText", "RomanizeText"),
+        Rule(_POST, "/v3/{parent=projects/*}:romanizeText", "RomanizeText"),
     ),
-    Rule(_DELETE, "/v3/{name=projects/*/locations/*/glossaries/*/glossaryEntries/*}", "DeleteGlossaryEntry"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}/datasets", "CreateDataset"),
-    Rule(_GET, "/v3/{parent=projects/*/locations/*}/datasets", "ListDatasets"),
-    Rule(_GET, "/v3/{name=projects/*/locations/*/datasets/*}", "GetDataset"),
-    Rule(_DELETE, "/v3/{name=projects/*/locations/*/datasets/*}", "DeleteDataset"),
-    Rule(_POST, "/v3/{dataset=projects/*/locations/*/datasets/*}:importData", "ImportData"),
-    Rule(_POST, "/v3/{dataset=projects/*/locations/*/datasets/*}:exportData", "ExportData"),
-    Rule(_GET, "/v3/{parent=projects/*/locations/*/datasets/*}/examples", "ListExamples"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}/models", "CreateModel"),
-    Rule(_GET, "/v3/{parent=projects/*/locations/*}/models", "ListModels"),
-    Rule(_GET, "/v3/{name=projects/*/locations/*/models/*}", "GetModel"),
-    Rule(_DELETE, "/v3/{name=projects/*/locations/*/models/*}", "DeleteModel"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}:adaptiveMtTranslate", "AdaptiveMtTranslate"),
-    Rule(_POST, "/v3/{parent=projects/*/locations/*}/adaptiveMtDatasets", "CreateAdaptiveMtDataset"),
-    Rule(_GET, "/v3/{parent=projects/*/locations/*}/adaptiveMtDatasets", "ListAdaptiveMtDatasets"),
-    Rule(_GET, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*}", "GetAdaptiveMtDataset"),
-    Rule(_DELETE, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*}", "DeleteAdaptiveMtDataset"),
-    Rule(
-        _POST,
-        "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}:importAdaptiveMtFile",
-        "ImportAdaptiveMtFile",
+    "send texts or HTML with TranslateText": (
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}:translateDocument", "TranslateDocument"),
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}:batchTranslateText", "BatchTranslateText"),
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}:batchTranslateDocument", "BatchTranslateDocument"),
     ),
-    Rule(_GET, "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}/adaptiveMtFiles", "ListAdaptiveMtFiles"),
-    Rule(_GET, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}", "GetAdaptiveMtFile"),
-    Rule(_DELETE, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}", "DeleteAdaptiveMtFile"),
-    Rule(
-        _GET,
-        "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}/adaptiveMtSentences",
-        "ListAdaptiveMtSentences",
+    "glossaries are files on the server; change the files": (
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}/glossaries", "CreateGlossary"),
+        Rule(_PATCH, "/v3/{glossary.name=projects/*/locations/*/glossaries/*}", "UpdateGlossary"),
+        Rule(_DELETE, "/v3/{name=projects/*/locations/*/glossaries/*}", "DeleteGlossary"),
+        Rule(_POST, "/v3/{parent=projects/*/locations/*/glossaries/*}/glossaryEntries", "CreateGlossaryEntry"),
+        Rule(
+            _PATCH,
+            "/v3/{glossary_entry.name=projects/*/locations/*/glossaries/*/glossaryEntries/*}",
+            "UpdateGlossaryEntry",
+        ),
+        Rule(_DELETE, "/v3/{name=projects/*/locations/*/glossaries/*/glossaryEntries/*}", "DeleteGlossaryEntry"),
     ),
-    Rule(
-        _GET,
-        "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}/adaptiveMtSentences",
-        "ListAdaptiveMtSentences",
+    "models are bundles on the server; export a checkpoint to create one": (
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}/datasets", "CreateDataset"),
+        Rule(_GET, "/v3/{parent=projects/*/locations/*}/datasets", "ListDatasets"),
+        Rule(_GET, "/v3/{name=projects/*/locations/*/datasets/*}", "GetDataset"),
+        Rule(_DELETE, "/v3/{name=projects/*/locations/*/datasets/*}", "DeleteDataset"),
+        Rule(_POST, "/v3/{dataset=projects/*/locations/*/datasets/*}:importData", "ImportData"),
+        Rule(_POST, "/v3/{dataset=projects/*/locations/*/datasets/*}:exportData", "ExportData"),
+        Rule(_GET, "/v3/{parent=projects/*/locations/*/datasets/*}/examples", "ListExamples"),
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}/models", "CreateModel"),
+        Rule(_DELETE, "/v3/{name=projects/*/locations/*/models/*}", "DeleteModel"),
     ),
-    Rule(_GET, "/v3/{name=projects/*}/locations", "ListLocations"),
-    Rule(_GET, "/v3/{name=projects/*/locations/*}", "GetLocation"),
-    Rule(_GET, "/v3/{name=projects/*/locations/*}/operations", "ListOperations"),
-    Rule(_GET, "/v3/{name=projects/*/locations/*/operations/*}", "GetOperation"),
-    Rule(_DELETE, "/v3/{name=projects/*/locations/*/operations/*}", "DeleteOperation"),
-    Rule(_POST, "/v3/{name=projects/*/locations/*/operations/*}:cancel", "CancelOperation"),
-    Rule(_POST, "/v3/{name=projects/*/locations/*/operations/*}:wait", "WaitOperation"),
-)
+    "dragoman.v1.TranslationService/ListModels lists the models, and GetSupportedLanguages their languages": (
+        Rule(_GET, "/v3/{parent=projects/*/locations/*}/models", "ListModels"),
+        Rule(_GET, "/v3/{name=projects/*/locations/*/models/*}", "GetModel"),
+    ),
+    "use TranslateText, with a glossary for terms": (
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}:adaptiveMtTranslate", "AdaptiveMtTranslate"),
+        Rule(_POST, "/v3/{parent=projects/*/locations/*}/adaptiveMtDatasets", "CreateAdaptiveMtDataset"),
+        Rule(_GET, "/v3/{parent=projects/*/locations/*}/adaptiveMtDatasets", "ListAdaptiveMtDatasets"),
+        Rule(_GET, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*}", "GetAdaptiveMtDataset"),
+        Rule(_DELETE, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*}", "DeleteAdaptiveMtDataset"),
+        Rule(
+            _POST,
+            "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}:importAdaptiveMtFile",
+            "ImportAdaptiveMtFile",
+        ),
+        Rule(_GET, "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}/adaptiveMtFiles", "ListAdaptiveMtFiles"),
+        Rule(_GET, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}", "GetAdaptiveMtFile"),
+        Rule(
+            _DELETE, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}", "DeleteAdaptiveMtFile"
+        ),
+        Rule(
+            _GET,
+            "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}/adaptiveMtSentences",
+            "ListAdaptiveMtSentences",
+        ),
+        Rule(
+            _GET,
+            "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}/adaptiveMtSentences",
+            "ListAdaptiveMtSentences",
+        ),
+    ),
+    "the parent of a call may name any location": (
+        Rule(_GET, "/v3/{name=projects/*}/locations", "ListLocations", _LOCATIONS),
+        Rule(_GET, "/v3/{name=projects/*/locations/*}", "GetLocation", _LOCATIONS),
+    ),
+    "no call of this server starts a long-running operation": (
+        Rule(_GET, "/v3/{name=projects/*/locations/*}/operations", "ListOperations", _OPERATIONS),
+        Rule(_GET, "/v3/{name=projects/*/locations/*/operations/*}", "GetOperation", _OPERATIONS),
+        Rule(_DELETE, "/v3/{name=projects/*/locations/*/operations/*}", "DeleteOperation", _OPERATIONS),
+        Rule(_POST, "/v3/{name=projects/*/locations/*/operations/*}:cancel", "CancelOperation", _OPERATIONS),
+        Rule(_POST, "/v3/{name=projects/*/locations/*/operations/*}:wait", "WaitOperation", _OPERATIONS),
+    ),
+}
+
+UNSUPPORTED_RULES = tuple(rule for rules in UNSUPPORTED.values() for rule in rules)
+_ADVICE_OF = {rule.name: instead for instead, rules in UNSUPPORTED.items() for rule in rules}
+# Every method is listed, so that the metrics' label `method` has a fixed set of values.
+ADVICE = {f"/{rule.service}/{rule.name}": (rule.name, _ADVICE_OF[rule.name]) for rule in UNSUPPORTED_RULES}
+
+
+def refusal(method: str) -> Unimplemented:
+    """Return the error of a method, such as `CreateGlossary`."""
+    return Unimplemented("{method} is not supported by this server", method=Public(method), advice=_ADVICE_OF[method])
+
+
+class UnsupportedMethods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
+    """Answers these methods with UNIMPLEMENTED, and no others."""
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        found = ADVICE.get(handler_call_details.method)
+        if found is None:
+            return None
+        method, _ = found
+
+        async def refuse(request: bytes, context: Any) -> bytes:
+            raise refusal(method)
+
+        return grpc.unary_unary_rpc_method_handler(refuse)

@@ -1,10 +1,13 @@
 """Cloud Translation v2, "Basic": translate, detect, languages."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
 
 from service.domain.call import current_call
 from service.domain.errors import (
@@ -16,47 +19,123 @@ from service.domain.errors import (
     Unimplemented,
     quoted,
 )
-from service.domain.translation import TranslationRequest
-from service.faces.google import v2_messages as messages
+from service.domain.translation import DetectedLanguage, MimeType, Translation, TranslationRequest
+from service.faces.google import names
 from service.faces.google.failures import failure_of_v2
 from service.faces.google.messages import finish_reasons
 from service.faces.google.methods import FINISH_REASONS_KEY, GoogleMethods
 from service.faces.google.parameters import KEY, Fields, own_fields
-from service.faces.http.answers import in_json
+from service.faces.http.answers import in_json, spell
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import checked, form_of, is_form, json_of
+from service.faces.http.bounded import Listed, Name
 from service.faces.http.forms import fields_of, list_name
-from service.faces.http.languages import languages_of
+from service.faces.http.languages import ListedLanguage, languages_of
 from service.faces.http.routes import Route
-from service.faces.http.spelling import spell
 from service.models.catalogue import Catalogue
 from service.text.languages import is_well_formed
 from service.translation.translator import Translator
 
+Document = dict[str, Any]
+T = TypeVar("T")
+
 PATH = "/language/translate/v2"
+MIME_TYPES: Mapping[str, MimeType] = MappingProxyType({"html": MimeType.HTML, "text": MimeType.PLAIN})
 
 # Where v2's names differ from ours.
-_FIELDS = {
-    "texts": "q",
-    "source_language_code": "source",
-    "target_language_code": "target",
-    "mime_type": "format",
-}
+_FIELDS = {"texts": "q", "source_language_code": "source", "target_language_code": "target", "mime_type": "format"}
+_DEFAULT_MODELS = ("", "nmt", "base")  # Google's, of which callers have the first suitable one of this server
 
-T = TypeVar("T")
+
+class _Parameters(BaseModel):
+    """Google's clients send null for what they leave out."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class TranslateParameters(_Parameters):
+    """What to translate; `cid` are customizations, which must be none."""
+
+    q: Listed
+    target: Name
+    source: Name | None = None
+    format: Literal["html", "text"] | None = None
+    model: Name | None = None
+    cid: Listed | None = None
+
+
+class DetectParameters(_Parameters):
+    """What to detect the languages of."""
+
+    q: Listed
+
+
+class LanguagesParameters(_Parameters):
+    """In which language to name the languages, and of which model they are."""
+
+    target: Name | None = None
+    model: Name | None = None
+
+
+def model_of(model: str | None) -> str:
+    """Return the model's name on this server; empty for the default model.
+
+    Raises:
+        InvalidRequest: it has the form of a resource's name, but not of a model's.
+    """
+    name = model or ""
+    if name in _DEFAULT_MODELS:
+        return ""
+    return names.model_of(name) if name.startswith("projects/") else name
+
+
+def translations_document(translations: Iterable[Translation], model: str | None) -> Document:
+    """Return the answer to a call; `model` is as the caller gave it."""
+    return {"data": {"translations": [_translation(each, model) for each in translations]}}
+
+
+def detections_document(detected: Iterable[Sequence[DetectedLanguage]]) -> Document:
+    """Return the first of each text's languages, which are sorted best first."""
+    return {
+        "data": {
+            "detections": [
+                [{"language": best.language_code, "confidence": best.confidence, "isReliable": False}]
+                for best, *_ in detected
+            ]
+        }
+    }
+
+
+def languages_document(languages: Iterable[ListedLanguage], has_names: bool) -> Document:
+    """Return the languages, with their names if the caller asked for them."""
+    return {
+        "data": {
+            "languages": [
+                {"language": each.code, "name": each.name} if has_names else {"language": each.code}
+                for each in languages
+            ]
+        }
+    }
+
+
+def _translation(translation: Translation, model: str | None) -> Document:
+    document: Document = {"translatedText": translation.text}
+    if translation.detected_language_code:
+        document["detectedSourceLanguage"] = translation.detected_language_code
+    if model:
+        document["model"] = model
+    return document
 
 
 class V2:
     """Cloud Translation v2. All methods belong to the event loop's thread."""
 
     def __init__(self, translator: Translator, methods: GoogleMethods, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._translator = translator
         self._methods = methods
         self._default_deadline_seconds = default_deadline_seconds
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this version."""
         route = partial(Route, failure=failure_of_v2, key_in=KEY.find)
         return (
             route("POST", PATH, "http/google.v2/translate", self.translate),
@@ -68,7 +147,7 @@ class V2:
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
         """Translate texts, HTML unless the format is text."""
-        parameters = parameters_in(request, messages.TranslateParameters)
+        parameters = parameters_in(request, TranslateParameters)
         if parameters.cid:
             raise Unimplemented("cid is not supported by this server", advice="leave it out")
         texts = _texts(parameters.q)
@@ -78,31 +157,31 @@ class V2:
                     texts=texts,
                     source_language_code=parameters.source or "",
                     target_language_code=parameters.target,
-                    model=messages.model_of(parameters.model),
+                    model=model_of(parameters.model),
                     deadline_seconds=self._deadline(),
-                    mime_type=messages.MIME_TYPES[parameters.format or "html"],
+                    mime_type=MIME_TYPES[parameters.format or "html"],
                 )
             )
         reasons = finish_reasons(result.translations)
         headers = {FINISH_REASONS_KEY: reasons} if reasons else {}
-        return in_json(messages.translations_document(result.translations, parameters.model), headers)
+        return in_json(translations_document(result.translations, parameters.model), headers)
 
     async def detect(self, request: HttpRequest) -> HttpAnswer:
         """Detect the most probable language of each text."""
-        texts = _texts(parameters_in(request, messages.DetectParameters).q)
+        texts = _texts(parameters_in(request, DetectParameters).q)
         with in_words_of_v2():
             detected = await self._translator.detect(texts, self._deadline())
-        return in_json(messages.detections_document(detected))
+        return in_json(detections_document(detected))
 
     async def languages(self, request: HttpRequest) -> HttpAnswer:
         """List the languages, with names if there is a language for them."""
-        parameters = parameters_in(request, messages.LanguagesParameters)
+        parameters = parameters_in(request, LanguagesParameters)
         if parameters.target and not is_well_formed(parameters.target):
             expected = "expected a BCP 47 code such as 'en'"
             raise InvalidRequest("{path} is {code}", Path("target"), code=parameters.target, advice=expected)
-        models = self._methods.models(messages.model_of(parameters.model), parameters.model or "")
+        models = self._methods.models(model_of(parameters.model), parameters.model or "")
         languages = languages_of(Catalogue(models), parameters.target or "en")
-        return in_json(messages.languages_document(languages, bool(parameters.target)))
+        return in_json(languages_document(languages, bool(parameters.target)))
 
     def _deadline(self) -> float:
         return time.monotonic() + self._default_deadline_seconds

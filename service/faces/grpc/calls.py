@@ -6,20 +6,21 @@ of the time outside the engine.
 """
 
 import inspect
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from urllib.parse import unquote
 
 import grpc
 
-from service.calls.metadata import REQUEST_ID_KEY, Metadata
+from service.calls import hosts
 from service.calls.open_calls import OpenCalls
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import REQUEST_ID_KEY, CallPipeline, Metadata
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import ServiceError
 from service.faces.grpc import health, reflection
 from service.faces.grpc.absent_callers import end, forget, write
 from service.faces.grpc.api import GrpcApi, ReadPriority
-from service.faces.grpc.context import host_of
 from service.faces.grpc.intake import Intake, parse
 from service.faces.grpc.status import status_of
 
@@ -98,7 +99,6 @@ class _MethodHandler:
         self._behaviour = behaviour_of(handler)
 
     def handler(self) -> Any:
-        """Return the handler for gRPC."""
         if self._is_unary:
             return grpc.stream_unary_rpc_method_handler(self._forgotten(self._answer))
         way = self._forgotten(self._write_all) if self._is_streamed else self._forgotten(self._answer)
@@ -269,3 +269,21 @@ async def _each_parsed(
 ) -> AsyncIterator[Any]:
     async for message in messages:
         yield message if deserialize is None else parse(deserialize, message)
+
+
+def host_of(peer: str) -> str:
+    """Return the host of a gRPC peer, such as `ipv4:192.0.2.1:5000`, `ipv6:%5B2001:db8::1%5D:5000` or `unix:`.
+
+    All Unix sockets count as one host.
+    """
+    kind, _, address = peer.partition(":")
+    host = address.rpartition(":")[0]
+    if kind != "ipv6":
+        return host if kind == "ipv4" else kind
+    return hosts.host_of(unquote(host).strip("[]"))
+
+
+def deadline_of(context: "grpc.aio.ServicerContext[Any, Any]", default_seconds: float) -> float:
+    """Return the caller's deadline, or else the default one, on the clock of `time.monotonic()`."""
+    remaining = context.time_remaining()
+    return time.monotonic() + (default_seconds if remaining is None else remaining)

@@ -1,4 +1,4 @@
-"""Limits on the entries of lists in messages: `faces/counts.py`, applied to protobuf."""
+"""Limits on the entries of lists in messages: `faces/fields.py`, applied to protobuf."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from service.domain.translation import MAX_TEXTS
-from service.faces.counts import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS, SEVERAL_CALLS, check_count
+from service.faces.fields import MAX_LABELS, MAX_OWN_PLACEHOLDERS, MAX_TERMS, SEVERAL_CALLS, check_count
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb

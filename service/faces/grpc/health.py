@@ -37,7 +37,6 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         self._wake()
 
     async def Check(self, request: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> Any:  # noqa: N802
-        """Return the current status of one service."""
         status = self._statuses.get(request.service)
         if status is None:
             raise NotFound("service {name} is unknown", "service", request.service, name=request.service)

@@ -9,8 +9,7 @@ from google.protobuf.message import Message
 
 from service.domain.errors import InvalidRequest, Path, Quoted, quoted
 from service.faces.grpc.counts import MAXIMA, check_counts_of_json
-from service.faces.json_bounds import check_json
-from service.faces.json_text import check_encoding, check_surrogates, shown_as_json, without_mark
+from service.faces.json_text import check_encoding, check_json, check_surrogates, shown_as_json, without_mark
 
 M = TypeVar("M", bound=Message)
 

@@ -1,4 +1,4 @@
-"""Answers in JSON, and the status of each error over HTTP."""
+"""Answers in JSON, and errors: the status of each over HTTP, their form in our own API, names of fields in others."""
 
 import json
 import math
@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from service.calls.failures import code_of
-from service.domain.errors import Overloaded, ServiceError
+from service.domain.call import Call
+from service.domain.errors import Overloaded, Path, ServiceError, Spelling, dotted
 from service.faces.http.application import HttpAnswer
 from service.faces.http.refusals import Refused
 
@@ -16,6 +17,7 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # a proxy must pass each event on at once
 
+_SOURCE = "source_language_code"  # the only field of ours that an advice names
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _ASKS_FOR_KEY: Mapping[str, str] = MappingProxyType({"WWW-Authenticate": "Bearer"})
 # As google.api.http maps them.
@@ -62,3 +64,32 @@ def failure_in_json(document: Any, status: HTTPStatus) -> HttpAnswer:
 def json_bytes(document: Any) -> bytes:
     """Return the document in JSON, as short as it can be."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def failure(error: ServiceError, call: Call) -> HttpAnswer:
+    """Return an error: its code, the field, what is allowed, and a sentence that says it all."""
+    return failure_in_json(error_document(error, call), status_of_error(error))
+
+
+def error_document(error: ServiceError, call: Call) -> dict[str, Any]:
+    """Return an error as data."""
+    about = {"code": code_of(error), "reason": error.reason, "message": str(error)}
+    for name, text in (("field", error.field), ("allowed", error.allowed), ("advice", error.advice)):
+        if text:
+            about[name] = text
+    return {"error": {**about, "request_id": call.request_id}}
+
+
+def spelling_of(names: Mapping[str, str]) -> Spelling:
+    """Return how the fields of an API are called; `names` has theirs by ours, where they differ."""
+
+    def spelled(path: Path) -> str:
+        return dotted(Path(names.get(str(path[0]), path[0]), *path[1:]))
+
+    return spelled
+
+
+def spell(error: ServiceError, names: Mapping[str, str], spelling: Spelling | None = None) -> None:
+    """Put an error into an API's terms; `spelling` is that of `names` unless it is given."""
+    error.spelling = spelling or spelling_of(names)
+    error.advice = error.advice.replace(_SOURCE, names.get(_SOURCE, _SOURCE))

@@ -10,8 +10,14 @@ from service.domain.errors import InvalidRequest, Path, Public, Quoted, TooMany,
 from service.faces.http.answers import JSON
 from service.faces.http.application import HttpRequest
 from service.faces.http.forms import fields_of
-from service.faces.json_bounds import check_json
-from service.faces.json_text import check_encoding, check_escapes, looks_like_json, shown_as_json, without_mark
+from service.faces.json_text import (
+    check_encoding,
+    check_escapes,
+    check_json,
+    looks_like_json,
+    shown_as_json,
+    without_mark,
+)
 
 T = TypeVar("T")
 

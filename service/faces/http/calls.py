@@ -10,10 +10,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from http import HTTPStatus
 
-from service.calls.call_hold import PIECE_BYTES, CallHold
-from service.calls.metadata import REQUEST_ID_KEY, Metadata
-from service.calls.open_calls import OpenCalls
-from service.calls.pipeline import CallPipeline
+from service.calls.open_calls import PIECE_BYTES, CallHold, OpenCalls
+from service.calls.pipeline import REQUEST_ID_KEY, CallPipeline, Metadata
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import Forbidden, ServiceError, Unavailable
 from service.faces.http.answers import retry_headers
@@ -184,7 +182,6 @@ class _Sending:
         await self.exchange.send_part(part)
 
     async def end(self, part: bytes = b"") -> None:
-        """End a stream."""
         if not self.exchange.has_begun:
             await self._begin()
         await self.exchange.end(part)

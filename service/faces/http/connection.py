@@ -2,6 +2,14 @@
 
 What arrives is kept as bytes, `MAX_HEAD_BYTES` at most; then nothing more is read until some of it has been used. So
 what a client sends ahead costs no more than that, be it a head, a body that nobody reads, or further requests.
+
+The states; from each, `abort` or the end of the transport leads to CLOSED:
+
+    CONNECTING -> WAITING -> HEAD -> BODY -> WORKING -> DISCARDING -> CLOSING -> CLOSED
+    WORKING -> ANSWERING -> WORKING    while the client takes an answer more slowly than it is sent
+    WORKING -> WAITING                 for the next request
+
+HEAD is left out if the whole head arrives at once, BODY if the whole body has, DISCARDING if nothing more can arrive.
 """
 
 import asyncio
@@ -12,7 +20,7 @@ import re
 import socket
 from http import HTTPStatus
 
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.http.deadline import Deadline
 from service.faces.http.exchange import ClientGone, Exchange, plain_answer

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 
-from service.calls.metadata import REQUEST_ID_KEY
+from service.calls.pipeline import REQUEST_ID_KEY
 from service.domain.call import TIMING_KEY
 from service.faces.http.application import PLAIN, HttpAnswer
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Protocol
 
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.domain.errors import ServiceError
 from service.faces.http.chunks import MAX_CHUNKS, ChunkReader
 from service.faces.http.heads import CHUNKED, Head

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 import httptools
 
-from service.calls.call_hold import PIECE_BYTES
+from service.calls.open_calls import PIECE_BYTES
 from service.faces.http.refusals import HeadRefused
 
 MAX_HEAD_BYTES = PIECE_BYTES

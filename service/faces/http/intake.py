@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 
 from service.calls.byte_budget import ByteBudget
-from service.calls.call_hold import PIECE_BYTES, CallHold, LargeMessages
-from service.calls.metadata import Metadata, api_key_in
-from service.calls.pipeline import CallPipeline
+from service.calls.open_calls import PIECE_BYTES, CallHold, LargeMessages
+from service.calls.pipeline import CallPipeline, Metadata, api_key_in
 from service.domain.call import Call
 from service.domain.errors import Unauthenticated
 from service.faces.http.application import HttpRequest
@@ -109,7 +108,6 @@ class _Reception:
         self.num_bytes = 0
 
     async def feed(self, part: bytes) -> None:
-        """Take the next part."""
         self.num_bytes += len(part)
         if self._form is not None:
             await self._form.feed(part)

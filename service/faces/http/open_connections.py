@@ -7,13 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from service.faces.http.exchange import Exchange
 from service.faces.http.heads import MAX_HEAD_BYTES
-
-if TYPE_CHECKING:
-    from service.faces.http.connection import Connection
 
 MAX_CONNECTIONS = 64  # of operators
 
@@ -42,6 +39,20 @@ class State(Enum):
     DISCARDING = auto()  # what arrives after the last answer
     CLOSING = auto()  # once the client has taken the answer
     CLOSED = auto()
+
+
+class Connection(Protocol):
+    """What is to be known of a connection here."""
+
+    state: State
+    peer: tuple[str, int]
+    is_trusted: bool  # a good key came with one of its requests
+
+    def stop(self) -> None:
+        """Close once the request that has arrived is answered."""
+
+    def abort(self) -> None:
+        """Close at once."""
 
 
 _MAKES_ROOM = (State.CONNECTING, State.WAITING, State.HEAD, State.BODY)
@@ -81,7 +92,7 @@ class OpenConnections:
     def __len__(self) -> int:
         return len(self._all)
 
-    def admit(self, connection: "Connection") -> bool:
+    def admit(self, connection: Connection) -> bool:
         """Count a connection, instead of another one if needed; return False if none makes room."""
         if len(self._all) >= self.limits.most:
             other = next(self._making_room(), None)
@@ -93,7 +104,7 @@ class OpenConnections:
         self.enter(connection, connection.state)
         return True
 
-    def enter(self, connection: "Connection", state: State) -> None:
+    def enter(self, connection: Connection, state: State) -> None:
         """Note what a connection does from now on."""
         if connection.is_trusted:
             group, makes_room = self._trusted_waiting, state is State.WAITING
@@ -104,18 +115,18 @@ class OpenConnections:
         else:
             group.pop(connection, None)
 
-    def trust(self, connection: "Connection") -> None:
+    def trust(self, connection: Connection) -> None:
         if connection in self._all:
             self._forget(connection)
             connection.is_trusted = True
 
-    def remove(self, connection: "Connection") -> None:
+    def remove(self, connection: Connection) -> None:
         if connection in self._all:
             self._all.remove(connection)
             self._forget(connection)
             self._ended.set()
 
-    def _forget(self, connection: "Connection") -> None:
+    def _forget(self, connection: Connection) -> None:
         if connection.is_trusted:
             self._trusted_waiting.pop(connection, None)
         else:
@@ -137,7 +148,7 @@ class OpenConnections:
         else:
             del self._hosts[host]
 
-    def _making_room(self) -> Iterator["Connection"]:
+    def _making_room(self) -> Iterator[Connection]:
         by_number = (self._hosts_with[number] for number in sorted(self._hosts_with, reverse=True))
         for host in islice(chain.from_iterable(by_number), _MOST_HOSTS):
             yield from self._hosts[host].making_room

@@ -13,7 +13,7 @@ from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, current_call, server_timing
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.api import GrpcApi
-from service.faces.grpc.context import deadline_of
+from service.faces.grpc.calls import deadline_of
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.faces.kserve.infer_stream import InferStream
@@ -68,7 +68,6 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     async def ModelStatistics(  # noqa: N802
         self, request: pb.ModelStatisticsRequest, context: Context
     ) -> pb.ModelStatisticsResponse:
-        """Return statistics of one model or of all models."""
         return self._methods.model_statistics(request.name, request.version)
 
     async def ModelInfer(self, request: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:  # noqa: N802
@@ -97,14 +96,12 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     async def RepositoryModelLoad(  # noqa: N802
         self, request: pb.RepositoryModelLoadRequest, context: Context
     ) -> pb.RepositoryModelLoadResponse:
-        """Load a model."""
         await self._methods.load(request.repository_name, request.model_name, request.parameters)
         return pb.RepositoryModelLoadResponse()
 
     async def RepositoryModelUnload(  # noqa: N802
         self, request: pb.RepositoryModelUnloadRequest, context: Context
     ) -> pb.RepositoryModelUnloadResponse:
-        """Unload a model."""
         await self._methods.unload(request.repository_name, request.model_name)
         return pb.RepositoryModelUnloadResponse()
 
@@ -112,11 +109,9 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         raise no_shared_memory()
 
     async def TraceSetting(self, request: pb.TraceSettingRequest, context: Context) -> pb.TraceSettingResponse:  # noqa: N802
-        """Reject the call: there are no trace settings."""
         raise no_trace_settings()
 
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
-        """Reject the call: there are no log settings."""
         raise no_log_settings()
 
     SystemSharedMemoryStatus = SystemSharedMemoryRegister = SystemSharedMemoryUnregister = _no_shared_memory

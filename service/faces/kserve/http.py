@@ -12,20 +12,24 @@ from http import HTTPStatus
 from service.domain.call import Call
 from service.domain.errors import Forbidden, ServiceError, Unimplemented
 from service.domain.translation import Priority
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.http.answers import failure_in_json, in_json, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.routes import Handle, Route
 from service.faces.http.same_site import has_own_origin
-from service.faces.kserve.bodies import IndexBody, ModelBody, parsed
-from service.faces.kserve.inference import WantedOutputs, answer_of, infer_body_of, input_tensors
+from service.faces.kserve.http_messages import (
+    IndexBody,
+    ModelBody,
+    answer_of,
+    binary_outputs,
+    document_of,
+    fill,
+    infer_body_of,
+    infer_request,
+    parsed,
+)
 from service.faces.kserve.messages import priority_of
 from service.faces.kserve.methods import KServeMethods, no_log_settings, no_shared_memory, no_trace_settings
-from service.faces.kserve.plain_data import (
-    document_of,
-    infer_request,
-    output_tensors,
-    parameters_of_request,
-)
 
 BINARY_DATA = "binary_tensor_data"  # Triton's name of the extension
 
@@ -37,7 +41,6 @@ class KServe:
     """The Open Inference Protocol. All methods belong to the event loop's thread."""
 
     def __init__(self, methods: KServeMethods, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._methods = methods
         self._default_deadline_seconds = default_deadline_seconds
 
@@ -76,7 +79,6 @@ class KServe:
         return _status_answer("ready", self._methods.server_ready())
 
     async def model_ready(self, request: HttpRequest) -> HttpAnswer:
-        """Tell whether a model is served."""
         name, version = _model_of(request)
         return _status_answer("ready", self._methods.model_ready(name, version), name=name)
 
@@ -90,17 +92,14 @@ class KServe:
         return in_json(document_of(self._methods.model_config(*_model_of(request)).config))
 
     async def model_stats(self, request: HttpRequest) -> HttpAnswer:
-        """Return statistics of one model or of all models."""
         return in_json(document_of(self._methods.model_statistics(*_model_of(request))))
 
     async def infer(self, request: HttpRequest) -> HttpAnswer:
-        """Translate."""
         body, data = infer_body_of(request)
-        wanted = WantedOutputs(body)
-        message = infer_request(_model_of(request), body.id or "", body.given, input_tensors(body, data), wanted.named)
+        is_binary = binary_outputs(body)
+        message = infer_request(_model_of(request), body, data)
         response = await self._methods.infer(message, time.monotonic() + self._default_deadline_seconds)
-        model = response.model_name, response.model_version
-        return answer_of(model, response.id, output_tensors(response, wanted.is_binary))
+        return answer_of(response, is_binary)
 
     async def repository_index(self, request: HttpRequest) -> HttpAnswer:
         """List the models on disk and in memory."""
@@ -109,14 +108,12 @@ class KServe:
         return in_json(document_of(index)["models"])
 
     async def load(self, request: HttpRequest) -> HttpAnswer:
-        """Load a model."""
         _check_origin(request)
         parameters = parsed(request.body, ModelBody).given
         await self._methods.load(_repository_of(request), request.parts["name"], parameters)
         return in_json({})
 
     async def unload(self, request: HttpRequest) -> HttpAnswer:
-        """Unload a model."""
         _check_origin(request)
         parsed(request.body, ModelBody)
         await self._methods.unload(_repository_of(request), request.parts["name"])
@@ -144,7 +141,9 @@ def _repository_of(request: HttpRequest) -> str:
 
 def _priority(request: HttpRequest) -> Priority:
     body, _ = infer_body_of(request)
-    return priority_of(parameters_of_request(body.given))
+    message = pb.ModelInferRequest()
+    fill(message.parameters, body.given)
+    return priority_of(message)
 
 
 def _check_origin(request: HttpRequest) -> None:

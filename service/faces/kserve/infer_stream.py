@@ -7,8 +7,7 @@ from typing import Any
 
 from service.calls.byte_budget import Hold
 from service.calls.failures import code_of
-from service.calls.metadata import Metadata
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import CallPipeline, Metadata
 from service.domain.call import ENGINE_PHASES, Phase, begin_call, current_call
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb

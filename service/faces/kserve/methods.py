@@ -41,7 +41,6 @@ class KServeMethods:
         return self._phase().is_ready
 
     def model_ready(self, name: str, version: str) -> bool:
-        """Return whether a model is served."""
         try:
             self._translator.model(name, version)
         except (NotFound, Unavailable):
@@ -103,7 +102,6 @@ class KServeMethods:
         await self._control.load(name)
 
     async def unload(self, repository: str, name: str) -> None:
-        """Unload a model."""
         _check_repository(repository)
         self._translator.models()
         await self._control.unload(name)

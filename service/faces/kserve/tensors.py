@@ -6,7 +6,7 @@ from typing import Any
 
 from service.domain.errors import InvalidRequest, Path, Public, Unimplemented
 from service.domain.translation import MAX_TEXTS
-from service.faces.counts import check_count
+from service.faces.fields import check_count
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 

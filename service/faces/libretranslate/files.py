@@ -73,7 +73,6 @@ class Files:
         return in_json({"translatedFileUrl": f"{self._origin(request)}{self._prefix}/download_file/{name}"})
 
     async def download_file(self, request: HttpRequest) -> HttpAnswer:
-        """Return a translated document."""
         kept = await self._kept.find(_API, request.parts[_NAME].partition(".")[0].upper())
         if kept.num_characters is None:  # no address of ours leads there
             raise not_kept(kept.id)

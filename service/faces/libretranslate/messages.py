@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from service.domain.errors import InvalidRequest, Path, Quoted, ServiceError
 from service.domain.options import MAX_BEAM_SIZE, RequestedOptions
 from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Translation, TranslationRequest
-from service.faces.counts import check_count
-from service.faces.http.answers import JSON
+from service.faces.fields import check_count
+from service.faces.http.answers import JSON, spell, spelling_of
 from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import FORM, checked, content_type, form_of, is_json, json_of
 from service.faces.http.bounded import Anything, Name
@@ -21,7 +21,6 @@ from service.faces.http.forms import list_name
 from service.faces.http.key_fields import KeyField
 from service.faces.http.languages import ListedLanguage
 from service.faces.http.multipart import MULTIPART, fields_of_any_form
-from service.faces.http.spelling import spell, spelling_of
 from service.faces.json_text import shown_as_json
 from service.text.detection import UNDETERMINED
 from service.text.languages import language_of

@@ -11,14 +11,13 @@ from service.domain.call import Call, current_call
 from service.domain.errors import NotFound, Path, ServiceError, Unimplemented, dotted
 from service.domain.options import RequestedOptions
 from service.domain.translation import TranslationRequest
-from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes, status_of_error
+from service.faces.http.answers import EVENTS, STREAM_HEADERS, in_json, json_bytes, spell, status_of_error
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
 from service.faces.http.refusals import Refused
 from service.faces.http.routes import HttpStream, Route
-from service.faces.http.spelling import spell
 from service.faces.openai import messages
-from service.faces.openai.pairs import pair_of
+from service.faces.openai.messages import pair_of
 from service.translation.translator import Translator
 
 _CODES = {HTTPStatus.UNAUTHORIZED: "invalid_api_key", HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_exceeded"}
@@ -30,12 +29,10 @@ class OpenAI:
     """OpenAI's API. All methods belong to the event loop's thread."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
 
     def routes(self) -> Sequence[Route]:
-        """Return the routes of this API."""
         route = partial(Route, failure=failure)
         models = ("/v1/models/{name}", "/v1/models/{owner}/{name}")
         return (

@@ -1,14 +1,19 @@
-"""Pages in one file: markup, styles and scripts, with a policy that allows only these."""
+"""Pages in one file: markup, styles and scripts, with a policy that allows only these; the translation page."""
 
 import base64
+import enum
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from types import MappingProxyType
 
 from service.faces.http.application import HttpAnswer
 
+_FOLDER = Path(__file__).parent
+_STYLES = ("theme.css", "page.css")
+_SCRIPTS = ("languages.js", "server.js", "words.js", "page.js")
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -43,6 +48,25 @@ def built(html: str, styles: Sequence[str], scripts: Sequence[str], parts: Mappi
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
     return Page(html.encode(), policy)
+
+
+class Calls(enum.Enum):
+    """The calls that a port has, as the page's `<meta name="calls">` says."""
+
+    V1 = "v1"  # /v1, with streams
+    OPERATORS = "operators"  # /api/translate and /status.json
+
+
+def translation_page(calls: Calls, navigation: str) -> Page:
+    """Build the page; `navigation` is the HTML of the links in its head."""
+    styles, scripts = ([read(name) for name in names] for names in (_STYLES, _SCRIPTS))
+    parts = {"calls": f'<meta name="calls" content="{calls.value}">', "navigation": navigation}
+    return built(read("page.html"), styles, scripts, parts)
+
+
+def read(name: str) -> str:
+    """Return a file of this folder."""
+    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _hashes(blocks: Sequence[str]) -> str:

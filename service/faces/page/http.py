@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 
+from service.faces.http.answers import failure
 from service.faces.http.application import HttpAnswer, HttpRequest
-from service.faces.http.failures import failure
 from service.faces.http.routes import Route
-from service.faces.page.translation_page import Calls, translation_page
+from service.faces.page.document import Calls, translation_page
 
 _NAVIGATION = '<nav aria-label="More"><a href="v1/docs">API</a></nav>'
 # The page changes with the server's version: a browser asks each time.
@@ -26,7 +26,6 @@ class TranslationPage:
         self._answer = translation_page(Calls.V1, _NAVIGATION).answer(_HEADERS)
 
     def routes(self) -> Sequence[Route]:
-        """Return the page's route."""
         route = partial(Route, failure=failure, queues=False)
         return (route("GET", "/", "page", self.page, needs_key=False),)
 

@@ -6,9 +6,8 @@ from typing import Any
 import grpc
 import pytest
 
-from service.calls.observer import CallObserver
 from service.calls.open_calls import OpenCalls
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import CallObserver, CallPipeline
 from service.domain.errors import NotFound
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics

@@ -80,9 +80,7 @@ def test_it_can_be_neither_changed_nor_made_wrong() -> None:
 
 @pytest.mark.parametrize("need", NEEDS, ids=lambda need: need.setting)
 def test_a_setting_that_needs_another_is_refused_without(need: Any) -> None:
-    values: Any = {"load_model": ("tiny",), "http_host": "0.0.0.0", "caller_glossaries": True}.get(
-        need.setting, Path("a.pem")
-    )
+    values: Any = {"load_model": ("tiny",), "http_host": "0.0.0.0"}.get(need.setting, Path("a.pem"))
     others: Any = {"http_host": {"http_port": 8080}}.get(need.setting, {})
     with pytest.raises(ValidationError, match=f"{need.setting} needs {need.other}"):
         ServerConfig(**{need.setting: values}, **others)

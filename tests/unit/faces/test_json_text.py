@@ -1,14 +1,19 @@
 """What is told of JSON that no parser takes: which item, in JSON's words, and nothing of the others."""
 
+import contextlib
 import json
+import time
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from service.domain.errors import InvalidRequest
+from service.domain.errors import InvalidRequest, TooMany
 from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google
 from service.faces.http.bodies import from_json
-from service.faces.json_text import looks_like_json, shown_as_json
+from service.faces.json_text import MAX_VALUES, check_json, looks_like_json, shown_as_json
 from service.faces.libretranslate.messages import TranslateBody, texts_of
 
 ASKED = '{"q": ["a", "grüß"], "target": "de"}'
@@ -75,3 +80,53 @@ def test_a_body_looks_like_json_by_its_beginning() -> None:
     assert all(map(looks_like_json, (b"{", b" \r\n\t[", b"\xef\xbb\xbf{}")))
     assert not any(map(looks_like_json, (b"", b"q={", b'"a"', b"\xef\xbb{")))
     assert shown_as_json(10**5000) == "a number of thousands of digits"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('a,:[]{}"\\é')),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.sampled_from('a,:[]{}"\\')), inner),
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"0," * MAX_VALUES + b"0]",
+        b"[" + b'"",' * MAX_VALUES + b'""]',
+        b'{"a":[' + b"{}," * MAX_VALUES + b"{}]}",
+        b"{" + b",".join(b'"%d":0' % number for number in range(MAX_VALUES // 2 + 1)) + b"}",
+        b"[" * (MAX_VALUES + 1),
+        b'{"a":' * (MAX_VALUES // 2 + 1),
+        b'["\\\\",' + b"0," * MAX_VALUES,
+        b'["\\"",' + b"0," * MAX_VALUES,
+    ],
+)
+def test_more_values_than_any_api_takes_are_refused(body: bytes) -> None:
+    with pytest.raises(TooMany, match=r"the body has \d+ values in its lists and objects; allowed are 16384"):
+        check_json(body)
+
+
+@given(JSON)
+def test_what_texts_contain_does_not_count(document: Any) -> None:
+    check_json(json.dumps([document, "[,{:" * MAX_VALUES]).encode())
+
+
+def test_as_many_as_all_limits_of_lists_together_are_read() -> None:
+    term = {"source": "a,b", "target": "c", "case_sensitive": True}
+    document = {
+        "texts": ['"a", [b]'] * 1024,
+        "target_prefixes": [","] * 1024,
+        "terms": [term] * 1024,
+        "labels": {f"label {number}": "x:y" for number in range(64)},
+    }
+    check_json(json.dumps(document).encode())
+    tensor = {"name": "x", "datatype": "BYTES", "shape": [1024], "data": ["a"] * 900}
+    check_json(json.dumps({"inputs": [tensor] * 16}).encode())
+
+
+@pytest.mark.parametrize("body", [b'"' * 2**20, b'"' + b"\\" * 2**20, b'["' + b'\\",' * 350_000 + b'"]', b"," * 2**20])
+def test_counting_takes_milliseconds(body: bytes) -> None:
+    began = time.thread_time()
+    with contextlib.suppress(TooMany):
+        check_json(body)
+    assert time.thread_time() - began < 0.1

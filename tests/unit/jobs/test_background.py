@@ -9,9 +9,8 @@ import pytest
 
 from service.calls.gate import Gate
 from service.calls.keys import Quotas, key_lines, new_key
-from service.calls.observer import CallObserver
 from service.calls.open_calls import OpenCalls
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import CallObserver, CallPipeline
 from service.domain.call import Call, begin_call, current_call
 from service.domain.errors import Overloaded, QuotaExceeded, ServiceError, Unavailable
 from service.jobs.background import BackgroundWork

@@ -83,13 +83,13 @@ def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFi
     path = write(tmp_path, "dog\tHund\n")
     write(tmp_path, "not a glossary", "notes.txt")
     folder = GlossaryFolder(tmp_path)
-    assert [glossary.name for glossary in folder.of("")] == ["products"]
-    first = folder.find("products", "EN", "de", "")
+    assert [glossary.name for glossary in folder.all()] == ["products"]
+    first = folder.find("products", "EN", "de")
     assert first is not None
     assert first.terms == (Term("dog", "Hund"),)
-    assert folder.find("products", "en", "fr", "") is None
+    assert folder.find("products", "en", "fr") is None
     assert not folder.refresh()
-    assert folder.find("products", "en", "de", "") is first  # not read again
+    assert folder.find("products", "en", "de") is first  # not read again
 
     write(tmp_path, "dog\tKöter\n", second=2)
     assert folder.refresh()
@@ -100,47 +100,24 @@ def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert [record.getMessage() for record in caplog.records] == [
         f"Glossary left out: {path}: line 1 has no source term. Its previous contents stay in use."
     ]
-    kept = folder.find("products", "en", "de", "")
+    kept = folder.find("products", "en", "de")
     assert kept is not None
     assert kept.terms == (Term("dog", "Köter"),)
 
     write(tmp_path, "dog\tHund\n", second=4)
     write(tmp_path, "chien\tdog\n", "products.fr-en.tsv")
     assert folder.refresh()
-    assert [glossary.source_language_code for glossary in folder.of("")] == ["en", "fr"]
+    assert [glossary.source_language_code for glossary in folder.all()] == ["en", "fr"]
     path.unlink()
     assert folder.refresh()
-    assert [glossary.source_language_code for glossary in folder.of("")] == ["fr"]
-
-
-def test_a_change_by_callers_is_seen_at_once(tmp_path: Path) -> None:
-    folder = GlossaryFolder(tmp_path, is_changed_by_callers=True)
-    operators = GlossaryFolder(tmp_path)
-    os.utime(tmp_path, (1, 1))
-    assert folder.may_have_changed()
-    folder.refresh()
-    assert not folder.may_have_changed()
-    new = write(tmp_path, "dog\tHund\n", "new.part")
-    new.replace(tmp_path / "a.en-de.tsv")
-    assert folder.may_have_changed()
-    assert not operators.may_have_changed()
-    assert folder.refresh()
-    assert folder.may_have_changed()  # another change at the same time would not be told from this one
-    os.utime(tmp_path, (2, 2))
-    folder.refresh()
-    assert not folder.may_have_changed()
-    tmp_path.rename(tmp_path.with_name("gone"))
-    assert folder.may_have_changed()
-    assert not folder.refresh()
-    assert not folder.may_have_changed()
-    assert folder.find("a", "en", "de", "") is not None
+    assert [glossary.source_language_code for glossary in folder.all()] == ["fr"]
 
 
 def test_one_name_and_pair_is_one_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, "dog,Hund\n", "a.en-de.csv")
     write(tmp_path, "dog\tKöter\n", "a.EN-de.tsv")
     folder = GlossaryFolder(tmp_path)
-    assert len(folder.of("")) == 1
+    assert len(folder.all()) == 1
     assert "has the same name and languages as" in caplog.text
 
 
@@ -155,7 +132,7 @@ def test_pipes_devices_and_folders_are_no_glossaries(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.en-de.tsv")
     (tmp_path / "b.en-de.tsv").symlink_to("/dev/zero")
     (tmp_path / "c.en-de.tsv").mkdir()
-    assert [each.name for each in GlossaryFolder(tmp_path).of("")] == ["products"]
+    assert [each.name for each in GlossaryFolder(tmp_path).all()] == ["products"]
     for name in "abc":
         with pytest.raises(GlossaryError, match=f"{name}.en-de.tsv is not a file"):
             read_glossary(tmp_path / f"{name}.en-de.tsv")

@@ -11,8 +11,8 @@ import pytest
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import InvalidRequest
 from service.domain.translation import MimeType, Term, TranslationRequest
-from service.faces.counts import MAX_TERMS
 from service.faces.dragoman.messages import request_from_pb
+from service.faces.fields import MAX_TERMS
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.text.terms import TermIndex
 from service.translation.checks import AnswerSize, check_request

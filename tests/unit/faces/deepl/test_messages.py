@@ -1,6 +1,8 @@
-"""DeepL's messages of translation."""
+"""DeepL's messages of translation, and the parameters of its calls."""
 
+import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -8,6 +10,9 @@ from service.domain.call import TokenUsage
 from service.domain.errors import InvalidRequest, TooMany, Unimplemented
 from service.domain.translation import FinishReason, Hypothesis, MimeType, SplitSentences, Translation
 from service.faces.deepl import messages
+from service.faces.deepl.messages import TranslateParameters
+from service.faces.deepl.parameters import KEY, parameters_in
+from service.faces.http.application import HttpRequest
 from service.faces.http.bodies import checked
 from service.faces.http.languages import ListedLanguage
 
@@ -132,20 +137,6 @@ def test_an_answer_has_what_was_asked_for() -> None:
             {"detected_source_language": "EN", "text": "12"},
         ]
     }
-    body = asked(
-        text=["äb"], source_lang="en", show_billed_characters=True, model_type="quality_optimized", tag_handling="html"
-    )
-    assert messages.translations_document(body, ["x"], [translation("x")]) == {
-        "translations": [
-            {
-                "detected_source_language": "EN",
-                "text": "x",
-                "billed_characters": 2,
-                "model_type_used": "quality_optimized",
-                "tag_handling_version": "v2",
-            }
-        ]
-    }
 
 
 def test_targets_have_the_variants_that_deepl_s_clients_ask_for() -> None:
@@ -180,3 +171,48 @@ def test_usage_is_that_of_the_key() -> None:
         "api_key_character_limit": 100,
     }
     assert messages.usage_document(TokenUsage())["character_limit"] == 10**12
+
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+def form(body: str, query: str = "") -> HttpRequest:
+    return HttpRequest("POST", "/v2/translate", FORM, body.encode(), query)
+
+
+def test_a_form_a_query_and_json_mean_the_same() -> None:
+    fields = [("text", "a b"), ("text", "ü"), ("target_lang", "DE"), ("ignore_tags", "x,y"), ("auth_key", "k")]
+    document = {"text": ["a b", "ü"], "target_lang": "DE", "ignore_tags": ["x", "y"], "auth_key": "k"}
+    requests = [
+        form(urlencode(fields)),
+        form(urlencode([("text[]", "a b"), ("text[]", "ü"), *fields[2:]])),
+        form(
+            urlencode(
+                [("text[0]", "a b"), ("text[1]", "ü"), ("target_lang", "DE"), ("ignore_tags[]", "x,y"), fields[4]]
+            )
+        ),
+        form(json.dumps(document)),  # as `curl -d` sends it
+        HttpRequest(
+            "POST", "/v2/translate", {"content-type": "text/json; charset=utf-8"}, json.dumps(document).encode()
+        ),
+        form("", urlencode(fields)),
+        form(urlencode(fields[:2]), urlencode(fields[2:])),
+        HttpRequest("POST", "/v2/translate", {"content-type": "application/json"}, json.dumps(document).encode()),
+        HttpRequest("GET", "/v2/translate", FORM, urlencode(fields).encode()),
+    ]
+    for request in requests:
+        parameters = parameters_in(request, TranslateParameters)
+        assert (parameters.text, parameters.target_lang, parameters.ignore_tags) == (["a b", "ü"], "DE", ["x", "y"])
+        assert KEY.find(request) == "k"
+
+
+def test_a_body_counts_before_a_query() -> None:
+    request = form("text=a&target_lang=DE", "target_lang=FR")
+    assert parameters_in(request, TranslateParameters).target_lang == "DE"
+
+
+def test_other_types_of_bodies_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="Content-Type is 'text/plain'"):
+        parameters_in(HttpRequest("POST", "/", {"content-type": "text/plain"}, b"text=a"), TranslateParameters)
+    with pytest.raises(InvalidRequest, match="text is missing"):
+        parameters_in(form("target_lang=DE"), TranslateParameters)

@@ -18,7 +18,7 @@ from service.domain.errors import (
     TooMany,
     Unimplemented,
 )
-from service.domain.translation import FinishReason, Hypothesis, MimeType, Term, Translation
+from service.domain.translation import FinishReason, Hypothesis, Term, Translation
 from service.faces.google import messages as messages
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.text.glossary import Glossary
@@ -33,31 +33,6 @@ def asked(**changes: Any) -> pb.TranslateTextRequest:
 
 def translation(text: str, reason: FinishReason = FinishReason.STOP, detected: str = "") -> Translation:
     return Translation(text, (Hypothesis(text, None, 1),), reason, 1, detected_language_code=detected)
-
-
-def test_a_request_keeps_everything() -> None:
-    message = asked(
-        contents=["a", "", "b"],
-        source_language_code="en",
-        mime_type="text/plain",
-        model=f"{PARENT}/models/tiny",
-        glossary_config={"glossary": GLOSSARY},
-        labels={"b": "2", "a": "1"},
-    )
-    request = messages.request_from_pb(message, 12.5)
-    assert request.deadline_seconds == 12.5
-    assert request.texts == ("a", "", "b")
-    assert (request.source_language_code, request.target_language_code) == ("en", "de")
-    assert (request.model, request.model_version) == ("tiny", "")
-    assert (request.mime_type, request.glossary) == (MimeType.PLAIN, "terms")
-    assert request.labels == (("a", "1"), ("b", "2"))
-
-
-def test_what_is_left_out() -> None:
-    request = messages.request_from_pb(asked(), 0.0)
-    assert (request.source_language_code, request.model, request.glossary) == ("", "", "")
-    assert request.mime_type is MimeType.HTML
-    assert request.labels == ()
 
 
 @pytest.mark.parametrize("number", [0, 1025, 5000])
@@ -120,25 +95,6 @@ def test_64_labels_are_not_too_many() -> None:
 def test_a_key_begins_with_a_letter(key: str) -> None:
     with pytest.raises(InvalidRequest, match="key"):
         messages.labels_from_pb({key: ""})
-
-
-def test_a_response_echoes_what_was_asked_for() -> None:
-    message = asked(model=f"{PARENT}/models/general/nmt")
-    response = messages.response_to_pb(message, [translation("A"), translation("B", detected="en")])
-    assert [each.translated_text for each in response.translations] == ["A", "B"]
-    assert {each.model for each in response.translations} == {message.model}
-    assert [each.detected_language_code for each in response.translations] == ["", "en"]
-    assert not response.glossary_translations
-    assert messages.response_to_pb(asked(), [translation("A")]).translations[0].model == ""
-
-
-def test_a_response_with_a_glossary_has_both() -> None:
-    message = asked(glossary_config={"glossary": GLOSSARY, "ignore_case": True})
-    response = messages.response_to_pb(message, [translation("A")], [translation("B")])
-    assert [each.translated_text for each in response.translations] == ["A"]
-    assert [each.translated_text for each in response.glossary_translations] == ["B"]
-    assert not response.translations[0].HasField("glossary_config")
-    assert response.glossary_translations[0].glossary_config == message.glossary_config
 
 
 def test_finish_reasons_that_are_not_stop_are_told() -> None:

@@ -1,16 +1,20 @@
 """Parameters, answers and errors of Cloud Translation v2."""
 
 import re
-from typing import Any
 
 import pytest
 
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, ServiceError, TooLong
-from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, Translation
-from service.faces.google import v2_messages as messages
+from service.domain.translation import DetectedLanguage
+from service.faces.google import v2
 from service.faces.google.parameters import KEY
-from service.faces.google.v2 import in_words_of_v2, parameters_in
-from service.faces.google.v2_messages import DetectParameters, LanguagesParameters, TranslateParameters
+from service.faces.google.v2 import (
+    DetectParameters,
+    LanguagesParameters,
+    TranslateParameters,
+    in_words_of_v2,
+    parameters_in,
+)
 from service.faces.http.application import HttpRequest
 from service.faces.http.languages import ListedLanguage
 
@@ -105,12 +109,12 @@ def test_a_key_is_in_the_query_or_the_form(request_: HttpRequest, key: str) -> N
     ],
 )
 def test_models(model: str | None, name: str) -> None:
-    assert messages.model_of(model) == name
+    assert v2.model_of(model) == name
 
 
 def test_a_resource_that_is_no_model() -> None:
     with pytest.raises(InvalidRequest) as raised:
-        messages.model_of("projects/p/glossaries/x")
+        v2.model_of("projects/p/glossaries/x")
     assert raised.value.field == "model"
 
 
@@ -140,23 +144,9 @@ def test_advice_names_the_parameters_of_v2() -> None:
         raise InvalidRequest("{path} is in no language", Path("texts", 0), advice="give source_language_code")
 
 
-def translation(**changes: Any) -> Translation:
-    return Translation("<b>b</b>", (Hypothesis("<b>b</b>"),), FinishReason.STOP, 1, **changes)
-
-
 def test_answers() -> None:
-    plain, detected = translation(), translation(detected_language_code="en")
-    assert messages.translations_document([plain, detected], None) == {
-        "data": {
-            "translations": [
-                {"translatedText": "<b>b</b>"},
-                {"translatedText": "<b>b</b>", "detectedSourceLanguage": "en"},
-            ]
-        }
-    }
-    assert messages.translations_document([plain], "nmt")["data"]["translations"][0]["model"] == "nmt"
     languages = [(DetectedLanguage("en", 0.75), DetectedLanguage("de", 0.25)), (DetectedLanguage("und", 0.0),)]
-    assert messages.detections_document(languages) == {
+    assert v2.detections_document(languages) == {
         "data": {
             "detections": [
                 [{"language": "en", "confidence": 0.75, "isReliable": False}],
@@ -165,10 +155,10 @@ def test_answers() -> None:
         }
     }
     listed = [ListedLanguage("de", "German", []), ListedLanguage("en", "English", ["de"])]
-    assert messages.languages_document(listed, has_names=False) == {
+    assert v2.languages_document(listed, has_names=False) == {
         "data": {"languages": [{"language": "de"}, {"language": "en"}]}
     }
-    assert messages.languages_document(listed, has_names=True)["data"]["languages"][1] == {
+    assert v2.languages_document(listed, has_names=True)["data"]["languages"][1] == {
         "language": "en",
         "name": "English",
     }

@@ -1,22 +1,31 @@
-"""Rejection on arrival: only while every model is overloaded, and not if the call's priority may still be accepted."""
+"""Calls over gRPC: rejection on arrival, hosts of callers, callers that have gone."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import grpc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from service.calls.observer import CallObserver
 from service.calls.open_calls import OpenCalls
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import CallObserver, CallPipeline
 from service.domain.call import current_call
 from service.domain.errors import Overloaded
 from service.domain.translation import Priority
+from service.faces.grpc import server
+from service.faces.grpc.absent_callers import is_worth_logging
+from service.faces.grpc.calls import behaviour_of, host_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
+from tests.patience import patient
 from tests.unit.faces.grpc.served_call import Context, serve
 
 OWN = "/dragoman.v1.TranslationService/Translate"
@@ -132,3 +141,83 @@ def test_calls_with_as_little_time_as_those_that_were_late_are_rejected_unread()
 
 def test_other_methods_are_left_alone() -> None:
     assert call(OTHER)[0] == "answered"
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        ("ipv4:192.0.2.1:5000", "192.0.2.1"),
+        ("ipv6:[::1]:5000", "::"),
+        ("ipv6:%5B::1%5D:5000", "::"),
+        ("ipv6:%5B2001:db8:1:2:3:4:5:6%5D:5000", "2001:db8:1:2::"),
+        ("ipv6:%5Bfe80::1%25eth0%5D:5000", "fe80::"),
+        ("ipv6:%5B::ffff:192.0.2.1%5D:5000", "192.0.2.1"),
+        ("ipv6:%5Bno address%5D:5000", "no address"),
+        ("unix:", "unix"),
+        ("unix:/run/dragoman.sock", "unix"),
+        ("", ""),
+    ],
+)
+def test_the_host_is_what_connections_have_in_common(peer: str, host: str) -> None:
+    assert host_of(peer) == host
+
+
+@given(st.ip_addresses(v=4), st.ip_addresses(v=6), st.integers(1, 65535))
+@settings(derandomize=True, deadline=None)
+def test_neither_ports_matter_nor_what_a_host_may_choose(v4: IPv4Address, v6: IPv6Address, port: int) -> None:
+    assert host_of(f"ipv4:{v4}:{port}") == host_of(f"ipv4:{v4}:1") == str(v4)
+    sibling = IPv6Address(int(v6) ^ 1)
+    assert (host_of(f"ipv6:%5B{v6}%5D:{port}") == host_of(f"ipv6:%5B{sibling}%5D:1")) == (v6.ipv4_mapped is None)
+
+
+@given(st.text(max_size=80))
+@settings(derandomize=True, deadline=None)
+def test_any_name_is_some_host(peer: str) -> None:
+    host_of(peer)
+    host_of(f"ipv6:{peer}")
+
+
+def record_of(message: str, error: Exception) -> logging.LogRecord:
+    return logging.LogRecord("x", logging.ERROR, "x.py", 1, message, ("/x/y",), (type(error), error, None))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_worth"), [(grpc.aio.InternalError("failed"), False), (ValueError("a bug"), True)]
+)
+def test_only_what_tells_of_a_caller_who_went_is_left_out(error: Exception, is_worth: bool) -> None:
+    gone = "ExecuteBatchError raised in core by servicer method [%s]"
+    assert is_worth_logging(record_of(gone, error)) is is_worth
+
+
+def test_other_loggers_keep_their_lines(caplog: pytest.LogCaptureFixture) -> None:
+    error = grpc.aio.InternalError("failed")
+    gone = "ExecuteBatchError raised in core by servicer method [%s]"
+    logging.getLogger("service.x").error(gone, "/x/y", exc_info=error)
+    assert len(caplog.records) == 1
+
+
+class Broken:
+    """The context of a call whose connection broke, which gRPC has not reported yet."""
+
+    async def write(self, message: bytes) -> None:
+        raise grpc.aio.InternalError("failed")
+
+
+def test_a_library_s_handler_is_cancelled_too() -> None:
+    """Such as that of reflection, which yields its answers: it would be logged as a bug of ours."""
+
+    async def answers(requests: Any, context: Any) -> AsyncIterator[bytes]:
+        yield b"answer"
+
+    behaviour: Any = behaviour_of(grpc.stream_stream_rpc_method_handler(answers))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(behaviour(None, Broken()))
+
+
+def test_grpc_logs_them_under_the_name_that_is_filtered() -> None:
+    """The name is gRPC's own affair: a version with another one would fill the log."""
+    program = f"import grpc.aio, logging; print({server.GRPC_LOGGER!r} in logging.root.manager.loggerDict)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=patient(60), check=True
+    )
+    assert done.stdout == "True\n"

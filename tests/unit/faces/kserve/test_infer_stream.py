@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from service.calls.byte_budget import ByteBudget
-from service.calls.observer import CallObserver
-from service.calls.pipeline import CallPipeline
+from service.calls.pipeline import CallObserver, CallPipeline
 from service.domain.call import Call, begin_call
 from service.domain.errors import InvalidRequest, NotFound, Unavailable
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb

@@ -47,16 +47,6 @@ def translation(text: str, *others: str, detected: str = "") -> Translation:
     return Translation(text, hypotheses, FinishReason.STOP, 1, detected_language_code=detected)
 
 
-def test_a_request_keeps_everything() -> None:
-    found = parameters(q=["a", ""], format="html", alternatives=3, secret="ignored", api_key=None)
-    assert found.request.texts == ("a", "")
-    assert (found.request.source_language_code, found.request.target_language_code) == ("en", "de")
-    assert found.request.mime_type is MimeType.HTML
-    assert found.request.deadline_seconds == 12.5
-    assert found.request.options.chosen == {"num_hypotheses": 4}
-    assert (found.is_list, found.is_detected, found.num_alternatives) == (True, False, 3)
-
-
 @pytest.mark.parametrize("nothing", [{}, {"format": "", "alternatives": 0}, {"format": None, "alternatives": None}])
 def test_what_is_left_out(nothing: dict[str, Any]) -> None:
     found = parameters(**nothing)

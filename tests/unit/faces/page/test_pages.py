@@ -7,8 +7,7 @@ import re
 import pytest
 
 from service.faces.admin.pages import operators_page, status_page
-from service.faces.page.document import Page, built
-from service.faces.page.translation_page import Calls, translation_page
+from service.faces.page.document import Calls, Page, built, translation_page
 
 PAGES = pytest.mark.parametrize(
     "page",

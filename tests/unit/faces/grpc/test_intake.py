@@ -1,12 +1,13 @@
-"""Messages that are received at the same time, and those that have to make room."""
+"""Messages that are received at the same time, those that have to make room, and limits of connections."""
 
 import asyncio
 
 import pytest
 
 from service.domain.errors import MessageTooSlow
-from service.faces.grpc import receptions
-from service.faces.grpc.receptions import Receptions
+from service.faces.grpc import intake
+from service.faces.grpc.intake import Receptions
+from service.faces.grpc.server import connection_options
 
 
 async def silent() -> bytes:
@@ -35,7 +36,7 @@ async def ended(tasks: list["asyncio.Task[bytes]"]) -> None:
 async def test_who_waits_alone_is_left_alone() -> None:
     all_of_them = Receptions(4)
     tasks = await begun(all_of_them, 4)
-    await asyncio.sleep(5 * receptions.SLOW_SECONDS)
+    await asyncio.sleep(5 * intake.SLOW_SECONDS)
     assert not any(task.done() for task in tasks)
     await ended(tasks)
     assert all_of_them.num_under_way == 0
@@ -52,7 +53,7 @@ async def test_the_latest_of_the_slow_make_room_and_half_may_go_on() -> None:
 
 
 async def test_what_has_taken_too_long_makes_room_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receptions, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(intake, "PATIENCE_SECONDS", 0.0)
     all_of_them = Receptions(4)
     tasks = await begun(all_of_them, 4)
     await all_of_them.receive(at_once, "b")
@@ -87,3 +88,9 @@ async def test_a_caller_that_goes_is_cancelled_and_not_late() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_who_vanished_is_noticed_within_the_documented_time() -> None:
+    options = dict(connection_options(1))
+    assert options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"] == 40_000
+    assert options["grpc.http2.ping_timeout_ms"] == options["grpc.keepalive_timeout_ms"]  # otherwise it takes a minute

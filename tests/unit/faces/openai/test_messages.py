@@ -8,7 +8,7 @@ import pytest
 
 from service.bundle.manifest_parts import Language, LanguagePair
 from service.domain.errors import NotFound
-from service.faces.openai.pairs import NamedPair, names_of, pair_of
+from service.faces.openai.messages import NamedPair, names_of, pair_of
 from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 

@@ -1,18 +1,30 @@
-"""Requests to infer in JSON and binary, and their answers; wrong ones never cause more than a rejection."""
+"""KServe over HTTP: routes, messages in JSON and binary, and answers; wrong ones never cause more than a rejection."""
 
 import contextlib
 import json
 import struct
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest, ServiceError, TooMany
+from service.domain.translation import Priority
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.http.application import HttpRequest
-from service.faces.kserve.inference import WantedOutputs, answer_of, infer_body_of, input_tensors
-from service.faces.kserve.plain_data import OutputTensor, infer_request
+from service.faces.http.routes import Routes
+from service.faces.kserve.http import KServe
+from service.faces.kserve.http_messages import (
+    answer_of,
+    binary_outputs,
+    document_of,
+    fill,
+    infer_body_of,
+    infer_request,
+)
+from service.faces.kserve.messages import priority_of
+from service.faces.kserve.methods import KServeMethods
 from service.faces.kserve.tensors import raw_of
 
 TEXTS = ["ab", "", "ä\U0001f600"]
@@ -47,7 +59,14 @@ def posted(
 def message_of(request: HttpRequest) -> Any:
     """Return the message that a request becomes, in all the steps that the face takes."""
     body, data = infer_body_of(request)
-    return infer_request(("tiny", ""), body.id or "", body.given, input_tensors(body, data), WantedOutputs(body).named)
+    binary_outputs(body)
+    return infer_request(("tiny", ""), body, data)
+
+
+def priority(parameters: dict[str, int]) -> Priority:
+    message = pb.ModelInferRequest()
+    fill(message.parameters, parameters)
+    return priority_of(message)
 
 
 def elements(request: HttpRequest) -> list[list[str]]:
@@ -116,8 +135,8 @@ def test_a_request_becomes_a_message() -> None:
 )
 def test_an_output_s_own_parameter_precedes_the_request_s(fields: dict[str, Any], binary: dict[str, bool]) -> None:
     body, _ = infer_body_of(posted(in_json(**fields)))
-    wanted = WantedOutputs(body)
-    assert {name: wanted.is_binary(name) for name in binary} == binary
+    is_binary = binary_outputs(body)
+    assert {name: is_binary(name) for name in binary} == binary
 
 
 @pytest.mark.parametrize(
@@ -223,37 +242,126 @@ def test_any_json_is_read_or_refused(document: Any, data: bytes) -> None:
         message_of(posted(document, data))
 
 
+def answer(**fields: Any) -> pb.ModelInferResponse:
+    made = pb.ModelInferResponse(model_name="tiny", **fields)
+    text = made.outputs.add(name="translation", datatype="BYTES", shape=[2])
+    text.contents.bytes_contents.extend(["ä".encode(), b""])
+    made.outputs.add(name="score", datatype="FP32", shape=[2]).contents.fp32_contents.extend([-0.5, 1.0])
+    return made
+
+
 def test_an_answer_in_json() -> None:
-    tensors = [OutputTensor("translation", "BYTES", [2], ["ä", ""]), OutputTensor("score", "FP32", [2], [-0.5, 0.0])]
-    answer = answer_of(("tiny", "1"), "7", tensors)
-    assert answer.content_type == "application/json"
-    assert not answer.headers
-    assert json.loads(answer.body) == {
+    given = answer_of(answer(model_version="1", id="7"), lambda _: False)
+    assert given.content_type == "application/json"
+    assert not given.headers
+    assert json.loads(given.body) == {
         "id": "7",
         "model_name": "tiny",
         "model_version": "1",
         "outputs": [
             {"name": "translation", "datatype": "BYTES", "shape": [2], "data": ["ä", ""]},
-            {"name": "score", "datatype": "FP32", "shape": [2], "data": [-0.5, 0.0]},
+            {"name": "score", "datatype": "FP32", "shape": [2], "data": [-0.5, 1.0]},
         ],
     }
 
 
-def test_an_answer_with_binary_data() -> None:
-    tensors = [
-        OutputTensor("score", "FP32", [1], b"abcd"),
-        OutputTensor("finish_reason", "BYTES", [1], ["stop"]),
-        OutputTensor("translation", "BYTES", [1], raw_of(["ä".encode()])),
-    ]
-    answer = answer_of(("tiny", ""), "", tensors)
-    assert answer.content_type == "application/octet-stream"
-    length = int(answer.headers["Inference-Header-Content-Length"])
-    document = json.loads(answer.body[:length])
+@pytest.mark.parametrize(
+    ("wanted", "sizes", "data"),
+    [
+        ({"score"}, [None, {"binary_data_size": 8}], b"\0\0\0\xbf\0\0\x80\x3f"),
+        ({"translation"}, [{"binary_data_size": 10}, None], b"\x02\0\0\0\xc3\xa4\0\0\0\0"),
+        (
+            {"score", "translation"},
+            [{"binary_data_size": 10}, {"binary_data_size": 8}],
+            b"\x02\0\0\0\xc3\xa4\0\0\0\0\0\0\0\xbf\0\0\x80\x3f",
+        ),
+    ],
+)
+def test_an_answer_with_binary_data(wanted: set[str], sizes: list[Any], data: bytes) -> None:
+    given = answer_of(answer(), lambda name: name in wanted)
+    assert given.content_type == "application/octet-stream"
+    length = int(given.headers["Inference-Header-Content-Length"])
+    document = json.loads(given.body[:length])
     assert "id" not in document
-    assert [each.get("parameters") for each in document["outputs"]] == [
-        {"binary_data_size": 4},
-        None,
-        {"binary_data_size": 6},
-    ]
-    assert document["outputs"][1]["data"] == ["stop"]
-    assert answer.body[length:] == b"abcd\x02\0\0\0\xc3\xa4"
+    assert [each.get("parameters") for each in document["outputs"]] == sizes
+    assert [each["name"] for each in document["outputs"] if "data" not in each] == sorted(wanted, reverse=True)
+    assert given.body[length:] == data
+
+
+def test_numbers_of_64_bits_are_numbers_and_empty_fields_are_there() -> None:
+    success = pb.InferStatistics(success=pb.StatisticDuration(count=1))
+    message = pb.ModelStatisticsResponse(
+        model_stats=[pb.ModelStatistics(name="tiny", last_inference=2**40, inference_stats=success)]
+    )
+    assert document_of(message) == {
+        "model_stats": [
+            {
+                "name": "tiny",
+                "version": "",
+                "last_inference": 2**40,
+                "inference_count": 0,
+                "execution_count": 0,
+                "inference_stats": {"success": {"count": 1, "ns": 0}},
+                "batch_stats": [],
+            }
+        ]
+    }
+
+
+def test_words_of_enums_maps_and_members_of_a_oneof() -> None:
+    config = pb.ModelConfig(
+        name="tiny",
+        output=[pb.ModelOutput(name="score", data_type=pb.TYPE_FP32, dims=[-1])],
+        parameters={"b": pb.ModelParameter(string_value="2"), "a": pb.ModelParameter(string_value="1")},
+    )
+    document = document_of(config)
+    assert document["output"] == [{"name": "score", "data_type": "TYPE_FP32", "dims": [-1]}]
+    assert list(document["parameters"].items()) == [("a", {"string_value": "1"}), ("b", {"string_value": "2"})]
+    assert "model_transaction_policy" not in document
+    assert document_of(pb.InferParameter(bool_param=False)) == {"bool_param": False}
+
+
+def test_the_priority_is_known_without_the_tensors() -> None:
+    for number, expected in (0, Priority.NORMAL), (1, Priority.HIGH), (3, Priority.LOW):
+        assert priority({"priority": number} if number else {}) is expected
+    with pytest.raises(InvalidRequest):
+        priority({"priority": 4})
+
+
+ROUTES = Routes(KServe(cast(KServeMethods, None), 60.0).routes())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name", "parts"),
+    [
+        ("GET", "/v2", "metadata", {}),
+        ("GET", "/v2/models/stats", "model_stats", {}),
+        ("GET", "/v2/models/stats/stats", "model_stats", {"name": "stats"}),
+        ("GET", "/v2/models/a%20b", "model_metadata", {"name": "a b"}),
+        ("GET", "/v2/models/a/versions/3", "model_metadata", {"name": "a", "version": "3"}),
+        ("GET", "/v2/models/a/versions/3/ready", "model_ready", {"name": "a", "version": "3"}),
+        ("POST", "/v2/models/a/versions/3/infer", "infer", {"name": "a", "version": "3"}),
+        ("POST", "/v2/repository/index", "repository_index", {}),
+        ("POST", "/v2/repository/other/index", "repository_index", {"repository": "other"}),
+        ("POST", "/v2/repository/models/a/unload", "unload", {"name": "a"}),
+        ("POST", "/v2/repository/other/models/a/load", "load", {"repository": "other", "name": "a"}),
+        ("GET", "/v2/models/a/trace/setting", "trace_setting", {"name": "a"}),
+        ("POST", "/v2/cudasharedmemory/region/r/register", "shared_memory", {"region": "r"}),
+    ],
+)
+def test_paths_are_triton_s(method: str, path: str, name: str, parts: dict[str, str]) -> None:
+    found = ROUTES.find(path)
+    assert found is not None
+    assert found.by_method[method].name == f"http/kserve/{name}"
+    assert found.parts == parts
+
+
+@pytest.mark.parametrize("path", ["/v2/translate", "/v2/usage", "/v2/languages", "/v2/glossaries", "/v2/glossaries/a"])
+def test_paths_of_deepl_are_left_to_it(path: str) -> None:
+    assert ROUTES.find(path) is None
+
+
+def test_probes_of_the_server_need_no_key_and_only_inference_queues() -> None:
+    open_to_all = {route.path for route in ROUTES.all if not route.needs_key}
+    assert open_to_all == {"/v2/health/live", "/v2/health/ready"}
+    assert {route.name for route in ROUTES.all if route.queues} == {"http/kserve/infer"}

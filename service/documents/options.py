@@ -1,0 +1,93 @@
+"""The options of a document, in one table: of it are made the flags of the command line, the fields of a form over HTTP
+and their description."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any
+
+from service.documents.opening import FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOption:
+    """An option; `attribute` is that of `DocumentOptions`, `formats` are the names of those that it is for."""
+
+    attribute: str
+    flag: str
+    kind: type
+    help: str
+    formats: tuple[str, ...]
+    metavar: str | None = None
+
+    @property
+    def default(self) -> Any:
+        return self.kind()
+
+
+DOCUMENT_OPTIONS: Mapping[str, DocumentOption] = MappingProxyType(
+    {
+        "columns": DocumentOption(
+            "columns",
+            "--column",
+            list,
+            "Of a table: names of the columns to translate; may be repeated.",
+            ("tsv", "csv"),
+            "N|NAME",
+        ),
+        "has_header": DocumentOption(
+            "has_header",
+            "--header",
+            bool,
+            "Of a table: the first line has the names of the columns, even if they are numbers.",
+            ("tsv", "csv"),
+        ),
+        "encoding": DocumentOption(
+            "encoding",
+            "--encoding",
+            str,
+            "Of text, tables, Markdown and subtitles: encoding of the file, such as windows-1252.",
+            ("text", "tsv", "csv", "md", "srt", "vtt"),
+            "NAME",
+        ),
+        "retranslate": DocumentOption(
+            "has_all",
+            "--retranslate",
+            bool,
+            "Of .po and .xliff: also entries that have a translation.",
+            ("po", "xliff"),
+        ),
+        "front_matter": DocumentOption(
+            "front_matter",
+            "--front-matter",
+            str,
+            "Of Markdown: keys of its front matter to translate, such as title,description.",
+            ("md", "mdx"),
+            "KEY,...",
+        ),
+        "attributes": DocumentOption(
+            "attributes",
+            "--attributes",
+            bool,
+            "Of HTML: also what attributes show, such as alt and title; lang becomes the target.",
+            ("html",),
+        ),
+    }
+)
+
+
+def is_for(option: str, file_name: str) -> bool:
+    """Return whether an option is for files of this name, or the format is not known."""
+    known = FORMATS.get(PurePath(file_name).suffix.lower())
+    return known is None or known.name in DOCUMENT_OPTIONS[option].formats
+
+
+def document_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `DocumentOptions` for options by the names of the table; others in `given` are left out."""
+    fields = {option.attribute: given[name] for name, option in DOCUMENT_OPTIONS.items() if name in given}
+    if "columns" in fields:
+        fields["columns"] = tuple(fields["columns"])
+    if "front_matter" in fields:
+        fields["front_matter"] = tuple(key.strip() for key in fields["front_matter"].split(",") if key.strip())
+    return fields

@@ -1,0 +1,32 @@
+"""What fields of callers may have, for every API: so many entries, checked before they are processed; a MIME type."""
+
+from service.domain.errors import InvalidRequest, Path, TooMany
+from service.domain.translation import MimeType
+
+MAX_TERMS = 1024  # in a request; a glossary on the server may have more
+MAX_LABELS = 64
+MAX_OWN_PLACEHOLDERS = 32
+SEVERAL_CALLS = "send several calls"
+_MIME_TYPES = {mime_type.value: mime_type for mime_type in MimeType}
+
+
+def check_count(field: str, number: int, most: int, advice: str = SEVERAL_CALLS) -> None:
+    """Check how many entries a field has.
+
+    Raises:
+        TooMany: there are more than `most`.
+    """
+    if number > most:
+        raise TooMany("{path} has {number} entries", Path(field), number=number, allowed=str(most), advice=advice)
+
+
+def mime_type_from(value: str) -> MimeType:
+    """Return the MIME type of that name; case does not matter.
+
+    Raises:
+        InvalidRequest: the name is unknown.
+    """
+    mime_type = _MIME_TYPES.get(value.lower())
+    if mime_type is None:
+        raise InvalidRequest("{path} is {value}", Path("mime_type"), value=value, allowed=", ".join(_MIME_TYPES))
+    return mime_type

@@ -1,0 +1,243 @@
+"""What calls of all APIs over gRPC have in common: limits, a full queue, ids, internal errors, and their timing."""
+
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from dragoman_client import MimeType, Priority
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.text.markup.lexer import tokens
+from tests.gate import Gate
+from tests.grpc_calls import WAYS, infer_request, refused, request_of, retry_seconds, stub_of, ways_of
+from tests.patience import patient
+from tests.servers import InProcessServer, Serve, distinct_texts, eventually
+
+MAX_CHARACTERS, MAX_BYTES, MAX_METADATA = 40, 1024, 2000
+EXACT, TOO_MUCH = ["a" * 15, "é" * 25], ["a" * 15, "é" * 26]
+
+
+@pytest.fixture(scope="module")
+def limited(share: Serve) -> Iterator[grpc.Channel]:
+    limits = {"max_characters": MAX_CHARACTERS, "max_request_bytes": MAX_BYTES, "max_metadata_bytes": MAX_METADATA}
+    with grpc.insecure_channel(share(**limits, reflection=False).address) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "way", ["Translate", "TranslateStream", "TranslateText", "ModelInfer", "detected", "detection", "parts"]
+)
+def test_all_texts_of_a_call_together_have_a_limit(limited: grpc.Channel, way: str) -> None:
+    own, infer = pb_grpc.TranslationServiceStub(limited), kserve_grpc.GRPCInferenceServiceStub(limited).ModelInfer
+    calls: dict[str, Callable[[list[str]], Any]] = {
+        **ways_of(limited),
+        "detected": lambda texts: own.Translate(
+            request_of(texts, source_language_code="", keep_other_languages=True), timeout=patient(30)
+        ),
+        "detection": lambda texts: own.DetectLanguage(pb.DetectLanguageRequest(texts=texts), timeout=patient(30)),
+        "parts": lambda texts: infer(infer_request(*texts, source_language=["en", ""]), timeout=patient(30)),
+    }
+    assert calls[way](EXACT)
+    error = refused(lambda timeout: calls[way](TOO_MUCH))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "have 41 characters in total; allowed are 40 per call. Send several calls." in error.details()
+
+
+def test_a_message_has_a_limit(limited: grpc.Channel) -> None:
+    error = refused(pb_grpc.TranslationServiceStub(limited).Translate, request_of(["a" * 2 * MAX_BYTES]))
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # gRPC's own error
+    assert f"vs. {MAX_BYTES}" in error.details()
+
+
+def test_metadata_have_a_limit(limited: grpc.Channel) -> None:
+    stub = pb_grpc.TranslationServiceStub(limited)
+    for _ in range(10):  # between its two limits gRPC would reject calls at random
+        stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * (MAX_METADATA - 600))])
+        error = refused(stub.ListModels, pb.ListModelsRequest(), metadata=[("x-note", "a" * MAX_METADATA)])
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert f"vs. {MAX_METADATA}" in error.details()
+
+
+def test_reflection_can_be_turned_off(limited: grpc.Channel, server: InProcessServer) -> None:
+    def services(asked: grpc.Channel, timeout: float) -> Any:
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        return reflection_pb2_grpc.ServerReflectionStub(asked).ServerReflectionInfo(iter([request]), timeout=timeout)
+
+    with grpc.insecure_channel(server.address) as other:
+        assert list(services(other, patient(30)))
+    assert refused(partial(services, limited)).code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def long_call(num_texts: int) -> Any:
+    return request_of(distinct_texts(num_texts), options=pb.DecodingOptions(max_output_tokens=24))
+
+
+def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(max_slots=1, max_waiting=64)
+    gate = Gate(server, monkeypatch)
+    with stub_of(server.address) as stub:
+        first = stub.Translate.future(long_call(64), timeout=patient(30))
+        gate.wait()
+        error = refused(stub.Translate, long_call(64))
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "64" in error.details()
+        assert "\n" not in error.details()
+        assert 0 < retry_seconds(error) <= 60
+        gate.open()
+        assert len(first.result(timeout=patient(30)).translations) == 64  # accepted calls are not disturbed
+        assert len(stub.Translate(long_call(64), timeout=patient(30)).translations) == 64
+    assert server.metric("dragoman_rejected_total", reason="queue_full") == 1
+
+
+GOOD = request_of(["Hello"])
+KEY = "x-request-id"
+
+
+def trailer(call: Any) -> Any:
+    return next((item.value for item in call.trailing_metadata() if item.key == KEY), None)
+
+
+def ask(stub: pb_grpc.TranslationServiceStub, request: Any = GOOD, **metadata: Any) -> Any:
+    _, call = stub.Translate.with_call(
+        request, timeout=patient(30), metadata=[(KEY, value) for value in metadata.values()]
+    )
+    return trailer(call)
+
+
+def test_the_callers_id_comes_back(stub: pb_grpc.TranslationServiceStub) -> None:
+    assert ask(stub, id="order-66/a") == "order-66/a"
+
+
+def test_a_call_without_one_gets_one_of_its_own(stub: pb_grpc.TranslationServiceStub) -> None:
+    first, second = ask(stub), ask(stub)
+    assert first
+    assert second
+    assert first != second
+
+
+@pytest.mark.parametrize("unusable", ["", " ", "two words", "x" * 129])
+def test_an_id_that_can_not_be_used_is_replaced(stub: pb_grpc.TranslationServiceStub, unusable: str) -> None:
+    assert ask(stub, id=unusable).strip() not in ("", unusable)
+
+
+def test_refused_calls_carry_it_too(stub: pb_grpc.TranslationServiceStub) -> None:
+    error = refused(stub.Translate, pb.TranslateRequest(), metadata=[(KEY, "mine")])
+    assert trailer(error) == "mine"
+
+
+def test_an_unexpected_error_is_internal_logged_and_not_told(
+    server: InProcessServer,
+    stub: pb_grpc.TranslationServiceStub,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(request: Any) -> None:
+        raise ValueError("secret detail")
+
+    monkeypatch.setattr(server.server.translator, "translate", broken)
+    with caplog.at_level(logging.ERROR):
+        error = refused(stub.Translate, GOOD, metadata=[(KEY, "find-me")])
+    assert error.code() is grpc.StatusCode.INTERNAL
+    assert "secret" not in error.details()
+    assert "find-me" in error.details()
+    (record,) = [record for record in caplog.records if "find-me" in record.getMessage()]
+    assert record.exc_info
+    assert "secret detail" in str(record.exc_info[1])
+    method = "dragoman.v1.TranslationService/Translate"
+    # Counted after the caller has its answer.
+    eventually(lambda: server.metric("dragoman_requests_total", method=method, code="INTERNAL") == 1)
+
+
+SYNTAX = r"queue;dur=(\d+\.\d), encode;dur=(\d+\.\d), decode;dur=(\d+\.\d), total;dur=(\d+\.\d)"
+
+
+@pytest.fixture
+def channel(server: InProcessServer) -> Iterator[grpc.Channel]:
+    with grpc.insecure_channel(server.address) as open_channel:
+        yield open_channel
+
+
+def timing(call: Any) -> list[float]:
+    """Return the milliseconds of queue, encode, decode and total."""
+    value = dict(call.trailing_metadata())["server-timing"]
+    match = re.fullmatch(SYNTAX, value)
+    assert match, value
+    return [float(each) for each in match.groups()]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_phases_are_reported_and_fit_into_the_whole(channel: grpc.Channel, way: str) -> None:
+    began = time.monotonic()
+    call = ways_of(channel)[way](distinct_texts(3))
+    outside = 1000 * (time.monotonic() - began)
+    queue, encode, decode, total = timing(call)
+    assert encode > 0
+    assert decode > 0
+    assert max(queue, encode, decode) <= total + 0.1
+    assert total <= outside + 0.1
+    assert "x-request-id" in dict(call.trailing_metadata())
+
+
+def test_the_parts_of_one_call_add_up_to_no_more_than_the_whole(channel: grpc.Channel) -> None:
+    queue, encode, decode, total = timing(ways_of(channel)["Translate"](distinct_texts(40)))
+    assert queue + encode + decode <= total + 0.2  # four numbers are rounded
+    assert encode + decode > total / 4  # the engine's phases are included
+
+
+def test_a_call_that_fails_reports_how_long_it_took(stub: pb_grpc.TranslationServiceStub) -> None:
+    error = refused(stub.Translate, request_of(["Hello"], target_language_code="xx"))
+    assert error.code() is grpc.StatusCode.NOT_FOUND
+    queue, encode, decode, total = timing(error)
+    assert (queue, encode, decode) == (0, 0, 0)
+    assert total >= 0
+
+
+def test_calls_without_texts_report_nothing(stub: pb_grpc.TranslationServiceStub) -> None:
+    _, call = stub.ListModels.with_call(pb.ListModelsRequest(), timeout=patient(30))
+    assert "server-timing" not in dict(call.trailing_metadata())
+
+
+@pytest.mark.parametrize(("priority", "looks"), [(Priority.NORMAL, 1), (Priority.HIGH, 2)])
+def test_the_queue_is_looked_at_once_for_a_call_of_normal_priority(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, priority: Priority, looks: int
+) -> None:
+    server = serve(cache_mib=0)
+    engine = server.server.models[0].engine
+    looked: Counter[str] = Counter()
+    check_queue = engine.check_queue
+
+    def counted(asked: Any, origin: Any) -> None:
+        looked[asked.value] += 1
+        check_queue(asked, origin)
+
+    monkeypatch.setattr(engine, "check_queue", counted)
+    with server.client() as client:
+        client.translate(distinct_texts(1), "en", "de", priority=priority)
+    # On arrival, a message is not parsed until the queue is known to be short enough for a call of normal priority.
+    assert looked.total() == looks
+    assert looked[priority.value] == 1
+
+
+def test_html_whose_language_is_detected_is_parsed_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve()
+    parsed: list[str] = []
+
+    def counted(html: str) -> Any:
+        parsed.append(html)
+        return tokens(html)
+
+    monkeypatch.setattr("service.text.markup.document.tokens", counted)
+    texts = [f"<p>The {text}</p>" for text in distinct_texts(2)] + ["<p>123</p>"]
+    with server.client() as client:
+        translations = client.translate(texts, "", "de", mime_type=MimeType.HTML)
+    assert sorted(parsed) == sorted(texts)
+    assert [each.detected_language_code for each in translations[:2]] == ["en", "en"]

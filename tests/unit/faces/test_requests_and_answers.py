@@ -1,0 +1,332 @@
+"""One table for all APIs over HTTP: what is asked becomes which request, and what is answered from one translation."""
+
+import asyncio
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from service.bundle.manifest_parts import Limits
+from service.domain.call import Call, begin_call
+from service.domain.options import RequestedOptions
+from service.domain.translation import (
+    AlignedSpan,
+    FinishReason,
+    Flag,
+    Hypothesis,
+    MimeType,
+    OwnPlaceholder,
+    Priority,
+    Segment,
+    SplitSentences,
+    Term,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
+from service.faces.deepl.documents import Documents
+from service.faces.deepl.http import DeepL
+from service.faces.dragoman.http import V1
+from service.faces.google.http import Google
+from service.faces.http.application import HttpRequest
+from service.faces.http.routes import Routes
+from service.faces.kserve.http import KServe
+from service.faces.kserve.methods import KServeMethods
+from service.faces.libretranslate.files import Files
+from service.faces.libretranslate.http import LibreTranslate
+from service.faces.openai.http import OpenAI
+from service.jobs.translation import DocumentTranslator
+from service.models.catalogue import Catalogue
+from service.models.language_pairs import LanguagePairs
+from service.text.glossary import Glossaries, Glossary
+from service.translation.translator import Translator
+from tests.unit.models.bare_manifest import MANIFEST
+
+PARENT = "projects/p/locations/l"
+TERMS = Glossary("terms", "en", "de", ())
+SEGMENT = Segment(0, 1, 0, 2, FinishReason.LENGTH, 3, 4, (Flag.TERM,))
+ANSWER = Translation(
+    "XY",
+    (Hypothesis("XY", -0.5, 4, FinishReason.LENGTH), Hypothesis("Z", -1.0, 2)),
+    FinishReason.LENGTH,
+    3,
+    (SEGMENT,),
+    (AlignedSpan(0, 1, 0, 2),),
+    "en",
+)
+PLACES = {"source_start": 0, "source_end": 1, "target_start": 0, "target_end": 2}
+
+
+class OneGlossary(Glossaries):
+    def all(self) -> tuple[Glossary]:
+        return (TERMS,)
+
+
+class Recorder:
+    """A translator that keeps what it was asked, and answers `ANSWER` to each text."""
+
+    def __init__(self) -> None:
+        manifest = replace(MANIFEST, limits=Limits(99, 99))
+        self.served: Any = SimpleNamespace(name="tiny", version="1", manifest=manifest, pairs=LanguagePairs(manifest))
+        self.glossaries = OneGlossary()
+        self.requests: list[TranslationRequest] = []
+
+    async def translate(self, request: TranslationRequest) -> TranslationResult:
+        self.requests.append(request)
+        return TranslationResult("tiny", "1", (ANSWER,) * len(request.texts))
+
+    async def convert(self, work: Any, size: int) -> Any:
+        return work()
+
+    def check_texts(self, texts: Any) -> None:
+        pass
+
+    def catalogue(self) -> Catalogue:
+        return Catalogue([self.served], [])
+
+    def model(self, name: str, version: str) -> Any:
+        return self.served
+
+
+def routes_of(recorder: Recorder) -> Routes:
+    translator = cast(Translator, recorder)
+    faces = (
+        V1(translator, cast(DocumentTranslator, None), 60.0),
+        DeepL(translator, 60.0, cast(Documents, SimpleNamespace(routes=lambda route: ()))),
+        LibreTranslate(translator, 60.0, cast(Files, SimpleNamespace(routes=lambda keyed, free: ()))),
+        Google(translator, 60.0),
+        OpenAI(translator, 60.0),
+        KServe(KServeMethods(translator, cast(Any, None), cast(Any, None)), 60.0),
+    )
+    return Routes(route for face in faces for route in face.routes())
+
+
+async def answered(routes: Routes, path: str, asked: Any) -> Any:
+    """Return what the API of this path answers."""
+    found = routes.find(path)
+    assert found is not None
+    begin_call(Call("m"))
+    body = json.dumps(asked).encode()
+    request = HttpRequest("POST", path, {"content-type": "application/json"}, body, parts=found.parts)
+    answer: Any = await found.by_method["POST"].handle(request)
+    return json.loads(answer.body)
+
+
+def request(*texts: str, **fields: Any) -> TranslationRequest:
+    return TranslationRequest(texts, "en", "de", **fields)
+
+
+def tensor(*data: str) -> dict[str, Any]:
+    return {"name": "text", "datatype": "BYTES", "shape": [len(data)], "data": data}
+
+
+V1_ASKED = {"source_language_code": "en", "target_language_code": "de"}
+V1_ANSWER = {"text": "XY", "finish_reason": "length", "num_source_tokens": 3, "detected_language_code": "en"}
+V1_MORE = {
+    "hypotheses": [{"text": "XY", "num_tokens": 4, "score": -0.5}, {"text": "Z", "num_tokens": 2, "score": -1.0}],
+    "flags": ["term"],
+    "alignment": [PLACES],
+}
+V1_SEGMENT = {
+    **PLACES,
+    "finish_reason": "length",
+    "num_source_tokens": 3,
+    "num_output_tokens": 4,
+    "flags": ["term"],
+}
+IN_V2 = {"translatedText": "XY", "detectedSourceLanguage": "en"}
+IN_V3 = {"translatedText": "XY", "detectedLanguageCode": "en"}
+GLOSSARY = {"glossary": f"{PARENT}/glossaries/terms"}
+
+TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
+    (
+        "v1, what is left out",
+        "/v1/translate",
+        {"text": "a", "target_language_code": "de"},
+        [replace(request("a"), source_language_code="")],
+        {"translations": [V1_ANSWER | V1_MORE], "model": "tiny", "model_version": "1"},
+    ),
+    (
+        "v1",
+        "/v1/translate",
+        {
+            **V1_ASKED,
+            "texts": ["a", "b"],
+            "model": "tiny",
+            "model_version": "1",
+            "options": {"beam_size": 2, "length_penalty": 0.0, "return_scores": False},
+            "mime_type": "text/html",
+            "priority": "high",
+            "split_sentences": "no_newlines",
+            "preserve_formatting": True,
+            "glossary": "terms",
+            "terms": [{"source": "x", "target": "y", "case_sensitive": True}, {"source": "z"}],
+            "placeholders": [{"pattern": "p+"}, {"start": "[", "end": "]"}],
+            "target_prefixes": ["c", "d"],
+            "return_alignments": True,
+            "return_segments": True,
+            "strict": True,
+            "keep_other_languages": True,
+            "labels": {"b": "2", "a": "1"},
+        },
+        [
+            request(
+                "a",
+                "b",
+                model="tiny",
+                model_version="1",
+                options=RequestedOptions(beam_size=2, length_penalty=0.0, return_scores=False),
+                priority=Priority.HIGH,
+                mime_type=MimeType.HTML,
+                split_sentences=SplitSentences.NO_NEWLINES,
+                preserve_formatting=True,
+                target_prefixes=("c", "d"),
+                glossary="terms",
+                terms=(Term("x", "y", True), Term("z")),
+                placeholders=(OwnPlaceholder("p+"), OwnPlaceholder("", "[", "]")),
+                return_alignments=True,
+                keeps_other_languages=True,
+                is_strict=True,
+                labels=(("a", "1"), ("b", "2")),
+            )
+        ],
+        {
+            "translations": [V1_ANSWER | V1_MORE | {"segments": [V1_SEGMENT]}] * 2,
+            "model": "tiny",
+            "model_version": "1",
+        },
+    ),
+    (
+        "deepl",
+        "/v2/translate",
+        {
+            "text": ["ä"],
+            "source_lang": "EN",
+            "target_lang": "DE",
+            "split_sentences": "0",
+            "preserve_formatting": "1",
+            "tag_handling": "html",
+            "show_billed_characters": True,
+            "model_type": "quality_optimized",
+        },
+        [
+            replace(
+                request("ä", split_sentences=SplitSentences.OFF, preserve_formatting=True, mime_type=MimeType.HTML),
+                source_language_code="EN",
+                target_language_code="DE",
+            )
+        ],
+        {
+            "translations": [
+                {
+                    "detected_source_language": "EN",
+                    "text": "XY",
+                    "billed_characters": 1,
+                    "model_type_used": "quality_optimized",
+                    "tag_handling_version": "v2",
+                }
+            ]
+        },
+    ),
+    (
+        "libretranslate",
+        "/translate",
+        {"q": ["a", ""], "source": "en", "target": "pb", "format": "html", "alternatives": 3, "secret": "ignored"},
+        [
+            replace(
+                request("a", "", options=RequestedOptions(num_hypotheses=4), mime_type=MimeType.HTML),
+                target_language_code="pt-BR",
+            )
+        ],
+        {"translatedText": ["XY", "XY"], "alternatives": [["Z"], ["Z"]]},
+    ),
+    (
+        "libretranslate, what is left out",
+        "/translate",
+        {"q": "a", "source": "en", "target": "de", "format": "", "alternatives": None},
+        [request("a")],
+        {"translatedText": "XY"},
+    ),
+    (
+        "google.v2",
+        "/language/translate/v2",
+        {"q": ["a", "b"], "source": "en", "target": "de", "format": "text", "model": "tiny"},
+        [request("a", "b", model="tiny")],
+        {"data": {"translations": [{**IN_V2, "model": "tiny"}] * 2}},
+    ),
+    (
+        "google.v2, what is left out",
+        "/language/translate/v2",
+        {"q": "a", "target": "de"},
+        [replace(request("a", mime_type=MimeType.HTML), source_language_code="")],
+        {"data": {"translations": [IN_V2]}},
+    ),
+    (
+        "google.v3, with a glossary and without it",
+        f"/v3/{PARENT}:translateText",
+        {
+            "contents": ["a", ""],
+            "sourceLanguageCode": "en",
+            "targetLanguageCode": "de",
+            "mimeType": "text/plain",
+            "model": f"{PARENT}/models/tiny",
+            "glossaryConfig": GLOSSARY,
+            "labels": {"b": "2", "a": "1"},
+        },
+        [
+            request("a", "", model="tiny", labels=(("a", "1"), ("b", "2"))),
+            request("a", "", model="tiny", labels=(("a", "1"), ("b", "2")), glossary="terms"),
+        ],
+        {
+            "translations": [{**IN_V3, "model": f"{PARENT}/models/tiny"}] * 2,
+            "glossaryTranslations": [{**IN_V3, "model": f"{PARENT}/models/tiny", "glossaryConfig": GLOSSARY}] * 2,
+        },
+    ),
+    (
+        "google.v3, what is left out",
+        f"/v3/{PARENT}:translateText",
+        {"contents": ["a"], "targetLanguageCode": "de"},
+        [replace(request("a", mime_type=MimeType.HTML), source_language_code="")],
+        {"translations": [IN_V3]},
+    ),
+    (
+        "kserve",
+        "/v2/models/tiny/infer",
+        {"id": "7", "inputs": [tensor("a")], "parameters": {"beam_size": 2, "strict": True, "priority": 1}},
+        [request("a", model="tiny", options=RequestedOptions(beam_size=2), is_strict=True, priority=Priority.HIGH)],
+        {
+            "id": "7",
+            "model_name": "tiny",
+            "model_version": "1",
+            "outputs": [
+                {"name": "translation", "datatype": "BYTES", "shape": [1], "data": ["XY"]},
+                {"name": "finish_reason", "datatype": "BYTES", "shape": [1], "data": ["length"]},
+            ],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "requests", "answer"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_what_is_asked_and_answered(path: str, asked: Any, requests: list[TranslationRequest], answer: Any) -> None:
+    recorder = Recorder()
+    assert asyncio.run(answered(routes_of(recorder), path, asked)) == answer
+    assert [replace(each, deadline_seconds=None) for each in recorder.requests] == requests
+    assert all(each.deadline_seconds for each in recorder.requests)
+
+
+def test_a_chat_is_a_translation_of_its_last_message() -> None:
+    recorder = Recorder()
+    turns = [{"role": "user", "content": "no"}, {"role": "user", "content": "a"}, {"role": "assistant", "content": ""}]
+    asked = {"model": "en-de", "messages": turns, "n": 2, "max_tokens": 9}
+    answer = asyncio.run(answered(routes_of(recorder), "/v1/chat/completions", asked))
+    [found] = recorder.requests
+    options = RequestedOptions(num_hypotheses=2, max_output_tokens=9)
+    assert replace(found, deadline_seconds=None) == request("a", options=options)
+    assert [each["message"]["content"] for each in answer["choices"]] == ["XY", "Z"]
+    assert [each["finish_reason"] for each in answer["choices"]] == ["length", "stop"]
+    assert answer["usage"] == {"prompt_tokens": 3, "completion_tokens": 6, "total_tokens": 9}
