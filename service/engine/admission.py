@@ -254,12 +254,12 @@ class Admission:
         if not num_waiting:
             return num_free_slots > 0
         places = num_waiting * num_free_slots * self._costs.typical_tokens
-        return (num_waiting + 1) * queue.coalescing.waiting_rows <= places
+        return (num_waiting + 1) * queue.waiting.expected_rows <= places
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """Estimate the time until `num_ahead` waiting sequences and one more have slots."""
         num_waiting, typical = self._queue.num_waiting, self._costs.typical_tokens
-        rows = self._queue.coalescing.waiting_rows / num_waiting if num_waiting else typical
+        rows = self._queue.waiting.expected_rows / num_waiting if num_waiting else typical
         total = (num_ahead + 1) * rows - num_free_slots * typical
         return max(total, 0.0) * self._costs.seconds_per_row
 

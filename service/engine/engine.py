@@ -34,9 +34,8 @@ class Engine:
     """Continuous batching: sequences join when slots are free and leave when they end, without waiting for a batch.
 
     Each worker has a runner, rows and a thread of its own. One lock guards all else: the queue from which workers take
-    sequences, who is assigned to which worker, and the costs. Of identical sequences (`coalescing`) one is decoded and
-    all get its answer, each by its own deadline. Every sequence accepted by `submit` gets exactly one terminal update,
-    whatever happens.
+    sequences, who is assigned to which worker, and the costs. Every sequence accepted by `submit` gets exactly one
+    terminal update, whatever happens.
 
     An engine starts once. After a failure it may be restarted; once stopped, it stays stopped.
     """
@@ -335,11 +334,10 @@ class Engine:
         return plan
 
     def _drop(self, worker: Worker, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
-        leader = self.queue.drop(sequence, error, reason)
-        if leader is not None:
-            home = next(each for each in self.workers if leader in each.assigned)
-            home.assigned.remove(leader)
-            home.abandoned.append(leader)
+        self.queue.drop(sequence, error, reason)
+        home = next((each for each in self.workers if sequence in each.assigned), None)
+        if home is not None:
+            home.abandon(sequence)
             if home is not worker:  # which may be in a run, or about to wait
                 home.search.interrupt()
                 self._changed.notify_all()
@@ -349,11 +347,11 @@ class Engine:
         plan = self._scheduled(worker)
         if plan.admitted:
             self.queue.start(plan.admitted)
-            worker.assigned.update(plan.admitted)
+            worker.assign(plan.admitted)
         deadline = self.queue.next_deadline()
         seconds_left = None if deadline is None else deadline - now_seconds
         are_waiting = self.queue.num_waiting > 0
-        limits = worker.limits(plan.admitted, self._watched(worker), seconds_left, are_waiting=are_waiting)
+        limits = worker.limits(plan.admitted, seconds_left, are_waiting=are_waiting)
         return StepPlan(plan.admitted, plan.num_tokens, plan.num_padded_tokens, limits)
 
     def _scheduled(self, worker: Worker) -> StepPlan:
@@ -361,7 +359,7 @@ class Engine:
         if not num_waiting or not num_free:
             return _NOBODY
         share = self._share(worker)
-        candidates = self.queue.candidates()
+        candidates = self.queue.waiting.candidates()
         if share < num_waiting and share <= num_free:
             # The other workers have room for the rest: taking, for example, every second one evens out when workers
             # finish.
@@ -382,8 +380,7 @@ class Engine:
     def end(self, worker: Worker, turn: Turn) -> None:
         """Record and report the results of a turn."""
         with self._lock:
-            followers = self.queue.take_followers()
-            joined = [*turn.plan.admitted, *followers]
+            joined = turn.plan.admitted
             for sequence in joined:
                 sequence.admitted_seconds, sequence.encoded_seconds = turn.began, turn.encoded
             first_token_seconds = self._note_first_tokens(worker, turn)
@@ -398,8 +395,8 @@ class Engine:
                 self._deliver(updates, progress)
         if updates and not progress:
             self._deliver(updates, [])
-        queue_seconds = [max(turn.began - sequence.arrived_seconds, 0.0) for sequence in joined]
-        worker.unreported.append(turn.stats(busy_seconds, len(followers), queue_seconds, first_token_seconds))
+        queue_seconds = [turn.began - sequence.arrived_seconds for sequence in joined]
+        worker.unreported.append(turn.stats(busy_seconds, queue_seconds, first_token_seconds))
         if updates or len(worker.unreported) >= _REPORT_AFTER or not worker.batch.num_rows:
             for stats in worker.unreported:
                 self.listener.on_turn(stats)
@@ -408,24 +405,22 @@ class Engine:
     def _note_first_tokens(self, worker: Worker, turn: Turn) -> list[float]:
         """Note when sequences got their first token; returns how long after their arrival."""
         seconds_since_arrival = []
-        for leader, part in turn.result.first_tokens:
-            if leader in worker.assigned:
-                for sequence in self.queue.coalescing.members(leader):
-                    seconds = turn.encoded + part * (turn.stepped - turn.encoded)
-                    sequence.first_token_seconds = max(seconds, sequence.arrived_seconds)
-                    seconds_since_arrival.append(sequence.first_token_seconds - sequence.arrived_seconds)
+        for sequence, part in turn.result.first_tokens:
+            if sequence in worker.assigned:
+                sequence.first_token_seconds = turn.encoded + part * (turn.stepped - turn.encoded)
+                seconds_since_arrival.append(sequence.first_token_seconds - sequence.arrived_seconds)
         return seconds_since_arrival
 
     def _conclude(self, worker: Worker, turn: Turn, now_seconds: float) -> None:
-        """Give all that wait for sequences that have left their rows the outcome."""
+        """End the sequences that have left their rows."""
         result = turn.result
-        for leader, hypotheses in result.finished:
-            self.costs.ended(leader, len(hypotheses[0].token_ids) + 1, now_seconds)
-            if worker.release(leader):
-                self.queue.finish(leader, hypotheses)
-        for leader, error in (*turn.refused, *result.failed):
-            if worker.release(leader):
-                self.queue.fail(leader, self._explained(error))
+        for sequence, hypotheses in result.finished:
+            self.costs.ended(sequence, len(hypotheses[0].token_ids) + 1, now_seconds)
+            if worker.release(sequence):
+                self.queue.finish(sequence, hypotheses)
+        for sequence, error in (*turn.refused, *result.failed):
+            if worker.release(sequence):
+                self.queue.fail(sequence, self._explained(error))
 
     def _learn(self, worker: Worker, turn: Turn, now_seconds: float) -> float:
         """Record what a turn took; returns its duration so far."""
@@ -445,13 +440,14 @@ class Engine:
         return error
 
     def _progress(self, worker: Worker) -> list[SequenceProgress]:
-        watched = self._watched(worker)
-        return [each for leader in watched for each in self.queue.progress(leader, worker.certain(leader))]
-
-    def _watched(self, worker: Worker) -> list[Sequence]:
-        """Return those of a worker's sequences whose tokens somebody reads as they come."""
-        watched = self.queue.coalescing.watched
-        return [leader for leader in watched if leader in worker.assigned] if watched else []
+        """Return the tokens that have become certain, of sequences that somebody reads as they come."""
+        progress = []
+        for sequence, num_told in worker.watched.items():
+            token_ids = worker.certain(sequence)
+            if len(token_ids) > num_told and sequence in self.queue:  # otherwise all were failed meanwhile
+                worker.watched[sequence] = len(token_ids)
+                progress.append(SequenceProgress(sequence, token_ids))
+        return progress
 
     def _deliver(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         try:
@@ -468,12 +464,11 @@ class Engine:
         """
         if self._unavailable is not None:  # all sequences have their updates, whatever the state still holds
             return
-        if with_requests:
-            self.queue.check_integrity()
-        leaders = self.queue.coalescing.leaders
         assigned = [sequence for each in self.workers for sequence in each.assigned]
-        is_right = len(leaders) == len(assigned) and set(assigned) == set(leaders)
-        expect(is_right, f"{len(leaders)} sequences are decoded, {len(assigned)} are assigned to workers")
+        if with_requests:
+            self.queue.check_integrity(assigned)
+        num_decoded = len(self.queue.live) - self.queue.num_waiting
+        expect(num_decoded == len(assigned), f"{num_decoded} are decoded, {len(assigned)} are assigned to workers")
         worker.check_integrity(list(joining))
 
     def _are_requests_due(self) -> bool:

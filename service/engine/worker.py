@@ -47,11 +47,7 @@ class Turn:
     result: StepResult = field(default_factory=StepResult)
 
     def stats(
-        self,
-        busy_seconds: float,
-        num_followers: int,
-        queue_seconds: Sequence_[float],
-        first_token_seconds: Sequence_[float],
+        self, busy_seconds: float, queue_seconds: Sequence_[float], first_token_seconds: Sequence_[float]
     ) -> TurnStats:
         """Return the turn's statistics, with what the engine knows of it."""
         has_encoded, result = bool(self.plan.admitted), self.result
@@ -60,7 +56,6 @@ class Turn:
             busy_seconds=busy_seconds,
             encode_seconds=self.encoded - self.began if has_encoded else 0.0,
             num_encoded=len(self.plan.admitted),
-            num_followers=num_followers,
             encoded_tokens=self.plan.num_tokens if has_encoded else 0,
             padded_tokens=self.plan.num_padded_tokens if has_encoded else 0,
             run_seconds=self.stepped - self.encoded if self.num_rows else 0.0,
@@ -91,6 +86,7 @@ class Worker:
         self.search = Search(runner, self.batch)
         self.assigned: set[Sequence] = set()  # joining or running, and wanted
         self.abandoned: list[Sequence] = []  # running, but no longer wanted: to be removed before the next turn
+        self.watched: dict[Sequence, int] = {}  # assigned ones that want progress, and how many tokens they were told
         self.turn_began: float | None = None  # `None` between turns
         self.unreported: list[TurnStats] = []
         self._costs = costs
@@ -100,19 +96,33 @@ class Worker:
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
 
+    def assign(self, sequences: Iterable[Sequence]) -> None:
+        """Record sequences that join in the next turn."""
+        self.assigned.update(sequences)
+        self.watched.update((sequence, 0) for sequence in sequences if sequence.wants_progress)
+
+    def abandon(self, sequence: Sequence) -> None:
+        """Record that a sequence assigned to this worker is no longer wanted."""
+        self._unassign(sequence)
+        self.abandoned.append(sequence)
+
     def remove_abandoned(self) -> None:
         """Free the rows of abandoned sequences."""
         for sequence in self.abandoned:
             self.remove(sequence)
         self.abandoned.clear()
 
-    def release(self, leader: Sequence) -> bool:
+    def release(self, sequence: Sequence) -> bool:
         """Record that a sequence has left its rows; returns false if it was given up meanwhile and needs no update."""
-        if leader in self.abandoned:
-            self.abandoned.remove(leader)
+        if sequence in self.abandoned:
+            self.abandoned.remove(sequence)
             return False
-        self.assigned.remove(leader)
+        self._unassign(sequence)
         return True
+
+    def _unassign(self, sequence: Sequence) -> None:
+        self.assigned.remove(sequence)
+        self.watched.pop(sequence, None)
 
     def schedule(self, candidates: Iterable[Sequence], max_sequences: int) -> StepPlan:
         """Choose the sequences that join in the next turn, at most `max_sequences`."""
@@ -120,19 +130,13 @@ class Worker:
         budget = encode_budget(self._costs, batch.num_rows, batch.num_free, self._max_encode_tokens)
         return schedule(candidates, batch.num_free, budget, max_sequences, pads=self.runner.spec.pads_sources)
 
-    def limits(
-        self,
-        joining: Sequence_[Sequence],
-        watched: Collection[Sequence],
-        seconds_left: float | None,
-        *,
-        are_waiting: bool,
-    ) -> RunLimits:
+    def limits(self, joining: Sequence_[Sequence], seconds_left: float | None, *, are_waiting: bool) -> RunLimits:
         """Return the limits of the next turn's run.
 
-        `joining` sequences are admitted in this turn; of those here, somebody reads the tokens of the `watched` ones as
-        they come. `seconds_left` is the time to the next deadline; `are_waiting` says whether others wait for slots.
+        `joining` sequences are admitted in this turn. `seconds_left` is the time to the next deadline; `are_waiting`
+        says whether others wait for slots.
         """
+        watched = self.watched
         num_rows = self.batch.num_rows
         for each in joining:
             num_rows += each.num_slots
@@ -164,6 +168,8 @@ class Worker:
         """Check that the batch's sequences and those `joining` it are assigned to this worker, or abandoned."""
         expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
         expect(self.assigned.isdisjoint(self.abandoned), "an abandoned sequence is assigned to a worker")
+        watching = {sequence for sequence in self.assigned if sequence.wants_progress}
+        expect(self.watched.keys() == watching, f"{len(self.watched)} are watched, {len(watching)} should be")
         expected, found = {*self.assigned, *self.abandoned}, {*self.batch.sequences, *joining}
         lost, strange = len(expected - found), len(found - expected)
         expect(not lost, f"{lost} of {len(expected)} sequences assigned to a worker have no rows there")

@@ -100,9 +100,6 @@ class ModelSeries:
             "model",
             merge=Merge.MAX,
         )
-        self.coalesced = registry.counter(
-            "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
-        )
         self.kv_bytes_per_slot = registry.gauge(
             "kv_cache_bytes_per_slot",
             "Memory reserved for one slot's keys and values at its maximum length.",
@@ -200,7 +197,6 @@ class ModelMetrics:
         self._padding_ratio = series.padding_ratio.labels(model)
         self._admissions = series.admissions.labels(model)
         self._evictions = {reason: series.evictions.labels(model, reason.value) for reason in _EVICTED}
-        self._coalesced = series.coalesced.labels(model)
         self._cache_hits = series.cache_lookups.labels(model, "hit")
         self._cache_misses = series.cache_lookups.labels(model, "miss")
 
@@ -285,8 +281,6 @@ class ModelMetrics:
             self._step_seconds.observe_times(stats.run_seconds / stats.num_steps, stats.num_steps)
             self._step_batch_size.observe_times(stats.num_row_steps / stats.num_steps, stats.num_steps)
             self._target_tokens.inc(stats.num_generated)
-        if stats.num_followers:
-            self._coalesced.inc(stats.num_followers)
         for seconds in stats.queue_seconds:
             self._queue_seconds.observe(seconds)
         for seconds in stats.first_token_seconds:
@@ -307,5 +301,5 @@ class ModelMetrics:
         version.translated(len(sequence.source_ids), num_tokens)
         num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
         num_steps = num_chosen - 1  # after the first token
-        if num_steps > 0 and sequence.first_token_seconds:  # else it was coalesced with a running sequence
+        if num_steps > 0:
             self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)

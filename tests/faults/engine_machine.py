@@ -72,7 +72,7 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> dict[str, Any]:
-    """Generate what to submit: from few sources, so that some coalesce; some cannot be encoded or decoded."""
+    """Generate what to submit: from few sources, so that some are equal; some cannot be encoded or decoded."""
     beam_size = draw(st.sampled_from((1, 1, 1, 2, 3, 4)))
     broken = draw(st.sampled_from((*BROKEN, *[0] * 17)))
     is_sampled = beam_size == 1 and draw(st.integers(0, 3)) == 0
@@ -106,12 +106,11 @@ class EngineMachine(RuleBasedStateMachine):
         self.now = Clock()
         self.recorder = Recorder()
         self.num_told = 0  # updates checked so far
-        self.asked: list[dict[str, Any]] = []  # of calls, to be repeated
         self.accepted: list[Sequence] = []
         self.live: set[Sequence] = set()
         self.aborted: list[Sequence] = []
         self.waiting: list[Sequence] = []
-        self.led: dict[Sequence, set[Sequence]] = {}  # leader that is decoded -> members that wait for its outcome
+        self.decoded: set[Sequence] = set()  # and wanted
         self.worker_of: dict[Sequence, Worker] = {}  # of all whose rows may not be free yet
         self.steps_past: Counter[Sequence] = Counter()  # steps run for sequences after they were cancelled or expired
         self.plans: dict[Worker, StepPlan] = {}  # workers in the middle of a turn: admission planned,
@@ -155,16 +154,7 @@ class EngineMachine(RuleBasedStateMachine):
         priority=st.sampled_from(Priority),
     )
     def submit(self, each: list[dict[str, Any]], host: str, connection: int, priority: Priority) -> None:
-        asked = [given | {"priority": priority} for given in each]
-        self.asked += asked
-        self._submit(asked, host, connection)
-
-    @precondition(lambda self: self.asked)
-    @rule(data=st.data(), host=st.sampled_from("AB"))
-    def submit_what_was_asked_before(self, data: st.DataObject, host: str) -> None:
-        """Repeat earlier requests, so that sequences coalesce."""
-        recent = self.asked[-10:]
-        self._submit([recent[data.draw(st.integers(0, len(recent) - 1))]], host, 1)
+        self._submit([given | {"priority": priority} for given in each], host, connection)
 
     def _submit(self, each: list[dict[str, Any]], *caller: Any) -> bool:
         """Submit a call of this caller; its request ids may equal those of other callers."""
@@ -189,12 +179,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert not self.has_ended
         self.accepted += made
         self.live.update(made)
-        for sequence in made:
-            leader = next((each for each in self.led if key_of(each) == key_of(sequence)), None)
-            if leader is None:
-                self.waiting.append(sequence)
-            else:
-                self.led[leader].add(sequence)
+        self.waiting += made
         return True
 
     def _room(self, origin: Origin) -> int:
@@ -249,15 +234,14 @@ class EngineMachine(RuleBasedStateMachine):
         self.aborted.clear()
         plan = self.engine.begin(worker)
         assert plan is not None
-        for leader in plan.admitted:
-            assert leader in self.waiting, "who joins did not wait"
-            key = key_of(leader)
-            self.led[leader] = {sequence for sequence in self.waiting if key_of(sequence) == key}
-            self.worker_of[leader] = worker
-            self.waiting = [sequence for sequence in self.waiting if sequence not in self.led[leader]]
+        for sequence in plan.admitted:
+            assert sequence in self.waiting, "who joins did not wait"
+            self.waiting.remove(sequence)
+            self.decoded.add(sequence)
+            self.worker_of[sequence] = worker
         assert has_cause or plan.admitted, "a worker woke for nothing"
         rows = [*worker.batch.sequences, *plan.admitted]
-        assert all(self.worker_of.get(each) is worker and each in self.led for each in rows), "rows for nobody"
+        assert all(self.worker_of.get(each) is worker and each in self.decoded for each in rows), "rows for nobody"
         assert sum(each.num_slots for each in rows) <= worker.batch.max_slots
         self._told(expected)
         self.plans[worker] = plan
@@ -281,11 +265,8 @@ class EngineMachine(RuleBasedStateMachine):
         if sequence in self.waiting:
             self.waiting.remove(sequence)
             return
-        leader = next((leader for leader, members in self.led.items() if sequence in members), None)
-        assert leader is not None, "a sequence neither waits nor is decoded"
-        self.led[leader].remove(sequence)
-        if not self.led[leader]:
-            del self.led[leader]
+        assert sequence in self.decoded, "a sequence neither waits nor is decoded"
+        self.decoded.remove(sequence)
 
     @rule(number=st.integers(0, 2))
     def run(self, number: int) -> None:
@@ -296,9 +277,7 @@ class EngineMachine(RuleBasedStateMachine):
     def _run(self, worker: Worker) -> None:
         plan = self.plans.pop(worker)
         for sequence in (*worker.batch.sequences, *plan.admitted):
-            members = self.led.get(sequence, set())
-            ended = [each for each in members if each in self.aborted or self._is_past(each)]
-            if len(ended) == len(members):
+            if sequence not in self.decoded or sequence in self.aborted or self._is_past(sequence):
                 self.steps_past[sequence] += 1
                 assert self.steps_past[sequence] <= 2, "rows are held for nobody"
         if plan.admitted or worker.batch.num_rows:
@@ -325,19 +304,18 @@ class EngineMachine(RuleBasedStateMachine):
     def _conclude(self, worker: Worker) -> None:
         turn = self.turns.pop(worker)
         expected: dict[Sequence, Any] = {}
-        for leader, _ in turn.result.finished:
-            answer = solo(key_of(leader))
+        for sequence, _ in turn.result.finished:
+            answer = solo(key_of(sequence))
             assert answer is not None, "what alone fails was decoded in company"
-            expected.update(dict.fromkeys(self.led.pop(leader, ()), answer))
-            del self.worker_of[leader]
-        for leader, _ in (*turn.refused, *turn.result.failed):
-            is_broken = solo(key_of(leader)) is None
+            expected[sequence] = answer
+        for sequence, _ in (*turn.refused, *turn.result.failed):
+            is_broken = solo(key_of(sequence)) is None
             assert is_broken or turn.result.has_run_failed or self.has_ended, "what alone is decoded failed in company"
-            kind = Unavailable if self.has_ended else EngineFailure
-            expected.update(dict.fromkeys(self.led.pop(leader, ()), kind))
-            del self.worker_of[leader]
-        if self.has_ended:  # all results are delivered
-            expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
+            expected[sequence] = Unavailable if self.has_ended else EngineFailure
+        for sequence in expected:
+            del self.worker_of[sequence]
+        expected = {sequence: told for sequence, told in expected.items() if sequence in self.decoded & self.live}
+        self.decoded -= expected.keys()
         self.engine.end(worker, turn)
         self._told(expected)
         try:

@@ -12,7 +12,6 @@ from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
 from service.domain.translation import FinishReason, Priority
 from service.engine import waiting
-from service.engine.coalescing import Coalescing
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
 from service.engine.request_queue import RequestQueue, Unwanted
@@ -64,12 +63,11 @@ class Planted:
 
     @staticmethod
     def nobody_is_given_up(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Coalescing, "give_up", lambda self, sequence: None)
+        patch.setattr(Engine, "_drop", lambda self, worker, sequence, *_: self.queue.drop(sequence, *_))
 
     @staticmethod
-    def a_follower_is_not_told(patch: pytest.MonkeyPatch) -> None:
-        end = Coalescing.end
-        patch.setattr(Coalescing, "end", lambda self, leader: end(self, leader)[:1])
+    def somebody_who_has_ended_is_not_told(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(RequestQueue, "finish", lambda self, sequence, hypotheses: None)
 
     @staticmethod
     def somebody_is_told_twice(patch: pytest.MonkeyPatch) -> None:

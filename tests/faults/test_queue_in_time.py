@@ -88,7 +88,7 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
             else:
                 requests.admit([sequence])
                 owners[sequence] = caller
-        plan = schedule(requests.candidates(), NUM_SLOTS - len(left), 1024, NUM_SLOTS, pads=True)
+        plan = schedule(requests.waiting.candidates(), NUM_SLOTS - len(left), 1024, NUM_SLOTS, pads=True)
         requests.start(plan.admitted)
         for each in plan.admitted:
             left[each] = steps[each] = max(2, int(len(each.source_ids) * chance.uniform(0.7, 1.2)))

@@ -93,9 +93,7 @@ def held(engine: Engine) -> dict[str, int]:
     return {
         "live": len(queue.live),
         "queued": queue.num_waiting,
-        "coalesced, waiting": queue.coalescing.num_waiting,
-        "coalesced, running": queue.coalescing.num_decoding,
-        "coalesced, watched": len(queue.coalescing.watched),
+        "watched": sum(len(worker.watched) for worker in workers),
         "decoded by a worker": sum(len(worker.assigned) for worker in workers),
         "abandoned": sum(len(worker.abandoned) for worker in workers),
         "rows": sum(worker.batch.num_rows for worker in workers),

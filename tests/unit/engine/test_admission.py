@@ -62,7 +62,7 @@ def test_work_is_what_counts_not_calls() -> None:
     for number in range(5):
         greedy.enter(sequence(number))
         beams.enter(sequence(number, beam_size=4))
-    assert beams.requests.coalescing.waiting_rows == pytest.approx(4 * greedy.requests.coalescing.waiting_rows)
+    assert beams.requests.waiting.expected_rows == pytest.approx(4 * greedy.requests.waiting.expected_rows)
     assert beams.admission.wait_seconds(0) == pytest.approx(4 * greedy.admission.wait_seconds(0))
 
 
@@ -85,14 +85,6 @@ def test_a_call_of_many_texts_keeps_nobody_else_out() -> None:
     for number in range(900, 907):
         door.enter(sequence(number))
     assert door.admission.wait_seconds(0) <= 1.0, "requests take turns"
-
-
-def test_twins_are_one_sequence_of_work() -> None:
-    door = Door(max_queue_seconds=1.0)
-    for number in range(200):
-        door.enter(sequence(5, str(number)))
-    assert door.requests.coalescing.waiting_rows == pytest.approx(TOKENS)
-    assert door.admission.wait_seconds(0) < 0.5
 
 
 def test_the_number_of_texts_stays_bounded() -> None:
