@@ -321,7 +321,6 @@ class Engine:
                 return None
             for sequence, error, reason in self.queue.take_unwanted(now_seconds):
                 if sequence in self.queue:  # gRPC may cancel a call before its deadline is noticed here
-                    self.costs.given_up(sequence, now_seconds)
                     self._drop(worker, sequence, error, reason)
             if worker.abandoned:
                 worker.remove_abandoned()
@@ -415,7 +414,7 @@ class Engine:
         """End the sequences that have left their rows."""
         result = turn.result
         for sequence, hypotheses in result.finished:
-            self.costs.ended(sequence, len(hypotheses[0].token_ids) + 1, now_seconds)
+            self.costs.ended(sequence, len(hypotheses[0].token_ids) + 1)
             if worker.release(sequence):
                 self.queue.finish(sequence, hypotheses)
         for sequence, error in (*turn.refused, *result.failed):

@@ -50,7 +50,6 @@ class Sequence:
     joint_updates: "JointUpdates | None" = None
     call: Call = field(default_factory=Call)
     status: SequenceStatus = SequenceStatus.WAITING
-    expected_seconds: float = 0.0  # from its arrival to its end, where admission depended on it
     expected_rows: float = 0.0  # row-steps, estimated when the engine accepted it
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
     admitted_seconds: float = 0.0  # 0 until it joins a turn, like the two below
