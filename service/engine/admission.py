@@ -189,7 +189,9 @@ class Admission:
             wait = self._seconds_for(num_ahead, num_free_slots)
         num_joining = self._queue.num_waiting // self._costs.num_workers
         seconds = wait + reserved + self._decode_seconds(*work, num_rows + num_joining + num_slots)
-        if seconds > alone and _MARGIN * seconds > left_seconds:
+        if seconds > alone:
+            seconds *= _MARGIN
+        if seconds > left_seconds:
             raise Overloaded(
                 "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
                 "for earlier calls",
