@@ -225,7 +225,9 @@ class ModelMetrics:
         series.model_load_seconds.labels(model).set(seconds)
         series.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
         # Not 0 for the moment in which no version is left: queries divide by it.
-        series.batches.labels(model).set_function(lambda: max((len(each.workers) for each in self._engines), default=1))
+        series.batches.labels(model).set_function(
+            lambda: max((each.costs.num_workers for each in self._engines), default=1)
+        )
         series.slots_max.labels(model).set_function(lambda: self._sum("max_slots"))
         series.queue_sequences.labels(model).set_function(lambda: self._sum("num_waiting"))
         series.queue_tokens.labels(model).set_function(lambda: self._sum("num_waiting_tokens"))

@@ -1,6 +1,6 @@
 """A real engine on fake runners, its workers stepped in any order, checked against a model of what it promises.
 
-No thread is started: rules perform what a worker's thread does in a turn (`Engine.begin`, `Worker.run`, `Engine.end`),
+No thread is started: rules perform what a worker's thread does in a turn (`Turns.begin`, `Worker.run`, `Turns.end`),
 so that any order of several workers' turns, and everything that may happen in between, can be played and replayed.
 """
 
@@ -62,9 +62,9 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     engine = Engine([runner], EngineConfig(), recorder, clock=lambda: 0.0)
     engine.open()
     engine.submit([sequence])
-    (worker,) = engine.workers
+    (worker,) = engine.turns.workers
     while not recorder.updates:
-        assert engine.run_turn(worker)
+        assert engine.turns.run_turn(worker)
     (update,) = recorder.updates
     assert update.error is None or isinstance(update.error, EngineFailure)
     return update.hypotheses if update.error is None else None
@@ -135,7 +135,7 @@ class EngineMachine(RuleBasedStateMachine):
             max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True
         )
         self.engine = Engine(runners, config, self.recorder, clock=self.now)
-        self.workers = self.engine.workers
+        self.workers = self.engine.turns.workers
         self.engine.open()
 
     def _before_step(self, number: int) -> Any:
@@ -225,14 +225,14 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self, number: int) -> None:
         worker = self.workers[number % len(self.workers)]
         is_idle = worker not in self.plans and worker not in self.turns
-        if is_idle and not self.has_ended and self.engine.has_work(worker):
+        if is_idle and not self.has_ended and self.engine.turns.has_work(worker):
             self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
         expected = self._receive()
         has_cause = bool(expected or worker.abandoned or self.aborted or worker.batch.num_rows)
         self.aborted.clear()
-        plan = self.engine.begin(worker)
+        plan = self.engine.turns.begin(worker)
         assert plan is not None
         for sequence in plan.admitted:
             assert sequence in self.waiting, "who joins did not wait"
@@ -316,7 +316,7 @@ class EngineMachine(RuleBasedStateMachine):
             del self.worker_of[sequence]
         expected = {sequence: told for sequence, told in expected.items() if sequence in self.decoded & self.live}
         self.decoded -= expected.keys()
-        self.engine.end(worker, turn)
+        self.engine.turns.end(worker, turn)
         self._told(expected)
         try:
             worker.count_failures(turn)
@@ -331,7 +331,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _turn(self, worker: Worker) -> None:
         if worker not in self.plans and worker not in self.turns:
-            if not self.engine.has_work(worker):
+            if not self.engine.turns.has_work(worker):
                 return
             if self.has_ended:
                 self._leave_loop(worker)
@@ -357,7 +357,7 @@ class EngineMachine(RuleBasedStateMachine):
     def _die(self, worker: Worker, error: BaseException) -> None:
         """End a worker's loop by an error, which is not reported if the engine had been stopped before."""
         tells = not self.has_ended
-        with patch.object(self.engine, "begin", side_effect=error):
+        with patch.object(self.engine.turns, "begin", side_effect=error):
             self.engine.run(worker)
         self._all_are_told()
         assert not tells or self.recorder.failures[-1] is error
@@ -391,7 +391,9 @@ class EngineMachine(RuleBasedStateMachine):
     @invariant()
     def somebody_looks_after_who_is_left(self) -> None:
         if self.live and not self.plans and not self.turns:
-            assert any(self.engine.has_work(worker) for worker in self.workers), "all workers sleep and somebody waits"
+            assert any(self.engine.turns.has_work(worker) for worker in self.workers), (
+                "all workers sleep and somebody waits"
+            )
 
     @invariant()
     def the_queue_is_as_long_as_it_should_be(self) -> None:
@@ -399,7 +401,7 @@ class EngineMachine(RuleBasedStateMachine):
             snapshot = self.engine.snapshot()
             assert snapshot.num_waiting == len(self.waiting)
             assert snapshot.num_waiting_tokens == sum(len(each.source_ids) for each in self.waiting)
-            assert all(sequence in self.engine.queue for sequence in self.live)
+            assert all(sequence in self.engine.turns.queue for sequence in self.live)
 
     def teardown(self) -> None:
         if not hasattr(self, "engine"):
@@ -417,7 +419,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert told == Counter(self.accepted), "each is told once"
         if not self.has_ended:
             assert not any(held(self.engine).values()), "something is left over"
-            self.engine.check_integrity(self.workers[0])
+            self.engine.turns.check_integrity(self.workers[0])
         self._progress_was_true()
 
     def _drain(self) -> None:
@@ -431,7 +433,11 @@ class EngineMachine(RuleBasedStateMachine):
         raise AssertionError(f"{len(self.live)} are left after {most} rounds")
 
     def _is_busy(self, worker: Worker) -> bool:
-        return worker in self.plans or worker in self.turns or bool(not self.has_ended and self.engine.has_work(worker))
+        return (
+            worker in self.plans
+            or worker in self.turns
+            or bool(not self.has_ended and self.engine.turns.has_work(worker))
+        )
 
     def _besiege(self) -> None:
         """Refill the queue with newcomers of the highest priority; earlier sequences must still get their results."""

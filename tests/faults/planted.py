@@ -3,14 +3,15 @@
 import pytest
 
 from service.engine.runner import RunLimits
-from service.engine.worker import StepResult, Worker
+from service.engine.search import Outcome
+from service.engine.worker import Worker
 
 
 def swap_answers(patch: pytest.MonkeyPatch) -> None:
     """Exchange the tokens of two sequences that end in the same step."""
     step = Worker.step
 
-    def swapped(self: Worker, limits: RunLimits) -> StepResult:
+    def swapped(self: Worker, limits: RunLimits) -> Outcome:
         result = step(self, limits)
         if len(result.finished) > 1:
             (one, a), (other, b), *rest = result.finished

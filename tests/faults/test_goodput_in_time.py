@@ -57,10 +57,10 @@ class Load:
 
     def play(self) -> None:
         self._engine.open()
-        (worker,) = self._engine.workers
-        while self._coming or self._engine.has_work(worker):
-            if self._engine.has_work(worker):
-                self._engine.run_turn(worker)
+        (worker,) = self._engine.turns.workers
+        while self._coming or self._engine.turns.has_work(worker):
+            if self._engine.turns.has_work(worker):
+                self._engine.turns.run_turn(worker)
             else:
                 self.clock.now = max(self.clock.now, self._coming[-1])
                 self._arrive()

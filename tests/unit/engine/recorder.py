@@ -89,7 +89,7 @@ def new_sequence(
 
 def held(engine: Engine) -> dict[str, int]:
     """Return the sizes of what an engine keeps for live sequences, by name; all 0 if there are none."""
-    queue, workers = engine.queue, engine.workers
+    queue, workers = engine.turns.queue, engine.turns.workers
     return {
         "live": len(queue.live),
         "queued": queue.num_waiting,

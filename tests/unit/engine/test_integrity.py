@@ -30,25 +30,25 @@ class Scene(NamedTuple):
 
     @property
     def requests(self) -> RequestQueue:
-        return self.engine.queue
+        return self.engine.turns.queue
 
 
 def scene() -> Scene:
     config = EngineConfig(max_waiting=_BOUND, checks_integrity=True)
     engine = Engine([FakeRunner(max_slots=3, eos_weight=-30.0)], config, Recorder())
-    (worker,) = engine.workers
+    (worker,) = engine.turns.workers
     engine.open()  # its thread would not stand still
     running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
     beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
     waiting = endless(4, "waiting")
     engine.submit([running, beam, waiting])
     for _ in range(3):
-        engine.run_turn(worker)
+        engine.turns.run_turn(worker)
     return Scene(engine, worker, running, beam, waiting)
 
 
 def check(a: Scene) -> None:
-    a.engine.check_integrity(a.worker)
+    a.engine.turns.check_integrity(a.worker)
     a.worker.check_rows()
 
 
@@ -122,7 +122,7 @@ def test_rows_that_are_promised_must_be_free() -> None:
 def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
     """The loop itself checks: an inconsistency injected while it runs ends it."""
     rig = Rig()
-    rig.runner.before_step = lambda number: setattr(rig.engine.queue.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.turns.queue.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([endless()])
         failure = rig.recorder.wait_for_failure()
@@ -133,7 +133,7 @@ def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
 def test_nothing_is_compared_unless_asked_for() -> None:
     rig = Rig()
     rig.engine = Engine([rig.runner], EngineConfig(), rig.recorder)
-    rig.runner.before_step = lambda number: setattr(rig.engine.queue.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.turns.queue.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([sequence := endless()])
         assert rig.error(sequence) is None
