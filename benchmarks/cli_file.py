@@ -143,7 +143,7 @@ def line_of(record: Mapping[str, Any]) -> str:
 def varied(texts: Sequence[str], count: int) -> list[str]:
     """Return `count` distinct lines: the texts in turn, each with one word inserted from another.
 
-    As all lines differ, neither a cache nor coalesced sequences can reduce the work.
+    As all lines differ, no cache can reduce the work.
     """
     rng = np.random.default_rng(SEED)
     words = [word for text in texts for word in text.split()]

@@ -30,9 +30,9 @@ class Task:
 def length_penalty_of(number: int) -> float:
     """Return a value very close to 1, which differs from that of other numbers nearby.
 
-    Our engine coalesces identical sequences; a benchmark needs each of them decoded. It also keeps the options that it
-    has checked, so there are few values, as callers send few: a prime number of them, so that a list of texts that is
-    sent again comes with others.
+    A server's cache has translations by text and options; a benchmark needs each sentence decoded. Our server also
+    keeps the options that it has checked, so there are few values, as callers send few: a prime number of them, so
+    that a list of texts that is sent again comes with others.
     """
     return 1.0 + 1e-9 * (number % _NUM_PENALTIES)
 

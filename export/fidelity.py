@@ -26,7 +26,7 @@ from export.verify import (
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GenerationDefaults
 from service.domain.options import DecodingOptions
-from service.engine.search.hypotheses import normalized
+from service.engine.search import normalized
 
 BEAM_SIZE = 4
 

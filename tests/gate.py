@@ -14,7 +14,7 @@ class Gate:
 
     def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch, name: str = "") -> None:
         model = next(model for model in server.server.models if model.name.startswith(name))
-        (worker,) = model.engine.workers
+        (worker,) = model.engine.turns.workers
         self._is_reached, self._may_pass, run = threading.Event(), threading.Event(), worker.run
 
         def gated(*arguments: Any, **how: Any) -> Any:

@@ -29,7 +29,7 @@ def document_options(command: Command) -> Command:
         given = {name: others.pop(parameter) for name, parameter in _PARAMETERS.items()}
         return command(choices={name: value for name, value in given.items() if value}, **others)
 
-    for name, option in reversed(DOCUMENT_OPTIONS.items()):
+    for name, option in reversed(tuple(DOCUMENT_OPTIONS.items())):
         with_choices = _flag(name, option)(with_choices)
     return with_choices  # type: ignore[return-value]
 

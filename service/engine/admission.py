@@ -1,22 +1,23 @@
 """Admission control: rejects sequences that can never run, and those that would wait or decode too long."""
 
+import math
 from collections.abc import Sequence as Sequence_
 
 from service.domain.call import Origin
 from service.domain.errors import InvalidRequest, Overloaded, Path, TooLate, TooLong, TooMany
 from service.domain.translation import Priority
-from service.engine.costs import BENEFIT_OF_DOUBT, MOST_EXCESS, Costs
+from service.engine.costs import Costs
 from service.engine.request_queue import RequestQueue
 from service.engine.runner import RunnerSpec
 from service.engine.sequence import Sequence, SequenceStatus
 
-# When others make a call take this many times as long as alone, all of its estimated time, times what estimates turn
-# out to leave out, must fit into the time it has left.
-_BUSY = 2.0
-_MEASURED = (1.0 + _BUSY) / 2  # from this multiple on, estimates are compared with what came of them
 _HINT_SECONDS = (0.1, 60.0)
 _LATER = "try again later"
 _MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
+# Beside others a call must have so many times its estimated time, which leaves out those who join after it. On a busy
+# server the calls that are accepted are those that just fit: without a margin nearly all of them are a little late.
+_MARGIN = 1.15
+_AMPLE = 4.0  # times the longest time that a sequence may take: a call with more time left needs no estimate
 
 # `BURST_SECONDS` is the longest wait for a first slot during a burst, if the call's deadline allows it; the part of a
 # burst that arrives after `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle
@@ -24,53 +25,36 @@ _MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
 # suddenly, the queue grows to n - 1 intervals, if that is less.
 BURST_SECONDS = 30.0
 INTERVAL_SECONDS = 2.0
-# A queue that never had this wait has not stood: callers that each wait for their answer before they ask again keep one
-# that neither drains nor grows. Refusing them gains nothing, and an overload reaches it soon.
-STANDING_SECONDS = INTERVAL_SECONDS / 4
-# The default target delay of a standing queue is this fraction of a sequence's time in a full batch, so that admitted
-# sequences finish not much later than without a queue; but not less than half of `STANDING_SECONDS`.
+# A queue that is held at its limit is shorter again and again, for a part of the time. So what it used up as a long one
+# comes back at this speed only.
+_RECOVERY = 0.25
+# The limit of a standing queue is this fraction of a sequence's time in a full batch, so that admitted sequences finish
+# not much later than without a queue; but not less than `_LEAST_SECONDS`.
 _QUEUE_SHARE = 0.25
+_LEAST_SECONDS = 0.25
 
 
-class ControlledDelay:
-    """Distinguishes a burst from a standing queue by time, as CoDel does.
+class BurstAllowance:
+    """How long a queue may still be long: a leaky bucket of `INTERVAL_SECONDS`.
 
-    A queue that was short at some moment of the last interval holds a burst, which turns into throughput. One that was
-    above the target all the time, and above `STANDING_SECONDS` once, only adds delay. Where CoDel then drops entries at
-    an increasing rate, this rejects new ones by lowering the limit to the target. A queue held at a limit falls below
-    it again and again, so it has to stay short for an interval before it counts as a burst again.
-
-    Source: Nichols, Jacobson, "Controlling Queue Delay", ACM Queue 10 (5), 2012. Has no clock of its own: times may
+    A burst turns into throughput, while a queue that stays long only adds delay. Has no clock of its own: times may
     come from any monotonic clock.
     """
 
     def __init__(self) -> None:
-        self._long_since: float | None = None  # `None` while the queue is short
-        self._last_long = 0.0
-        self._longest_wait_seconds = 0.0  # since then
-        self._has_stood = False
+        self._used_seconds = 0.0
+        self._last_seconds = math.inf  # when it was last noted
 
-    def is_short(self, now_seconds: float) -> None:
-        """Learn that nobody waits at the moment."""
-        self._long_since = None
-        if self._has_stood and now_seconds - self._last_long >= INTERVAL_SECONDS:
-            self._has_stood = False
+    def note(self, now_seconds: float, *, is_long: bool) -> None:
+        """Learn how long the queue is, at each arrival: in between it can only get shorter."""
+        passed = max(now_seconds - self._last_seconds, 0.0)
+        used = self._used_seconds + (passed if is_long else -_RECOVERY * passed)
+        self._used_seconds = min(max(used, 0.0), INTERVAL_SECONDS)
+        self._last_seconds = now_seconds
 
-    def limit_seconds(self, now_seconds: float, wait_seconds: float, target_seconds: float) -> float:
-        """Return the longest acceptable wait for a new sequence, given the queue's current and target waits.
-
-        Call it at each arrival: between arrivals a queue can only get shorter.
-        """
-        if wait_seconds < target_seconds:
-            self.is_short(now_seconds)
-        else:
-            if self._long_since is None:
-                self._long_since, self._longest_wait_seconds = now_seconds, 0.0
-            self._last_long = now_seconds
-            self._longest_wait_seconds = max(self._longest_wait_seconds, wait_seconds)
-            if now_seconds - self._long_since >= INTERVAL_SECONDS and self._longest_wait_seconds >= STANDING_SECONDS:
-                self._has_stood = True
-        return target_seconds if self._has_stood else max(BURST_SECONDS, target_seconds)
+    @property
+    def is_used_up(self) -> bool:
+        return self._used_seconds >= INTERVAL_SECONDS
 
 
 def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: int, spec: RunnerSpec) -> None:
@@ -120,22 +104,19 @@ class Admission:
     queue: ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of
     its caller's other calls as it has itself. So excess demand leads to rejections of the caller that causes it, not of
     others. Estimates describe typical sequences: a long queue comes close to them, while a single text may finish much
-    sooner or later and is given the benefit of the doubt, as long as it has the server to itself. On a busy server the
-    calls that are accepted are those that just fit, and all of them would be a little late. Until something has been
-    measured, calls are rejected only if the queue is full.
+    sooner or later. Until something has been measured, calls are rejected only if the queue is full.
 
     Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
     """
 
     def __init__(self, queue: RequestQueue, costs: Costs, max_waiting: int, max_queue_seconds: float) -> None:
         """Allow at most `max_waiting` waiting sequences, and reject calls that would wait longer than
-        `max_queue_seconds` for a first slot; 0 means the limit given by `ControlledDelay`, whose target is a quarter of
-        a sequence's time in a full batch, at least a quarter of a second."""
+        `max_queue_seconds` for a first slot; 0 means a limit for bursts, and a low one for a queue that stays long."""
         self._queue = queue
         self._costs = costs
         self._max_waiting = max_waiting
         self._max_queue_seconds = max_queue_seconds
-        self._delays = {priority: ControlledDelay() for priority in Priority}
+        self._bursts = {priority: BurstAllowance() for priority in Priority}
 
     def wait_seconds(self, num_free_slots: int, priority: Priority = Priority.NORMAL) -> float:
         """Return the length of the queue: the wait for a first slot if all calls took turns, regardless of caller."""
@@ -144,7 +125,7 @@ class Admission:
     def check_queue(self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float) -> None:
         """Reject a call based only on its priority and origin, before anything else is known about it."""
         if self._has_room(num_free_slots):
-            self._delays[priority].is_short(now_seconds)
+            self._bursts[priority].note(now_seconds, is_long=False)
             return
         wait = self._seconds_for(self._queue.waiting.num_ahead(priority, origin), num_free_slots)
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
@@ -187,15 +168,15 @@ class Admission:
         self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, left_seconds: float
     ) -> None:
         first = sequences[0]
-        reserved = first.reserved_seconds
-        if len(sequences) == 1 and self._has_room(num_free_slots):
+        reserved, num_slots = first.reserved_seconds, first.num_slots
+        has_room = self._has_room(num_free_slots)
+        if len(sequences) == 1 and has_room:
             longest_seconds = first.max_tokens * self._costs.full_turn_seconds
-            if left_seconds - reserved > MOST_EXCESS * longest_seconds > 0.0:  # as for most calls, without an estimate
+            if left_seconds - reserved > _AMPLE * longest_seconds > 0.0:  # as for most calls, without an estimate
                 return
-        num_slots = first.num_slots
         work = self._work(sequences)
         alone = reserved + self._decode_seconds(*work, num_slots)
-        if BENEFIT_OF_DOUBT * alone > left_seconds:
+        if alone > left_seconds:
             raise TooLate(
                 "the call has {left:.2f} s left and takes about {needed:.2f} s",
                 left=max(left_seconds, 0.0),
@@ -203,15 +184,14 @@ class Admission:
                 advice="allow more time, or send less text per call",
             )
         wait = 0.0
-        if not self._has_room(num_free_slots):
+        if not has_room:
             num_ahead = self._queue.waiting.num_ahead(first.priority, first.origin, len(sequences))
             wait = self._seconds_for(num_ahead, num_free_slots)
         num_joining = self._queue.num_waiting // self._costs.num_workers
         seconds = wait + reserved + self._decode_seconds(*work, num_rows + num_joining + num_slots)
-        slowdown = seconds / alone if alone else 1.0
-        share = min((slowdown - 1.0) / (_BUSY - 1.0), 1.0)
-        fraction = BENEFIT_OF_DOUBT + share * (self._costs.excess - BENEFIT_OF_DOUBT)
-        if fraction * seconds > left_seconds:
+        if seconds > alone:
+            seconds *= _MARGIN
+        if seconds > left_seconds:
             raise Overloaded(
                 "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
                 "for earlier calls",
@@ -221,8 +201,6 @@ class Admission:
                 wait=wait,
                 advice="try again later, or allow more time",
             )
-        if slowdown >= _MEASURED and len(sequences) == 1:
-            first.expected_seconds = seconds - reserved
 
     def alone_seconds(self, sequences: Sequence_[Sequence]) -> float:
         return self._decode_seconds(*self._work(sequences), sequences[0].num_slots) if sequences else 0.0
@@ -237,8 +215,9 @@ class Admission:
         if self._max_queue_seconds:
             return self._max_queue_seconds
         typical = self._costs.typical_tokens * self._costs.full_turn_seconds
-        target = max(_QUEUE_SHARE * typical, STANDING_SECONDS / 2)
-        return self._delays[priority].limit_seconds(now_seconds, self.wait_seconds(num_free_slots, priority), target)
+        limit, burst = max(_QUEUE_SHARE * typical, _LEAST_SECONDS), self._bursts[priority]
+        burst.note(now_seconds, is_long=self.wait_seconds(num_free_slots, priority) >= limit)
+        return limit if burst.is_used_up else max(BURST_SECONDS, limit)
 
     def _decode_seconds(self, rows: float, longest: float, num_rows: int) -> float:
         """Estimate how long `rows` row-steps take once they have slots, with `num_rows` rows in use in each worker;
@@ -254,12 +233,12 @@ class Admission:
         if not num_waiting:
             return num_free_slots > 0
         places = num_waiting * num_free_slots * self._costs.typical_tokens
-        return (num_waiting + 1) * queue.coalescing.waiting_rows <= places
+        return (num_waiting + 1) * queue.waiting.expected_rows <= places
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """Estimate the time until `num_ahead` waiting sequences and one more have slots."""
         num_waiting, typical = self._queue.num_waiting, self._costs.typical_tokens
-        rows = self._queue.coalescing.waiting_rows / num_waiting if num_waiting else typical
+        rows = self._queue.waiting.expected_rows / num_waiting if num_waiting else typical
         total = (num_ahead + 1) * rows - num_free_slots * typical
         return max(total, 0.0) * self._costs.seconds_per_row
 

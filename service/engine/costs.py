@@ -9,19 +9,8 @@ from service.engine.sequence import Sequence
 _KEEP = 0.98  # weight of what was measured so far, at each measurement
 _LEAST_SECONDS = 1e-6  # of a step: some clocks stand still meanwhile
 
-# `excess` follows the multiple of its estimate that three of four sequences need at most. Of those that are accepted
-# just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
-_SHARE = 0.75
-_ADJUST = 0.03  # at each sequence that ends
-# The upper bound of `excess` also bounds what one measurement counts, as a machine's momentary stall predicts nothing;
-# and a call that has as many times the longest time needs no estimate.
-_LEAST_EXCESS, MOST_EXCESS = 0.85, 4.0
-# What a call must have of its estimated time, as long as it has the server to itself: typical sequences are estimated.
-BENEFIT_OF_DOUBT = 0.75
-# Toward 1, at each sequence that ends and was not compared. Otherwise a high `excess` would keep itself: whoever would
-# correct it is rejected because of it. At 2 times its capacity a server made a third of what it
-# could that way (`benchmarks.overload`).
-_FORGET = 0.01
+# A measurement counts as at most so many times the mean: a machine's momentary stall predicts nothing.
+_MOST = 4.0
 
 
 class Average:
@@ -36,7 +25,7 @@ class Average:
     def add(self, total: float, count: float) -> None:
         """Record the measurement of `count` units."""
         if self.mean:
-            total = min(total, MOST_EXCESS * self.mean * count)
+            total = min(total, _MOST * self.mean * count)
         self._total = _KEEP * self._total + total
         self._count = _KEEP * self._count + count
         self.mean = self._total / self._count
@@ -47,8 +36,7 @@ class Costs:
 
     A row-step is one step of one hypothesis: a beam of four makes four per step. How a step's time grows with its rows
     is measured once, by warm-up; turns then tell by how much they are slower than that, with whatever number of rows.
-    So a server that is kept at some number of rows also knows what others take now. What estimates leave out, `excess`
-    corrects.
+    So a server that is kept at some number of rows also knows what others take now.
     """
 
     def __init__(self, num_workers: int, max_rows: int, step_seconds: Mapping[int, float] | None = None) -> None:
@@ -68,7 +56,6 @@ class Costs:
         self._token_seconds = Average()
         self._output_tokens = Average()  # of a sequence
         self._output_share = Average()  # output tokens per source token
-        self.excess = 1.0  # what multiple of their estimates most sequences need at most
 
     def stepped(
         self, num_rows: int, num_steps: int, num_row_steps: int, seconds: float, other_seconds: float = 0.0
@@ -84,26 +71,11 @@ class Costs:
         self._source_seconds.add(seconds, num_sources)
         self._token_seconds.add(seconds, max(num_padded_tokens, 1))
 
-    def ended(self, sequence: Sequence, num_output_tokens: int, now_seconds: float) -> None:
-        """Record that a sequence was decoded to its end. If admission depended on an estimate, that is compared; else
-        what is known of such comparisons gets older."""
+    def ended(self, sequence: Sequence, num_output_tokens: int) -> None:
+        """Record that a sequence was decoded to its end."""
         num_output_tokens = max(num_output_tokens, 1)
         self._output_tokens.add(num_output_tokens, 1)
         self._output_share.add(num_output_tokens, len(sequence.source_ids))
-        if not sequence.expected_seconds:
-            self.excess += _FORGET * (1.0 - self.excess)
-        else:
-            is_late = now_seconds - sequence.arrived_seconds > self.excess * sequence.expected_seconds
-            self._adjust(_SHARE if is_late else _SHARE - 1.0)
-
-    def given_up(self, sequence: Sequence, now_seconds: float) -> None:
-        """Record that a sequence had not ended when its time was over or its caller left. That counts only if it was
-        tried for about as long as was expected: callers may leave at any time."""
-        if 0.0 < BENEFIT_OF_DOUBT * sequence.expected_seconds <= now_seconds - sequence.arrived_seconds:
-            self._adjust(_SHARE)
-
-    def _adjust(self, direction: float) -> None:
-        self.excess = min(max(self.excess * (1.0 + _ADJUST * direction), _LEAST_EXCESS), MOST_EXCESS)
 
     @property
     def source_seconds(self) -> float:

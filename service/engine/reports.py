@@ -14,16 +14,14 @@ class TurnStats(NamedTuple):
     once.
 
     `encoded_tokens` counts live source tokens and `padded_tokens` the computed area (rows times longest source, so at
-    least `encoded_tokens`). `num_followers` counts coalesced sequences that will get the answer of one that is being
-    decoded. `num_generated` counts one token per running sequence and step, however wide its beam, without forced
-    prefix tokens.
+    least `encoded_tokens`). `num_generated` counts one token per running sequence and step, however wide
+    its beam, without forced prefix tokens.
     """
 
     ended_seconds: float  # on the engine's clock
     busy_seconds: float  # from its beginning, waiting for work excluded, until its results were recorded
     encode_seconds: float
     num_encoded: int
-    num_followers: int
     encoded_tokens: int
     padded_tokens: int
     run_seconds: float

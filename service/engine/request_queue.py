@@ -6,15 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from service.domain.errors import Cancelled, DeadlineExceeded, ServiceError
 from service.domain.translation import FinishReason
-from service.engine.coalescing import Coalescing
 from service.engine.integrity import expect
-from service.engine.sequence import (
-    DecodedHypothesis,
-    Sequence,
-    SequenceProgress,
-    SequenceStatus,
-    SequenceUpdate,
-)
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus, SequenceUpdate
 from service.engine.waiting import WaitingQueue
 
 _MIN_COMPACTED = 64
@@ -23,8 +16,8 @@ Unwanted = tuple[Sequence, ServiceError, FinishReason]  # who is to be dropped, 
 
 
 class RequestQueue:
-    """The accepted sequences: those that wait for slots (`waiting`), and those that are decoded or share a decoding
-    (`coalescing`), with their deadlines and cancellations. Each gets exactly one update, which `take_updates` returns.
+    """The accepted sequences: those that wait for slots (`waiting`) and those that are decoded, with their deadlines
+    and cancellations. Each gets exactly one update, which `take_updates` returns.
 
     Not thread-safe: the engine's threads use it under one lock. Query the parts directly, but make changes through this
     class only.
@@ -37,11 +30,9 @@ class RequestQueue:
         self._clock = clock
         self._rows_of = rows_of
         self.waiting = WaitingQueue(max_waiting)
-        self.coalescing = Coalescing()
         self.live: set[Sequence] = set()
         self.aborted: list[Sequence] = []  # by their callers, to be dropped in the next turn
         self.updates: list[SequenceUpdate] = []
-        self._followers: list[Sequence] = []
         self._deadlines: list[tuple[float, int, Sequence]] = []  # a heap; those of ended sequences are removed lazily
         self._num_deadlines = 0  # so far; breaks ties in the heap
         self._compact_at = _MIN_COMPACTED
@@ -53,41 +44,20 @@ class RequestQueue:
     def num_waiting(self) -> int:
         return self.waiting.num_sequences
 
-    def candidates(self) -> Iterator[Sequence]:
-        """Return the waiting sequences in the order in which they should run; of identical ones only the first."""
-        return self.coalescing.distinct(self.waiting.candidates())
-
     def admit(self, sequences: Iterable[Sequence]) -> None:
-        """Accept sequences: each will get its update. They wait, or share a decoding under way."""
+        """Accept sequences: each will get its update."""
         for sequence in sequences:
             self.live.add(sequence)
             if sequence.deadline_seconds is not None:
                 self._watch_deadline(sequence, sequence.deadline_seconds)
-            if self.coalescing.join(sequence, self._rows_of(sequence)):
-                self._followers.append(sequence)
-            else:
-                self.waiting.admit([sequence])
+            sequence.expected_rows = self._rows_of(sequence)
+            self.waiting.admit([sequence])
 
-    def start(self, leaders: Iterable[Sequence]) -> None:
-        """Record that sequences get slots; waiting ones identical to them share their decoding."""
-        for leader in leaders:
-            self.waiting.take([leader])
-            leader.status = SequenceStatus.RUNNING
-            for follower in self.coalescing.lead(leader):
-                self.waiting.drop(follower)
-                self._followers.append(follower)
-
-    def take_followers(self) -> list[Sequence]:
-        """Return the sequences that began to share a running decoding since the last call."""
-        followers, self._followers = self._followers, []
-        return followers
-
-    def progress(self, leader: Sequence, token_ids: tuple[int, ...]) -> list[SequenceProgress]:
-        return [
-            SequenceProgress(sequence, token_ids)
-            for sequence in self.coalescing.news(leader, len(token_ids))
-            if sequence in self.live  # otherwise all were failed meanwhile
-        ]
+    def start(self, sequences: Iterable[Sequence]) -> None:
+        """Record that sequences get slots."""
+        for sequence in sequences:
+            self.waiting.take([sequence])
+            sequence.status = SequenceStatus.RUNNING
 
     def abort(self, sequences: Iterable[Sequence]) -> bool:
         """Note that callers gave up sequences; returns whether any of them is live."""
@@ -110,31 +80,17 @@ class RequestQueue:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> Sequence | None:
-        """End a sequence early, wherever it is; has no effect on one that is unknown or has ended.
-
-        Returns:
-            The sequence that nothing waits for any more and whose decoding should be given up; otherwise `None`.
-        """
-        if sequence not in self.live:
-            return None
-        leader = None
+    def drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
+        """End a sequence early, wherever it is; has no effect on one that is unknown or has ended."""
         if sequence in self.waiting:
             self.waiting.drop(sequence)
-            self.coalescing.leave_queue(sequence)
-        else:
-            leader = self.coalescing.give_up(sequence)
         self._end(sequence, reason, error=error)
-        return leader
 
-    def finish(self, leader: Sequence, hypotheses: tuple[DecodedHypothesis, ...]) -> None:
-        for sequence in self.coalescing.end(leader):
-            self._end(sequence, hypotheses[0].finish_reason, hypotheses)
+    def finish(self, sequence: Sequence, hypotheses: tuple[DecodedHypothesis, ...]) -> None:
+        self._end(sequence, hypotheses[0].finish_reason, hypotheses)
 
-    def fail(self, leader: Sequence, error: ServiceError) -> None:
-        """Fail all that wait for a sequence that could not be decoded."""
-        for sequence in self.coalescing.end(leader):
-            self._end(sequence, error=error)
+    def fail(self, sequence: Sequence, error: ServiceError) -> None:
+        self._end(sequence, error=error)
 
     def fail_all(self, error: ServiceError) -> None:
         for sequence in list(self.live):
@@ -149,15 +105,12 @@ class RequestQueue:
         """Put back updates that were taken and could not be delivered."""
         self.updates = [*updates, *self.updates]
 
-    def check_integrity(self) -> None:
-        """Check that each accepted sequence is in exactly one place, that no sequence gets two updates, and that each
-        deadline is watched once.
+    def check_integrity(self, assigned: Iterable[Sequence]) -> None:
+        """Check that each accepted sequence is in exactly one place, waiting or `assigned` to a worker, that no
+        sequence gets two updates, and that each deadline is watched once.
         """
         self.waiting.check_integrity()
-        waiting = list(self.waiting.candidates())
-        self.coalescing.check_integrity(waiting)
-        members = [sequence for leader in self.coalescing.leaders for sequence in self.coalescing.members(leader)]
-        places = Counter((*waiting, *members))
+        places = Counter((*self.waiting.candidates(), *assigned))
         twice = [sequence.call.request_id for sequence, count in places.items() if count > 1]
         expect(not twice, f"sequences of {twice} are in two places")
         lost = [sequence.call.request_id for sequence in self.live if sequence not in places]

@@ -12,6 +12,9 @@ from service.domain.errors import ServiceError
 from service.domain.options import RATIO_ALLOWANCE, DecodingOptions
 from service.domain.translation import FinishReason, Priority
 
+_GAMMA = 0x9E3779B97F4A7C15  # of `stream_seed`
+_MASK = 2**64 - 1
+
 Attention = npt.NDArray[np.float32]
 
 
@@ -50,7 +53,7 @@ class Sequence:
     joint_updates: "JointUpdates | None" = None
     call: Call = field(default_factory=Call)
     status: SequenceStatus = SequenceStatus.WAITING
-    expected_seconds: float = 0.0  # from its arrival to its end, where admission depended on it
+    expected_rows: float = 0.0  # row-steps, estimated when the engine accepted it
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
     admitted_seconds: float = 0.0  # 0 until it joins a turn, like the two below
     encoded_seconds: float = 0.0
@@ -138,3 +141,21 @@ class JointUpdates:
                 return []
             updates, self._updates = self._updates, []
             return updates
+
+
+def stream_seed(seed: int, sample: int) -> int:
+    """Return the seed of one sample's own random stream; `seed` and `sample` are taken modulo 2 ** 64.
+
+    `kernels/src/search/sampling.cpp` draws the numbers.
+    """
+    return mixed((mixed((seed + _GAMMA) & _MASK) + sample) & _MASK)
+
+
+def mixed(word: int) -> int:
+    """Return a word of 64 bits that depends on all bits of another.
+
+    Of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+    """
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & _MASK
+    return word ^ (word >> 31)

@@ -1,5 +1,6 @@
 """The engine's queue: bounded, fair between callers and between each caller's calls, in order within a call."""
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator
 
@@ -43,6 +44,7 @@ class WaitingQueue:
         self._clock = 0  # the distance at which a class last had a turn
         self.num_sequences = 0
         self.num_tokens = 0  # source tokens of the waiting sequences
+        self.expected_rows = 0.0  # row-steps, estimated when they were accepted
 
     def __contains__(self, sequence: Sequence) -> bool:
         return sequence in self._classes[sequence.priority].round
@@ -75,6 +77,7 @@ class WaitingQueue:
             class_.num_calls += class_.round.add(sequence)
             self.num_sequences += 1
             self.num_tokens += len(sequence.source_ids)
+            self.expected_rows += sequence.expected_rows
 
     def num_ahead(self, priority: Priority, origin: Origin, num_sequences: int = 1) -> int:
         """Return how many waiting sequences are taken, at most, before the last of a new call's `num_sequences`, not
@@ -128,6 +131,7 @@ class WaitingQueue:
         class_.num_calls -= class_.round.remove(sequence)
         self.num_sequences -= 1
         self.num_tokens -= len(sequence.source_ids)
+        self.expected_rows = self.expected_rows - sequence.expected_rows if self.num_sequences else 0.0  # drops errors
 
     def check_integrity(self) -> None:
         """Check that the queue is within its bound, its counts are right, and each sequence is in its place."""
@@ -147,6 +151,9 @@ class WaitingQueue:
         expect(len(waiting) <= self._max_waiting, f"{len(waiting)} wait, allowed are {self._max_waiting}")
         tokens = sum(len(sequence.source_ids) for sequence in waiting)
         expect(tokens == self.num_tokens, f"{tokens} tokens wait, {self.num_tokens} are counted")
+        rows = sum(sequence.expected_rows for sequence in waiting)
+        is_right = math.isclose(rows, self.expected_rows, abs_tol=1e-6)
+        expect(is_right, f"{rows} rows wait, {self.expected_rows} are counted")
 
 
 class _Class:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 
 from service.domain.errors import EngineFailure, Public
 from service.engine.batch import Batch
-from service.engine.costs import Costs
 from service.engine.integrity import expect
 from service.engine.reports import TurnStats
 from service.engine.runner import ONE_STEP, EncodeJob, RunLimits, Runner, RunTerminated
-from service.engine.scheduler import StepPlan, encode_budget, run_limits, schedule
-from service.engine.search.search import Search
-from service.engine.sequence import DecodedHypothesis, Sequence
+from service.engine.scheduler import StepPlan
+from service.engine.search import Outcome, Search, produced_nan
+from service.engine.sequence import Sequence
 
 _log = logging.getLogger(__name__)
 
@@ -22,21 +21,8 @@ _MAX_FAILED_TURNS = 5  # in a row; then the engine is at fault, not a sequence
 
 
 @dataclass(slots=True)
-class StepResult:
-    """The sequences that left the batch in a step, and those that got a first token."""
-
-    finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
-    failed: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
-    first_tokens: list[tuple[Sequence, float]] = field(default_factory=list)  # with the part of the run until then
-    num_generated: int = 0
-    num_steps: int = 0  # of the run
-    num_row_steps: int = 0  # likewise: a row makes none after its end
-    has_run_failed: bool = False  # it raised, or produced NaN for all sequences
-
-
-@dataclass(slots=True)
 class Turn:
-    """The record of a turn: which sequences joined, which could not, the step's result, and the times of its parts."""
+    """The record of a turn: which sequences joined, which could not, the run's outcome, and the times of its parts."""
 
     plan: StepPlan
     began: float
@@ -44,14 +30,10 @@ class Turn:
     stepped: float
     num_rows: int = 0
     refused: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
-    result: StepResult = field(default_factory=StepResult)
+    result: Outcome = field(default_factory=Outcome)
 
     def stats(
-        self,
-        busy_seconds: float,
-        num_followers: int,
-        queue_seconds: Sequence_[float],
-        first_token_seconds: Sequence_[float],
+        self, busy_seconds: float, queue_seconds: Sequence_[float], first_token_seconds: Sequence_[float]
     ) -> TurnStats:
         """Return the turn's statistics, with what the engine knows of it."""
         has_encoded, result = bool(self.plan.admitted), self.result
@@ -60,7 +42,6 @@ class Turn:
             busy_seconds=busy_seconds,
             encode_seconds=self.encoded - self.began if has_encoded else 0.0,
             num_encoded=len(self.plan.admitted),
-            num_followers=num_followers,
             encoded_tokens=self.plan.num_tokens if has_encoded else 0,
             padded_tokens=self.plan.num_padded_tokens if has_encoded else 0,
             run_seconds=self.stepped - self.encoded if self.num_rows else 0.0,
@@ -74,31 +55,32 @@ class Turn:
 
 
 class Worker:
-    """Owned by its thread. Other threads read its sizes, and change `assigned` and `abandoned` under the engine's lock;
-    `schedule`, `limits` and `release` are called with that lock held."""
+    """Owned by its thread. Other threads read its sizes, and change `assigned`, `abandoned` and `watched` under the
+    engine's lock, which is also held when the methods down to `steps_to_watched_token` are called."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        costs: Costs,
-        max_encode_tokens: int,
-        clock: Callable[[], float],
-        *,
-        checks_integrity: bool,
-    ) -> None:
+    def __init__(self, runner: Runner, clock: Callable[[], float], *, checks_integrity: bool) -> None:
         self.runner = runner
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
         self.search = Search(runner, self.batch)
         self.assigned: set[Sequence] = set()  # joining or running, and wanted
         self.abandoned: list[Sequence] = []  # running, but no longer wanted: to be removed before the next turn
+        self.watched: dict[Sequence, int] = {}  # assigned ones that want progress, and how many tokens they were told
         self.turn_began: float | None = None  # `None` between turns
         self.unreported: list[TurnStats] = []
-        self._costs = costs
-        self._max_encode_tokens = max_encode_tokens
         self._clock = clock
         self._num_failed_turns = 0
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
+
+    def assign(self, sequences: Iterable[Sequence]) -> None:
+        """Record sequences that join in the next turn."""
+        self.assigned.update(sequences)
+        self.watched.update((sequence, 0) for sequence in sequences if sequence.wants_progress)
+
+    def abandon(self, sequence: Sequence) -> None:
+        """Record that a sequence assigned to this worker is no longer wanted."""
+        self._unassign(sequence)
+        self.abandoned.append(sequence)
 
     def remove_abandoned(self) -> None:
         """Free the rows of abandoned sequences."""
@@ -106,50 +88,23 @@ class Worker:
             self.remove(sequence)
         self.abandoned.clear()
 
-    def release(self, leader: Sequence) -> bool:
+    def release(self, sequence: Sequence) -> bool:
         """Record that a sequence has left its rows; returns false if it was given up meanwhile and needs no update."""
-        if leader in self.abandoned:
-            self.abandoned.remove(leader)
+        if sequence in self.abandoned:
+            self.abandoned.remove(sequence)
             return False
-        self.assigned.remove(leader)
+        self._unassign(sequence)
         return True
 
-    def schedule(self, candidates: Iterable[Sequence], max_sequences: int) -> StepPlan:
-        """Choose the sequences that join in the next turn, at most `max_sequences`."""
-        batch = self.batch
-        budget = encode_budget(self._costs, batch.num_rows, batch.num_free, self._max_encode_tokens)
-        return schedule(candidates, batch.num_free, budget, max_sequences, pads=self.runner.spec.pads_sources)
+    def _unassign(self, sequence: Sequence) -> None:
+        self.assigned.remove(sequence)
+        self.watched.pop(sequence, None)
 
-    def limits(
-        self,
-        joining: Sequence_[Sequence],
-        watched: Collection[Sequence],
-        seconds_left: float | None,
-        *,
-        are_waiting: bool,
-    ) -> RunLimits:
-        """Return the limits of the next turn's run.
-
-        `joining` sequences are admitted in this turn; of those here, somebody reads the tokens of the `watched` ones as
-        they come. `seconds_left` is the time to the next deadline; `are_waiting` says whether others wait for slots.
-        """
-        num_rows = self.batch.num_rows
-        for each in joining:
-            num_rows += each.num_slots
-        steps_to_first_token = None
-        if watched:
-            unseen = [each for each in (*self._without_token, *joining) if each in watched]
-            steps_to_first_token = min(map(self._steps_to_first_token, unseen), default=None)
-        needs_row = are_waiting and num_rows >= self.batch.max_slots
-        return run_limits(
-            self._costs,
-            num_rows,
-            self.batch.num_sequences + len(joining),
-            is_awaited=(are_waiting and not needs_row) or len(watched) > 0,
-            needs_row=needs_row,
-            seconds_left=seconds_left,
-            steps_to_first_token=steps_to_first_token,
-        )
+    def steps_to_watched_token(self, joining: Sequence_[Sequence]) -> int | None:
+        """Return how many steps it takes to the first token that somebody reads as it comes, of sequences here or
+        `joining`; `None` if nobody waits for a first token."""
+        unseen = [each for each in (*self._without_token, *joining) if each in self.watched]
+        return min(map(self._steps_to_first_token, unseen), default=None)
 
     def run(self, plan: StepPlan) -> Turn:
         """Encode the sequences that join, and advance all rows."""
@@ -157,13 +112,15 @@ class Worker:
         refused = self.admit(plan.admitted) if plan.admitted else []
         encoded = self._clock()
         num_rows = self.batch.num_rows
-        result = self.step(plan.limits) if num_rows else StepResult()
+        result = self.step(plan.limits) if num_rows else Outcome()
         return Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
 
     def check_integrity(self, joining: Collection[Sequence] = ()) -> None:
         """Check that the batch's sequences and those `joining` it are assigned to this worker, or abandoned."""
         expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
         expect(self.assigned.isdisjoint(self.abandoned), "an abandoned sequence is assigned to a worker")
+        watching = {sequence for sequence in self.assigned if sequence.wants_progress}
+        expect(self.watched.keys() == watching, f"{len(self.watched)} are watched, {len(watching)} should be")
         expected, found = {*self.assigned, *self.abandoned}, {*self.batch.sequences, *joining}
         lost, strange = len(expected - found), len(found - expected)
         expect(not lost, f"{lost} of {len(expected)} sequences assigned to a worker have no rows there")
@@ -195,24 +152,19 @@ class Worker:
             self.check_rows()
         return failed
 
-    def step(self, limits: RunLimits = ONE_STEP) -> StepResult:
+    def step(self, limits: RunLimits = ONE_STEP) -> Outcome:
         """Advance every running sequence by the tokens of one run. If the run itself fails, all of them fail."""
-        batch, result = self.batch, StepResult()
+        batch = self.batch
         steps_to_first_tokens = [self._steps_to_first_token(each) for each in self._without_token]
         try:
-            outcome = self.search.run(limits)
+            result = self.search.run(limits)
         except Exception as error:
             _log_failure(f"a run of {batch.num_rows} rows", error)
-            result.has_run_failed = True
-            result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
+            failed = [(sequence, _failure(error)) for sequence in batch.sequences]
+            result = Outcome(failed=failed, has_run_failed=True)
         else:
-            result.num_generated, result.num_steps = outcome.num_generated, outcome.num_steps
-            result.num_row_steps = outcome.num_row_steps
             if steps_to_first_tokens:
                 self._note_first_tokens(result, steps_to_first_tokens)
-            result.finished = outcome.finished
-            result.failed = [(sequence, _produced_nan("decoder")) for sequence in outcome.failed]
-            result.has_run_failed = len(outcome.failed) == batch.num_sequences
         if result.failed:
             self._remove_failed(result.failed)
         for sequence, _ in result.finished:
@@ -220,10 +172,6 @@ class Worker:
         if self._checks_integrity:
             self.check_rows()
         return result
-
-    def certain(self, sequence: Sequence) -> tuple[int, ...]:
-        """Return the tokens that a running sequence's best hypothesis will begin with, without the model's prefix."""
-        return self.search.certain(sequence)
 
     def remove(self, sequence: Sequence) -> None:
         """Free a running sequence's rows."""
@@ -257,13 +205,13 @@ class Worker:
             if len(jobs) == 1:
                 return [_failure(error)]
             return [failure for job in jobs for failure in self._encode([job])]
-        return [None if is_good else _produced_nan("encoder") for is_good in are_good]
+        return [None if is_good else produced_nan("encoder") for is_good in are_good]
 
     def _steps_to_first_token(self, sequence: Sequence) -> int:
         """Return how many steps a sequence without a token of its own needs for one; it may not have joined yet."""
         return len(sequence.forced_ids) + 1 - (self.batch.state.lengths[sequence.slots[0]] if sequence.slots else 0)
 
-    def _note_first_tokens(self, result: StepResult, steps_to_first_tokens: list[int]) -> None:
+    def _note_first_tokens(self, result: Outcome, steps_to_first_tokens: list[int]) -> None:
         waiting, self._without_token = self._without_token, []
         for sequence, num_steps in zip(waiting, steps_to_first_tokens, strict=True):
             if self._steps_to_first_token(sequence) > 0:
@@ -277,10 +225,6 @@ def _log_failure(what: str, error: Exception) -> None:
         _log.info("%s was terminated because the engine has stopped or failed", what)
     else:
         _log.error("%s failed", what, exc_info=error)
-
-
-def _produced_nan(part: str) -> EngineFailure:
-    return EngineFailure("the {part} produced NaN for this text", part=Public(part), advice="report it")
 
 
 def _failure(error: Exception) -> EngineFailure:

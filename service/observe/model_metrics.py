@@ -93,7 +93,7 @@ class ModelMetrics:
     def _of_engines(self) -> dict[str, Callable[[], float]]:
         return {
             # Not 0 for the moment in which no version is left: queries divide by it.
-            "engine_batches": lambda: max((len(each.workers) for each in self._engines), default=1),
+            "engine_batches": lambda: max((each.costs.num_workers for each in self._engines), default=1),
             "slots_max": lambda: self._sum("max_slots"),
             "queue_sequences": lambda: self._sum("num_waiting"),
             "queue_tokens": lambda: self._sum("num_waiting_tokens"),
@@ -151,8 +151,6 @@ class ModelMetrics:
             counts["target_tokens"].inc(stats.num_generated)
             observed["decode_step_seconds"].observe_times(stats.run_seconds / stats.num_steps, stats.num_steps)
             observed["step_batch_size"].observe_times(stats.num_row_steps / stats.num_steps, stats.num_steps)
-        if stats.num_followers:
-            counts["coalesced_sequences"].inc(stats.num_followers)
         for seconds in stats.queue_seconds:
             observed["queue_seconds"].observe(seconds)
         for seconds in stats.first_token_seconds:
@@ -173,6 +171,6 @@ class ModelMetrics:
         version.translated(len(sequence.source_ids), num_tokens)
         num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
         num_steps = num_chosen - 1  # after the first token
-        if num_steps > 0 and sequence.first_token_seconds:  # else it was coalesced with a running sequence
+        if num_steps > 0:
             seconds = (update.finished_seconds - sequence.first_token_seconds) / num_steps
             self._observed["time_per_output_token_seconds"].observe(seconds)

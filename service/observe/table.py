@@ -142,7 +142,6 @@ OF_MODELS = (
     Metric(_C, "admissions", "Sequences that got slots.", _MODEL),
     Metric(_C, "evictions", "Sequences removed while they ran, by reason: cancelled, deadline.", ("model", "reason")),
     Metric(_G, "engine_turn_seconds", "Duration of the engine's current turn so far; 0 when idle.", _MODEL),
-    Metric(_C, "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", _MODEL),
     Metric(
         _G,
         "kv_cache_bytes_per_slot",

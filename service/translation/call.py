@@ -10,8 +10,7 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import current_call
 from service.domain.options import DecodingOptions
 from service.domain.translation import CallLimits, Translation, TranslationRequest
-from service.engine.search.seeds import stream_seed
-from service.engine.sequence import Sequence
+from service.engine.sequence import Sequence, stream_seed
 from service.models.loaded_model import LoadedModel
 from service.text.markup import HtmlDocument
 from service.text.protected import Protected

@@ -200,7 +200,6 @@ def _note(current: Call, sequences: Sequence_[Sequence], finished_seconds: float
     if first is None:
         current.took(Phase.QUEUE, began, ended)
         return
-    # A coalesced sequence may have arrived after its leader was admitted.
     admitted = min(max(first.admitted_seconds, began), ended)
     encoded = min(max(first.encoded_seconds, admitted), ended)
     current.took(Phase.QUEUE, began, admitted)

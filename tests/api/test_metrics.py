@@ -71,7 +71,6 @@ NAMES = {
     "dragoman_engine_batches": {"model"},
     "dragoman_engine_restarts": {"model"},
     "dragoman_segment_flags": {"model", "version", "flag"},
-    "dragoman_coalesced_sequences": {"model"},
     "dragoman_cache_lookups": {"model", "outcome"},
     "dragoman_cache_bytes": set(),
     "dragoman_cache_max_bytes": set(),

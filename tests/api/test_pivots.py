@@ -162,7 +162,7 @@ def test_a_deadline_that_only_one_can_meet_is_refused_at_once(server: InProcessS
     alone = [engine.check_alike(alike) for engine in (first, second)]
     started = server.metric("dragoman_sentences_total", model="fr-en", outcome="ok")
     with stub_of(server.address) as stub:
-        seconds = max(alone) / 2 + sum(alone) / 4  # with the benefit of the doubt enough for either, not for both
+        seconds = (max(alone) + sum(alone)) / 2  # enough for either, not for both
         beams = pb.DecodingOptions(beam_size=4)
         request = request_of(texts, **FRENCH_TO_GERMAN, options=beams)
         with pytest.raises(grpc.RpcError, match="takes about") as refusal:

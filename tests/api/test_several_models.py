@@ -293,7 +293,7 @@ def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
     start: Any, tiny_versions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), grace_seconds=25.0)
-    (worker,) = server.server.models[0].engine.workers
+    (worker,) = server.server.models[0].engine.turns.workers
     released = threading.Event()
 
     def die(*arguments: Any, **how: Any) -> None:

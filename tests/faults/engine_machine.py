@@ -1,6 +1,6 @@
 """A real engine on fake runners, its workers stepped in any order, checked against a model of what it promises.
 
-No thread is started: rules perform what a worker's thread does in a turn (`Engine.begin`, `Worker.run`, `Engine.end`),
+No thread is started: rules perform what a worker's thread does in a turn (`Turns.begin`, `Worker.run`, `Turns.end`),
 so that any order of several workers' turns, and everything that may happen in between, can be played and replayed.
 """
 
@@ -62,9 +62,9 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     engine = Engine([runner], EngineConfig(), recorder, clock=lambda: 0.0)
     engine.open()
     engine.submit([sequence])
-    (worker,) = engine.workers
+    (worker,) = engine.turns.workers
     while not recorder.updates:
-        assert engine.run_turn(worker)
+        assert engine.turns.run_turn(worker)
     (update,) = recorder.updates
     assert update.error is None or isinstance(update.error, EngineFailure)
     return update.hypotheses if update.error is None else None
@@ -72,7 +72,7 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> dict[str, Any]:
-    """Generate what to submit: from few sources, so that some coalesce; some cannot be encoded or decoded."""
+    """Generate what to submit: from few sources, so that some are equal; some cannot be encoded or decoded."""
     beam_size = draw(st.sampled_from((1, 1, 1, 2, 3, 4)))
     broken = draw(st.sampled_from((*BROKEN, *[0] * 17)))
     is_sampled = beam_size == 1 and draw(st.integers(0, 3)) == 0
@@ -106,12 +106,11 @@ class EngineMachine(RuleBasedStateMachine):
         self.now = Clock()
         self.recorder = Recorder()
         self.num_told = 0  # updates checked so far
-        self.asked: list[dict[str, Any]] = []  # of calls, to be repeated
         self.accepted: list[Sequence] = []
         self.live: set[Sequence] = set()
         self.aborted: list[Sequence] = []
         self.waiting: list[Sequence] = []
-        self.led: dict[Sequence, set[Sequence]] = {}  # leader that is decoded -> members that wait for its outcome
+        self.decoded: set[Sequence] = set()  # and wanted
         self.worker_of: dict[Sequence, Worker] = {}  # of all whose rows may not be free yet
         self.steps_past: Counter[Sequence] = Counter()  # steps run for sequences after they were cancelled or expired
         self.plans: dict[Worker, StepPlan] = {}  # workers in the middle of a turn: admission planned,
@@ -136,7 +135,7 @@ class EngineMachine(RuleBasedStateMachine):
             max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True
         )
         self.engine = Engine(runners, config, self.recorder, clock=self.now)
-        self.workers = self.engine.workers
+        self.workers = self.engine.turns.workers
         self.engine.open()
 
     def _before_step(self, number: int) -> Any:
@@ -155,16 +154,7 @@ class EngineMachine(RuleBasedStateMachine):
         priority=st.sampled_from(Priority),
     )
     def submit(self, each: list[dict[str, Any]], host: str, connection: int, priority: Priority) -> None:
-        asked = [given | {"priority": priority} for given in each]
-        self.asked += asked
-        self._submit(asked, host, connection)
-
-    @precondition(lambda self: self.asked)
-    @rule(data=st.data(), host=st.sampled_from("AB"))
-    def submit_what_was_asked_before(self, data: st.DataObject, host: str) -> None:
-        """Repeat earlier requests, so that sequences coalesce."""
-        recent = self.asked[-10:]
-        self._submit([recent[data.draw(st.integers(0, len(recent) - 1))]], host, 1)
+        self._submit([given | {"priority": priority} for given in each], host, connection)
 
     def _submit(self, each: list[dict[str, Any]], *caller: Any) -> bool:
         """Submit a call of this caller; its request ids may equal those of other callers."""
@@ -189,12 +179,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert not self.has_ended
         self.accepted += made
         self.live.update(made)
-        for sequence in made:
-            leader = next((each for each in self.led if key_of(each) == key_of(sequence)), None)
-            if leader is None:
-                self.waiting.append(sequence)
-            else:
-                self.led[leader].add(sequence)
+        self.waiting += made
         return True
 
     def _room(self, origin: Origin) -> int:
@@ -240,24 +225,23 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self, number: int) -> None:
         worker = self.workers[number % len(self.workers)]
         is_idle = worker not in self.plans and worker not in self.turns
-        if is_idle and not self.has_ended and self.engine.has_work(worker):
+        if is_idle and not self.has_ended and self.engine.turns.has_work(worker):
             self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
         expected = self._receive()
         has_cause = bool(expected or worker.abandoned or self.aborted or worker.batch.num_rows)
         self.aborted.clear()
-        plan = self.engine.begin(worker)
+        plan = self.engine.turns.begin(worker)
         assert plan is not None
-        for leader in plan.admitted:
-            assert leader in self.waiting, "who joins did not wait"
-            key = key_of(leader)
-            self.led[leader] = {sequence for sequence in self.waiting if key_of(sequence) == key}
-            self.worker_of[leader] = worker
-            self.waiting = [sequence for sequence in self.waiting if sequence not in self.led[leader]]
+        for sequence in plan.admitted:
+            assert sequence in self.waiting, "who joins did not wait"
+            self.waiting.remove(sequence)
+            self.decoded.add(sequence)
+            self.worker_of[sequence] = worker
         assert has_cause or plan.admitted, "a worker woke for nothing"
         rows = [*worker.batch.sequences, *plan.admitted]
-        assert all(self.worker_of.get(each) is worker and each in self.led for each in rows), "rows for nobody"
+        assert all(self.worker_of.get(each) is worker and each in self.decoded for each in rows), "rows for nobody"
         assert sum(each.num_slots for each in rows) <= worker.batch.max_slots
         self._told(expected)
         self.plans[worker] = plan
@@ -281,11 +265,8 @@ class EngineMachine(RuleBasedStateMachine):
         if sequence in self.waiting:
             self.waiting.remove(sequence)
             return
-        leader = next((leader for leader, members in self.led.items() if sequence in members), None)
-        assert leader is not None, "a sequence neither waits nor is decoded"
-        self.led[leader].remove(sequence)
-        if not self.led[leader]:
-            del self.led[leader]
+        assert sequence in self.decoded, "a sequence neither waits nor is decoded"
+        self.decoded.remove(sequence)
 
     @rule(number=st.integers(0, 2))
     def run(self, number: int) -> None:
@@ -296,9 +277,7 @@ class EngineMachine(RuleBasedStateMachine):
     def _run(self, worker: Worker) -> None:
         plan = self.plans.pop(worker)
         for sequence in (*worker.batch.sequences, *plan.admitted):
-            members = self.led.get(sequence, set())
-            ended = [each for each in members if each in self.aborted or self._is_past(each)]
-            if len(ended) == len(members):
+            if sequence not in self.decoded or sequence in self.aborted or self._is_past(sequence):
                 self.steps_past[sequence] += 1
                 assert self.steps_past[sequence] <= 2, "rows are held for nobody"
         if plan.admitted or worker.batch.num_rows:
@@ -325,20 +304,19 @@ class EngineMachine(RuleBasedStateMachine):
     def _conclude(self, worker: Worker) -> None:
         turn = self.turns.pop(worker)
         expected: dict[Sequence, Any] = {}
-        for leader, _ in turn.result.finished:
-            answer = solo(key_of(leader))
+        for sequence, _ in turn.result.finished:
+            answer = solo(key_of(sequence))
             assert answer is not None, "what alone fails was decoded in company"
-            expected.update(dict.fromkeys(self.led.pop(leader, ()), answer))
-            del self.worker_of[leader]
-        for leader, _ in (*turn.refused, *turn.result.failed):
-            is_broken = solo(key_of(leader)) is None
+            expected[sequence] = answer
+        for sequence, _ in (*turn.refused, *turn.result.failed):
+            is_broken = solo(key_of(sequence)) is None
             assert is_broken or turn.result.has_run_failed or self.has_ended, "what alone is decoded failed in company"
-            kind = Unavailable if self.has_ended else EngineFailure
-            expected.update(dict.fromkeys(self.led.pop(leader, ()), kind))
-            del self.worker_of[leader]
-        if self.has_ended:  # all results are delivered
-            expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
-        self.engine.end(worker, turn)
+            expected[sequence] = Unavailable if self.has_ended else EngineFailure
+        for sequence in expected:
+            del self.worker_of[sequence]
+        expected = {sequence: told for sequence, told in expected.items() if sequence in self.decoded & self.live}
+        self.decoded -= expected.keys()
+        self.engine.turns.end(worker, turn)
         self._told(expected)
         try:
             worker.count_failures(turn)
@@ -353,7 +331,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _turn(self, worker: Worker) -> None:
         if worker not in self.plans and worker not in self.turns:
-            if not self.engine.has_work(worker):
+            if not self.engine.turns.has_work(worker):
                 return
             if self.has_ended:
                 self._leave_loop(worker)
@@ -379,7 +357,7 @@ class EngineMachine(RuleBasedStateMachine):
     def _die(self, worker: Worker, error: BaseException) -> None:
         """End a worker's loop by an error, which is not reported if the engine had been stopped before."""
         tells = not self.has_ended
-        with patch.object(self.engine, "begin", side_effect=error):
+        with patch.object(self.engine.turns, "begin", side_effect=error):
             self.engine.run(worker)
         self._all_are_told()
         assert not tells or self.recorder.failures[-1] is error
@@ -413,7 +391,9 @@ class EngineMachine(RuleBasedStateMachine):
     @invariant()
     def somebody_looks_after_who_is_left(self) -> None:
         if self.live and not self.plans and not self.turns:
-            assert any(self.engine.has_work(worker) for worker in self.workers), "all workers sleep and somebody waits"
+            assert any(self.engine.turns.has_work(worker) for worker in self.workers), (
+                "all workers sleep and somebody waits"
+            )
 
     @invariant()
     def the_queue_is_as_long_as_it_should_be(self) -> None:
@@ -421,7 +401,7 @@ class EngineMachine(RuleBasedStateMachine):
             snapshot = self.engine.snapshot()
             assert snapshot.num_waiting == len(self.waiting)
             assert snapshot.num_waiting_tokens == sum(len(each.source_ids) for each in self.waiting)
-            assert all(sequence in self.engine.queue for sequence in self.live)
+            assert all(sequence in self.engine.turns.queue for sequence in self.live)
 
     def teardown(self) -> None:
         if not hasattr(self, "engine"):
@@ -439,7 +419,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert told == Counter(self.accepted), "each is told once"
         if not self.has_ended:
             assert not any(held(self.engine).values()), "something is left over"
-            self.engine.check_integrity(self.workers[0])
+            self.engine.turns.check_integrity(self.workers[0])
         self._progress_was_true()
 
     def _drain(self) -> None:
@@ -453,7 +433,11 @@ class EngineMachine(RuleBasedStateMachine):
         raise AssertionError(f"{len(self.live)} are left after {most} rounds")
 
     def _is_busy(self, worker: Worker) -> bool:
-        return worker in self.plans or worker in self.turns or bool(not self.has_ended and self.engine.has_work(worker))
+        return (
+            worker in self.plans
+            or worker in self.turns
+            or bool(not self.has_ended and self.engine.turns.has_work(worker))
+        )
 
     def _besiege(self) -> None:
         """Refill the queue with newcomers of the highest priority; earlier sequences must still get their results."""

@@ -8,7 +8,8 @@ import pytest
 from service.bundle import fused_io, graph_io
 from service.engine.runner import RunLimits
 from service.engine.runtime.session import Binding, GraphSession
-from service.engine.worker import StepResult, Worker
+from service.engine.search import Outcome
+from service.engine.worker import Worker
 
 Run = Callable[[Binding], None]
 
@@ -37,7 +38,7 @@ def swap_answers(patch: pytest.MonkeyPatch) -> None:
     """Exchange the tokens of two sequences that end in the same step."""
     step = Worker.step
 
-    def swapped(self: Worker, limits: RunLimits) -> StepResult:
+    def swapped(self: Worker, limits: RunLimits) -> Outcome:
         result = step(self, limits)
         if len(result.finished) > 1:
             (one, a), (other, b), *rest = result.finished

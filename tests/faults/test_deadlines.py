@@ -34,7 +34,7 @@ class Turns:
     def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ran: list[tuple[float, tuple[Sequence, ...]]] = []
         self._lock = threading.Lock()
-        for worker in engine.workers:
+        for worker in engine.turns.workers:
             monkeypatch.setattr(worker, "run", self._noting(worker))
 
     def _noting(self, worker: Worker) -> Callable[..., Turn]:
@@ -75,7 +75,7 @@ def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_
     heard, rig.recorder.on_updates = rig.recorder.on_updates, on_updates  # type: ignore[method-assign]
 
     def before_step(number: int) -> None:
-        rows[number] = sum(worker.batch.num_rows for worker in rig.engine.workers)
+        rows[number] = sum(worker.batch.num_rows for worker in rig.engine.turns.workers)
         rig.clock.now += 1.0
 
     for runner in rig.runners:
@@ -120,7 +120,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(serve: Serve, monkeypatch: p
     server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
     engine = server.server.models[0].engine
     turns = Turns(engine, monkeypatch)
-    monkeypatch.setattr(engine.queue, "take_unwanted", lambda now_seconds: [])
+    monkeypatch.setattr(engine.turns.queue, "take_unwanted", lambda now_seconds: [])
     monkeypatch.setattr(engine, "abort", lambda sequences: None)  # otherwise the handler's cancellation would help it
     send_with_deadlines(server, 60, seed=2)
     eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)

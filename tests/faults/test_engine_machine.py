@@ -12,11 +12,10 @@ from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
 from service.domain.translation import FinishReason, Priority
 from service.engine import waiting
-from service.engine.coalescing import Coalescing
-from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
 from service.engine.request_queue import RequestQueue, Unwanted
 from service.engine.sequence import Sequence
+from service.engine.turns import Turns
 from service.engine.waiting import WaitingQueue
 from service.engine.worker import Worker
 from tests.faults.engine_machine import EngineMachine
@@ -64,12 +63,11 @@ class Planted:
 
     @staticmethod
     def nobody_is_given_up(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Coalescing, "give_up", lambda self, sequence: None)
+        patch.setattr(Turns, "_drop", lambda self, worker, sequence, *_: self.queue.drop(sequence, *_))
 
     @staticmethod
-    def a_follower_is_not_told(patch: pytest.MonkeyPatch) -> None:
-        end = Coalescing.end
-        patch.setattr(Coalescing, "end", lambda self, leader: end(self, leader)[:1])
+    def somebody_who_has_ended_is_not_told(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(RequestQueue, "finish", lambda self, sequence, hypotheses: None)
 
     @staticmethod
     def somebody_is_told_twice(patch: pytest.MonkeyPatch) -> None:
@@ -106,7 +104,7 @@ class Planted:
 
     @staticmethod
     def a_wake_up_is_missed(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Engine, "has_work", lambda self, worker: bool(worker.batch.num_rows))
+        patch.setattr(Turns, "has_work", lambda self, worker: bool(worker.batch.num_rows))
 
 
 @pytest.mark.parametrize("fault", [name for name in vars(Planted) if not name.startswith("_")])
@@ -122,7 +120,7 @@ def test_a_servers_engine_compares_its_books(loop_thread: LoopThread, tiny_model
 
     def translate_with_wrong_books() -> None:
         with in_process(loop_thread, config) as server, server.client() as client:
-            server.server.models[0].engine.queue.waiting.num_tokens += 1
+            server.server.models[0].engine.turns.queue.waiting.num_tokens += 1
             with contextlib.suppress(ClientError):
                 client.translate(["Hello"], "en", "de")
 

@@ -70,7 +70,7 @@ class Site:
 
     @property
     def worker(self) -> Any:
-        return self.engine.workers[0]
+        return self.engine.turns.workers[0]
 
     def ask(self, texts: list[str] | None = None, timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
         """Make one call; return its status and details."""
@@ -255,14 +255,14 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
     monkeypatch.undo()
     ids = tuple(tokenizer.encode(bad))
     poisoned: list[tuple[int, ...]] = []
-    finish = here.engine.queue.finish
+    finish = here.engine.turns.queue.finish
 
     def watched(leader: Any, hypotheses: Any) -> None:
         if tuple(leader.source_ids[: len(ids)]) == ids:
             poisoned.append(tuple(hypotheses[0].token_ids))
         finish(leader, hypotheses)
 
-    monkeypatch.setattr(here.engine.queue, "finish", watched)
+    monkeypatch.setattr(here.engine.turns.queue, "finish", watched)
     is_poisoned = lambda token_ids: bool(token_ids) and tuple(token_ids) in poisoned  # noqa: E731
     decode = Fault(tokenizer.decode, RuntimeError("broken piece"), ALWAYS, is_poisoned)
     monkeypatch.setattr(tokenizer, "decode", decode)
@@ -321,12 +321,12 @@ def test_a_cache_that_can_not_grow_fails_its_calls_only(
 
 
 THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
-    "scheduler": lambda site: (site.worker, "schedule"),
+    "scheduler": lambda site: (site.engine.turns, "_plan"),
     "worker": lambda site: (site.worker, "run"),
-    "requests, coming": lambda site: (site.engine.queue, "admit"),
-    "requests, starting": lambda site: (site.engine.queue, "start"),
-    "requests, going": lambda site: (site.engine.queue, "finish"),
-    "books": lambda site: (site.engine.queue, "take_updates"),
+    "requests, coming": lambda site: (site.engine.turns.queue, "admit"),
+    "requests, starting": lambda site: (site.engine.turns.queue, "start"),
+    "requests, going": lambda site: (site.engine.turns.queue, "finish"),
+    "books": lambda site: (site.engine.turns.queue, "take_updates"),
     "listener, updates": lambda site: (site.engine.listener, "on_updates"),
     "listener, statistics": lambda site: (site.engine.listener, "on_turn"),
     "search": lambda site: (site.worker, "step"),

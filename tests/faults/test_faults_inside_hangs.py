@@ -101,7 +101,7 @@ def test_a_run_of_fused_graphs_that_does_not_end_is_ended(
 ) -> None:
     """It looks at the flag that interrupts it, which stands here for a run of very many steps."""
     server = serve(stuck_turn_seconds=2.0)
-    runner = server.server.models[0].engine.workers[0].runner
+    runner = server.server.models[0].engine.turns.workers[0].runner
     if not isinstance(runner, FusedRunner):
         pytest.skip("this needs --fused")
     terminate, is_terminated, times = runner.terminate, threading.Event(), [1]
@@ -220,7 +220,7 @@ def down(
     monkeypatch.setattr("service.process.backoff.FIRST_DELAY_SECONDS", 25.0)
     server = serve(models=models, max_slots=4)
     (tiny,) = (model for model in server.server.models if model.name == "tiny")
-    monkeypatch.setattr(tiny.engine.workers[0], "run", die)
+    monkeypatch.setattr(tiny.engine.turns.workers[0], "run", die)
     assert ask(server.address, model="tiny")[0] is UNAVAILABLE
     assert server.server.phase is Phase.RECOVERING
     return server, models

@@ -61,7 +61,7 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
     """Simulate calls on one worker; return the outcomes by caller."""
     chance, clock = random.Random(7), Clock()
     costs = Costs(1, NUM_SLOTS, {number: turn_seconds(number) for number in (1, NUM_SLOTS)})
-    costs.ended(new_sequence((7,) * round(MEAN_TOKENS)), round(MEAN_TOKENS), 0.0)
+    costs.ended(new_sequence((7,) * round(MEAN_TOKENS)), round(MEAN_TOKENS))
     requests = RequestQueue(100_000, clock, costs.expected_rows)
     admission = Admission(requests, costs, 100_000, max_queue_seconds)
     coming = sorted(calls, reverse=True)
@@ -88,7 +88,7 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
             else:
                 requests.admit([sequence])
                 owners[sequence] = caller
-        plan = schedule(requests.candidates(), NUM_SLOTS - len(left), 1024, NUM_SLOTS, pads=True)
+        plan = schedule(requests.waiting.candidates(), NUM_SLOTS - len(left), 1024, NUM_SLOTS, pads=True)
         requests.start(plan.admitted)
         for each in plan.admitted:
             left[each] = steps[each] = max(2, int(len(each.source_ids) * chance.uniform(0.7, 1.2)))
@@ -100,7 +100,7 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
             if not left[sequence]:
                 del left[sequence]
                 requests.finish(sequence, (DecodedHypothesis((), 0.0, FinishReason.STOP),))
-                costs.ended(sequence, steps[sequence], clock.now)
+                costs.ended(sequence, steps[sequence])
                 came = sequence.arrived_seconds
                 outcomes[owners[sequence]].accepted.append((came, clock.now - came))
     return outcomes

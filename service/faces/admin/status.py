@@ -18,7 +18,7 @@ TRANSLATING = {
     *("translate", "translate_stream", "infer"),
 }
 
-_COUNTERS = ("source_tokens", "target_tokens", "coalesced_sequences")
+_COUNTERS = ("source_tokens", "target_tokens")
 _GAUGES = ("inflight_requests", "queue_sequences", "sequences_running", "slots_running", "slots_max", "memory_bytes")
 _OF_PROCESS = ("process_cpu_seconds_total",)
 _HISTOGRAMS = {

@@ -89,13 +89,11 @@ def new_sequence(
 
 def held(engine: Engine) -> dict[str, int]:
     """Return the sizes of what an engine keeps for live sequences, by name; all 0 if there are none."""
-    queue, workers = engine.queue, engine.workers
+    queue, workers = engine.turns.queue, engine.turns.workers
     return {
         "live": len(queue.live),
         "queued": queue.num_waiting,
-        "coalesced, waiting": queue.coalescing.num_waiting,
-        "coalesced, running": queue.coalescing.num_decoding,
-        "coalesced, watched": len(queue.coalescing.watched),
+        "watched": sum(len(worker.watched) for worker in workers),
         "decoded by a worker": sum(len(worker.assigned) for worker in workers),
         "abandoned": sum(len(worker.abandoned) for worker in workers),
         "rows": sum(worker.batch.num_rows for worker in workers),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy import typing as npt
 
 from service.domain.options import DecodingOptions
-from service.engine.search.seeds import mixed
+from service.engine.sequence import mixed
 
 LogProbs = Callable[[Sequence[int]], npt.NDArray[np.float32]]  # inputs (start token first) -> (V,)
 Result = list[tuple[tuple[int, ...], float]]  # (token ids with their end-of-sentence token, score), best first

@@ -1,23 +1,13 @@
 """What steps, encoder runs and outputs will take, from what was measured."""
 
-import random
-
 import pytest
 
 from service.engine.costs import Average, Costs
-from service.engine.sequence import Sequence
 from tests.unit.engine.recorder import new_sequence
 
 
 def source(length: int) -> tuple[int, ...]:
     return (5,) * length
-
-
-def expecting(seconds: float) -> Sequence:
-    """Return a sequence that came at 0 and was expected to take so long."""
-    sequence = new_sequence()
-    sequence.expected_seconds = seconds
-    return sequence
 
 
 def stepped(costs: Costs, num_rows: int, seconds: float, times: int = 200) -> Costs:
@@ -93,7 +83,7 @@ def test_rows_that_end_within_a_run_do_not_make_it_faster() -> None:
 
 def test_encoding_is_known_by_source_and_by_token_and_adds_to_turns() -> None:
     costs = Costs(1, 8)
-    costs.ended(new_sequence(source(10)), 20, 0.0)
+    costs.ended(new_sequence(source(10)), 20)
     costs.encoded(2, 80, 0.04)
     assert (costs.source_seconds, costs.token_seconds) == pytest.approx((0.02, 0.0005))
     assert costs.turn_seconds(4) == 0.0, "steps are unknown"
@@ -111,45 +101,9 @@ def test_what_else_a_turn_takes_is_no_part_of_its_steps() -> None:
 
 def test_outputs_are_as_long_as_their_sources_make_them() -> None:
     costs = Costs(1, 8)
-    costs.ended(new_sequence(source(10)), 20, 0.0)
+    costs.ended(new_sequence(source(10)), 20)
     assert costs.typical_tokens == 20
     assert costs.expected_tokens(new_sequence(source(15), max_output_tokens=38)) == pytest.approx(30)
     assert costs.expected_rows(new_sequence(source(15), beam_size=4, max_output_tokens=38)) == pytest.approx(120)
     assert costs.expected_tokens(new_sequence(source(15), max_output_tokens=12)) == 12, "its limit"
     assert costs.expected_tokens(new_sequence(source(1))) == 2
-
-
-def test_who_left_long_before_it_was_expected_says_nothing_about_estimates() -> None:
-    costs = Costs(1, 8)
-    for _ in range(100):
-        costs.given_up(expecting(1.0), 0.5)
-        costs.given_up(expecting(0.0), 0.5)
-    assert costs.excess == 1.0
-    costs.given_up(expecting(1.0), 0.95)
-    assert costs.excess > 1.0
-
-
-def test_excess_is_what_three_of_four_need_at_most() -> None:
-    costs, chance = Costs(1, 8), random.Random(1)
-    for _ in range(2000):
-        costs.ended(expecting(1.0), 10, chance.uniform(1.0, 2.0))
-    assert costs.excess == pytest.approx(1.75, rel=0.1), "three of four take less"
-    for _ in range(2000):
-        costs.ended(expecting(1.0), 10, 0.01)
-    assert costs.excess == 0.85
-    for _ in range(2000):
-        costs.ended(expecting(0.01), 10, 10.0)
-    assert costs.excess == 4.0
-
-
-def test_an_excess_that_nothing_confirms_is_forgotten() -> None:
-    costs = Costs(1, 8)
-    for _ in range(200):
-        costs.ended(expecting(0.01), 10, 10.0)
-    for _ in range(500):
-        costs.ended(new_sequence(), 10, 1.0)
-    assert costs.excess == pytest.approx(1.0, abs=0.2)
-    for _ in range(500):
-        costs.ended(expecting(1.0), 10, 0.01)
-        costs.ended(new_sequence(), 10, 1.0)
-    assert costs.excess < 0.9, "what is compared counts more"

@@ -76,7 +76,7 @@ def test_who_is_given_up_frees_its_slots_within_two_steps(
     slots_used = {}
 
     def before_step(number: int) -> None:
-        slots_used[number] = rig.engine.workers[0].batch.num_rows
+        slots_used[number] = rig.engine.turns.workers[0].batch.num_rows
         if number == 5 and kind is Cancelled:
             rig.engine.abort([victim])
         elif number == 5:
@@ -245,7 +245,7 @@ def test_when_the_loop_dies_everyone_gets_an_error(monkeypatch: pytest.MonkeyPat
     def break_the_loop(number: int) -> None:
         if number == 2:
             rig.engine.submit(waiting)
-            monkeypatch.setattr(rig.engine.queue, "take_unwanted", lambda _: 1 / 0)
+            monkeypatch.setattr(rig.engine.turns.queue, "take_unwanted", lambda _: 1 / 0)
 
     rig.runner.before_step = break_the_loop
     running = [endless(2), endless(3)]

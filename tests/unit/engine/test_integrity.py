@@ -1,12 +1,10 @@
 """Each part of the engine's state is falsified in turn, and the integrity check must detect it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
 
-from service.domain.call import Call
 from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
@@ -28,30 +26,29 @@ class Scene(NamedTuple):
     worker: Worker
     running: Sequence
     beam: Sequence
-    follower: Sequence
     waiting: Sequence
 
     @property
     def requests(self) -> RequestQueue:
-        return self.engine.queue
+        return self.engine.turns.queue
 
 
 def scene() -> Scene:
     config = EngineConfig(max_waiting=_BOUND, checks_integrity=True)
     engine = Engine([FakeRunner(max_slots=3, eos_weight=-30.0)], config, Recorder())
-    (worker,) = engine.workers
+    (worker,) = engine.turns.workers
     engine.open()  # its thread would not stand still
     running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
     beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
-    follower, waiting = replace(running, call=Call(request_id="follower"), slots=[]), endless(4, "waiting")
-    engine.submit([running, beam, follower, waiting])
+    waiting = endless(4, "waiting")
+    engine.submit([running, beam, waiting])
     for _ in range(3):
-        engine.run_turn(worker)
-    return Scene(engine, worker, running, beam, follower, waiting)
+        engine.turns.run_turn(worker)
+    return Scene(engine, worker, running, beam, waiting)
 
 
 def check(a: Scene) -> None:
-    a.engine.check_integrity(a.worker)
+    a.engine.turns.check_integrity(a.worker)
     a.worker.check_rows()
 
 
@@ -84,23 +81,17 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a beam has a rank twice": ("have the ranks", lambda a: a.worker.batch.state.rows["rank"].fill(0)),
     "who runs is not known to run": ("owns", lambda a: setattr(a.running, "status", SequenceStatus.WAITING)),
     "a sequence has no rows at home": ("have no rows there", lambda a: a.worker.batch.leave(a.beam)),
-    "a sequence has rows elsewhere": ("are assigned to workers", lambda a: a.worker.assigned.remove(a.beam)),
+    "a sequence has rows elsewhere": ("are nowhere", lambda a: a.worker.assigned.remove(a.beam)),
     "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.worker.abandoned.append(a.beam)),
     "a sequence is abandoned twice": ("abandoned twice", lambda a: a.worker.abandoned.extend([a.waiting] * 2)),
-    "the queue forgets one": ("known to be coalesced", lambda a: a.requests.waiting.drop(a.waiting)),
+    "the queue forgets one": ("are nowhere", lambda a: a.requests.waiting.drop(a.waiting)),
     "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "num_sequences", 0)),
     "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.requests.waiting, "num_tokens", 1)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
     "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "priority", Priority.LOW)),
     "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting, "origin", ("another",))),
-    "a twin in the queue is forgotten": (
-        "known to be coalesced",
-        lambda a: a.requests.coalescing.leave_queue(a.waiting),
-    ),
-    "a follower is forgotten": ("are nowhere", lambda a: a.requests.coalescing.give_up(a.follower)),
-    "a follower asks for something else": ("something else", lambda a: setattr(a.follower, "source_ids", (9, 1))),
-    "a watcher is forgotten": ("are watched", lambda a: a.requests.coalescing.watched_by.clear()),
-    "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.requests.coalescing, "waiting_rows", 1.5)),
+    "a watcher is forgotten": ("are watched", lambda a: a.worker.watched.clear()),
+    "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.requests.waiting, "expected_rows", 1.5)),
     "who was told is still here": ("still here", lambda a: a.requests.live.remove(a.waiting)),
     "who was told goes on": ("continues", lambda a: a.requests.updates.append(_update(a.running))),
     "a sequence gets two updates": ("gets two updates", lambda a: a.requests.updates.extend([_update(endless())] * 2)),
@@ -131,7 +122,7 @@ def test_rows_that_are_promised_must_be_free() -> None:
 def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
     """The loop itself checks: an inconsistency injected while it runs ends it."""
     rig = Rig()
-    rig.runner.before_step = lambda number: setattr(rig.engine.queue.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.turns.queue.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([endless()])
         failure = rig.recorder.wait_for_failure()
@@ -142,7 +133,7 @@ def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
 def test_nothing_is_compared_unless_asked_for() -> None:
     rig = Rig()
     rig.engine = Engine([rig.runner], EngineConfig(), rig.recorder)
-    rig.runner.before_step = lambda number: setattr(rig.engine.queue.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.turns.queue.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([sequence := endless()])
         assert rig.error(sequence) is None

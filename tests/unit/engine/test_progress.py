@@ -17,12 +17,6 @@ def watching(number: int = 2, request_id: str = "r", beam_size: int = 1, max_out
     )
 
 
-def twin(request_id: str, wants_progress: bool, deadline_seconds: float | None = None) -> Sequence:
-    return new_sequence(
-        (5, 6, 1), request_id, max_output_tokens=20, wants_progress=wants_progress, deadline_seconds=deadline_seconds
-    )
-
-
 def sizes(rig: Rig, sequence: Sequence) -> list[int]:
     return list(map(len, rig.recorder.progress.get(sequence, [])))
 
@@ -55,29 +49,18 @@ def test_beams_tell_something_before_the_end() -> None:
     assert num_early > len(sequences) // 2
 
 
-def test_a_follower_hears_of_all_that_is_certain_already() -> None:
+def test_progress_ends_with_a_sequence_that_is_given_up_and_equal_ones_go_on() -> None:
     rig = Rig()
-    leader, follower = twin("a", wants_progress=False), twin("b", wants_progress=True)
-    rig.runner.before_step = lambda number: rig.engine.submit([follower]) if number == 10 else None
+    given_up, watched, silent = watching(request_id="a"), watching(request_id="b"), new_sequence((2, 1), "c", 1, 20)
+    rig.runner.before_step = lambda number: rig.engine.abort([given_up]) if number == 5 else None
     with rig:
-        rig.engine.submit([leader])
-        rig.recorder.wait(2)
-    assert sizes(rig, follower) == list(range(10, 20)), "it joined in the turn of step 10"
-    assert not sizes(rig, leader)
-    check_progress(rig.recorder.update(follower), rig.recorder.progress[follower])
-
-
-def test_followers_are_told_when_the_leader_is_given_up() -> None:
-    rig = Rig()
-    leader, follower, silent = twin("a", True), twin("b", True), twin("c", False)
-    rig.runner.before_step = lambda number: rig.engine.abort([leader]) if number == 5 else None
-    with rig:
-        rig.engine.submit([leader, follower, silent])
+        rig.engine.submit([given_up, watched, silent])
         rig.recorder.wait(3)
-    assert isinstance(rig.error(leader), Cancelled)
-    assert sizes(rig, leader) == list(range(1, 6))
-    assert sizes(rig, follower) == list(range(1, 20))
-    assert not held(rig.engine)["coalesced, watched"]
+    assert isinstance(rig.error(given_up), Cancelled)
+    assert sizes(rig, given_up) == list(range(1, 6))
+    assert sizes(rig, watched) == list(range(1, 20))
+    assert not sizes(rig, silent)
+    assert not held(rig.engine)["watched"]
 
 
 def test_progress_ends_when_everything_is_failed() -> None:

@@ -37,7 +37,7 @@ def test_who_is_given_up_comes_first_and_why_is_said() -> None:
     assert not queue.abort([unknown])
     assert queue.abort([given_up, unknown])
     for sequence, error, reason in queue.take_unwanted(2.0):
-        assert queue.drop(sequence, error, reason) is None
+        queue.drop(sequence, error, reason)
     told = [(update.sequence, type(update.error), update.finish_reason) for update in queue.take_updates()]
     assert told == [
         (given_up, Cancelled, FinishReason.CANCELLED),

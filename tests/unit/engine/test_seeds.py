@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 
-from service.engine.search.seeds import stream_seed
+from service.engine.sequence import stream_seed
 from tests.unit.engine.reference_search import uniform
 
 

@@ -1,1 +1,0 @@
-"""What the search in C++ has done, as sequences and hypotheses."""
