@@ -19,12 +19,12 @@ from service.documents.docx_parts import notes_on_pictures, text_parts
 from service.documents.docx_writing import (
     NO_BREAK_HYPHEN,
     first_stretch,
+    joined,
     other_stretches,
     run_of,
     sentence,
     separate,
     trimmed,
-    with_raised,
 )
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind
@@ -73,7 +73,7 @@ class _Reader:
         yield from sorted(slots, key=lambda slot: slot.start)
 
     def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
-        items = trimmed(with_raised(items, self._w))
+        items = trimmed(joined(items))
         if not any(item.kind is Kind.TEXT and item.text.strip() for item in items):
             return
         start, end = items[0], items[-1]

@@ -1,20 +1,23 @@
 """Sentences with markup of any format, handed to the translator as HTML with inline tags, and taken back.
 
-Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<img id="2">` for a mark without text,
-`<code id="3">` for text that stays as it is, `<br id="4">` for a line break. What comes back is matched by number, so
-the markup that is written is the source's, whatever a translator has made of the tags.
+Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<sup id="2">` for one around a raised
+or lowered sign, `<img id="3">` for a mark without text, `<code id="4">` for text that stays as it is, `<br id="5">` for
+a line break. What comes back is matched by number, so the markup that is written is the source's, whatever a translator
+has made of the tags.
 """
 
 import enum
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from service.documents.document import MimeType, has_words
 
-_TAG = re.compile(r"""<(/?)(span|img|code|br)(?:\s+id=["']?(\d{1,9})["']?)?\s*/?>""", re.IGNORECASE)
+_TAG = re.compile(r"""<(/?)(span|sup|img|code|br)(?:\s+id=["']?(\d{1,9})["']?)?\s*/?>""", re.IGNORECASE)
+_SINGLE_LETTER = re.compile(r"(?<![^\W_])[^\W\d_]\Z")
+_SIGN_OF_LETTERS = re.compile("TM|SM|R|C")
 
 
 class Kind(enum.Enum):
@@ -30,11 +33,15 @@ class Kind(enum.Enum):
 
 
 class Piece(NamedTuple):
-    """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text."""
+    """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text.
+
+    What is between an `OPEN` piece that `is_raised` and its closing one may be a sign that belongs to a word.
+    """
 
     kind: Kind
     raw: str = ""
     text: str = ""
+    is_raised: bool = False
 
 
 class AnyPiece(Protocol):
@@ -80,14 +87,16 @@ class InlineText:
         if all(piece.kind is Kind.TEXT for piece in self._pieces):
             return "".join(piece.text for piece in self._pieces), MimeType.TEXT
         output: list[str] = []
+        names: list[str] = []  # of the tags that are open
         for number, piece in enumerate(self._pieces):
             match piece.kind:
                 case Kind.TEXT:
                     output.append(html.escape(piece.text, quote=False))
                 case Kind.OPEN:
-                    output.append(f'<span id="{number}">')
+                    names.append("sup" if piece.is_raised else "span")
+                    output.append(f'<{names[-1]} id="{number}">')
                 case Kind.CLOSE:
-                    output.append("</span>")
+                    output.append(f"</{names.pop()}>")
                 case Kind.KEPT:
                     output.append(f'<code id="{number}">{html.escape(piece.text, quote=False)}</code>')
                 case Kind.BREAK:
@@ -105,7 +114,7 @@ class InlineText:
             if tag.start() > done and not is_kept:
                 yield Piece(Kind.TEXT, text=html.unescape(translation[done : tag.start()]))
             done = tag.end()
-            name = tag[2].lower()
+            name = tag[2].lower().replace("sup", "span")
             if name == "code":
                 is_kept = not tag[1]
             if name == "span" and tag[1]:
@@ -171,14 +180,32 @@ def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece
     return before, inner, after
 
 
-def in_formatting(pieces: Iterable[tuple[str | None, Piece]], base: str) -> Iterator[Piece]:
-    """Yield pieces, each given with its formatting, or `None` for that of the piece before.
+def with_raised(pieces: Iterable[Piece], is_raised: Callable[[Piece], bool]) -> list[Piece]:
+    """Return the pieces with those openings marked that are raised or lowered, and have but a sign in them.
+
+    Letters are a sign behind a single one, as in `xⁿ`. Others, such as those of an ordinal, are text.
+    """
+    every = list(pieces)
+    for index, (opening, sign, closing) in enumerate(zip(every, every[1:], every[2:], strict=False)):
+        kinds = (opening.kind, sign.kind, closing.kind)
+        if kinds == (Kind.OPEN, Kind.TEXT, Kind.CLOSE) and is_raised(opening):
+            is_behind_letter = index > 0 and _SINGLE_LETTER.search(every[index - 1].text) is not None
+            every[index] = opening._replace(is_raised=is_behind_letter or not is_letters(sign.text))
+    return every
+
+
+def is_letters(text: str) -> bool:
+    """Return whether what is raised or lowered is letters that are not a sign, as `TM` is."""
+    return text.strip().isalpha() and not _SIGN_OF_LETTERS.fullmatch(text.strip())
+
+
+def in_formatting(pieces: Iterable[tuple[str, Piece]], base: str) -> Iterator[Piece]:
+    """Yield pieces, each given with its formatting.
 
     What has other formatting than `base` is in a pair, whose `text` is that formatting.
     """
     current = base
-    for formatting, piece in pieces:
-        wanted = current if formatting is None else formatting
+    for wanted, piece in pieces:
         if wanted != current:
             if current != base:
                 yield Piece(Kind.CLOSE)

@@ -141,8 +141,8 @@ def word(text: str) -> str:
 @pytest.mark.parametrize(
     ("xml", "given", "expected"),
     [
-        (word("Big H") + RAISED.format("subscript", "2") + word("O here"), "Big <code", "BIG |H|2|O| HERE"),
-        (word("house") + RAISED.format("superscript", "1") + word(" is"), "house<img", "HOUSE|1| IS"),
+        (word("Big H") + RAISED.format("subscript", "2") + word("O here"), "Big H<sup", "BIG H|2|O HERE"),
+        (word("house") + RAISED.format("superscript", "1") + word(" is"), "house<sup", "HOUSE|1| IS"),
         (word("name\tcity"), 'name<br id="1">city', "NAME|\t|CITY"),
         (word("the ") + f"<w:r>{RUBY.format(word('eki'), word('station'))}</w:r>", "the <span", "THE |eki|STATION"),
         ('<w:r><w:t>a</w:t><w:noBreakHyphen/><w:t xml:space="preserve">b is-x</w:t></w:r>', "a-b is-x", "A|B IS-X"),

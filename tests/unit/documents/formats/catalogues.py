@@ -3,6 +3,7 @@
 from tests.unit.documents.formats.format import Format, Mixture, crlf, lowered, marked, same
 from tests.unit.documents.formats.markup_readers import of_xliff
 from tests.unit.documents.formats.readers import of_po
+from tests.unit.documents.pseudo import served
 
 _HEADER = '"Content-Type: text/plain; charset={}\\n"\n"Plural-Forms: nplurals={};\\n"\n'
 
@@ -97,6 +98,7 @@ XLIFF_1 = Format(
     },
     of_xliff,
     has_targets=True,
+    translate=served,
     variants=(crlf, marked),
     mixture=Mixture(
         "<trans-unit><source>{}</source></trans-unit>",
