@@ -80,9 +80,10 @@ class _Reader:
         before = f"</{self._w}r>" if start.splits_before else ""
         after = f"<{self._w}r>{end.properties}" if end.splits_after else ""
         text = sentence(apart(items, self._is_element, separate), self._w, before, after)
-        if not text.inline.has_words:
+        inline = text.text.inline
+        if not inline.has_words:
             return
-        source_text = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
+        source_text = DocumentText(inline.text, inline.mime_type, self._source.place(start.start))
         anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
         borders = [start.start, *anchored, end.end]
         write = functools.partial(first_stretch, text)

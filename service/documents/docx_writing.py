@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from service.documents.document import Doubt, Edit
 from service.documents.docx_items import Item
-from service.documents.inline import InlineText, Kind, Piece, in_formatting, is_letters, most_frequent, with_raised
+from service.documents.inline import FormattedText, Kind, Piece, is_letters
 from service.documents.xml_source import as_raw
 
 _SPACES = re.compile(r"[\t\n\r]+")
@@ -26,7 +26,7 @@ class Sentence:
     cuts it into stretches.
     """
 
-    inline: InlineText
+    text: FormattedText
     w: str
     before: str
     after: str
@@ -35,19 +35,9 @@ class Sentence:
     def stretches(self, translation: str) -> list[str]:
         """Return what is written of a translation in each stretch."""
         output = [self.before]
-        formats: list[str] = [""]  # outside of all pairs, and in each that is open
-        for piece in self.inline.pieces(translation):
-            match piece.kind:
-                case Kind.OPEN:
-                    formats.append(formats[-1] if piece.raw else piece.text)
-                    output.append(piece.raw)
-                case Kind.CLOSE:
-                    formats.pop()
-                    output.append(piece.raw)
-                case Kind.TEXT if piece.text:
-                    output.append(run_of(self.w, formats[-1], self._hyphened(piece.text)))
-                case _:
-                    output.append(piece.raw)
+        for formatting, piece in self.text.runs(translation):
+            is_run = piece.kind is Kind.TEXT and piece.text
+            output.append(run_of(self.w, formatting, self._hyphened(piece.text)) if is_run else piece.raw)
         return "".join((*output, self.after)).split(_IN_PLACE)
 
     def _hyphened(self, text: str) -> str:
@@ -60,15 +50,17 @@ class Sentence:
 
 def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence:
     """Return the text of items of a paragraph."""
-    pieces = _pieces(items)
-    text = "".join(piece.text if piece.kind is Kind.TEXT else "\n" for piece in pieces)
-    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in _HYPHENED.findall(text)}
+    runs = list(_runs(items))
+    words = (word for _, piece in runs if piece.kind is Kind.TEXT for word in _HYPHENED.findall(piece.text))
+    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in words}
     if hyphened:
-        pieces = [
-            Piece(piece.kind, text=piece.text.replace(NO_BREAK_HYPHEN, "-")) if piece.kind is Kind.TEXT else piece
-            for piece in pieces
-        ]
-    return Sentence(InlineText(pieces), w, before, after, frozenset(hyphened))
+        runs = [(formatting, _with_usual_hyphens(piece)) for formatting, piece in runs]
+    return Sentence(FormattedText(runs, _is_raised), w, before, after, frozenset(hyphened))
+
+
+def _with_usual_hyphens(piece: Piece) -> Piece:
+    is_text = piece.kind is Kind.TEXT
+    return piece._replace(text=piece.text.replace(NO_BREAK_HYPHEN, "-")) if is_text else piece
 
 
 def joined(items: Sequence[Item]) -> list[Item]:
@@ -81,7 +73,7 @@ def joined(items: Sequence[Item]) -> list[Item]:
         item = _joined([each for _, each in group])
         before = every[-1] if every else item
         is_text = {before.kind, item.kind} == {Kind.TEXT}
-        if is_text and _RAISED.search(item.properties) and before.text[-1:].isdigit() and is_letters(item.text):
+        if is_text and _is_raised(item.properties) and before.text[-1:].isdigit() and is_letters(item.text):
             item = replace(item, properties=before.properties)
         every.append(item)
     return every
@@ -112,28 +104,22 @@ def run_of(w: str, properties: str, text: str) -> str:
     )
 
 
-def _pieces(items: Iterable[Item]) -> list[Piece]:
-    """Return pieces in which formatting other than the most frequent is in pairs, whose `text` is that formatting."""
-    every = list(items)
-    base = most_frequent((item.properties, item.text) for item in every if item.kind is Kind.TEXT)
-    # The base is the outermost pair, so that a writer knows it; it is around all of the text and never moves.
-    pieces = [Piece(Kind.OPEN, text=base), *in_formatting(_formatted(every, base), base), Piece(Kind.CLOSE)]
-    return with_raised(pieces, lambda opening: _RAISED.search(opening.text) is not None)
+def _is_raised(properties: str) -> bool:
+    return _RAISED.search(properties) is not None
 
 
-def _formatted(items: Iterable[Item], base: str) -> Iterator[tuple[str, Piece]]:
+def _runs(items: Iterable[Item]) -> Iterator[tuple[str | None, Piece]]:
     """Yield pieces with their formatting; white space has that of the text before it, unless this is raised."""
-    current = base
+    current: str | None = None
     for item in items:
         assert item.kind is not None
         if item.kind is Kind.TEXT:
-            is_raised = _RAISED.search(item.properties) is not None
             formatting = item.properties if item.text.strip() else current
-            current = current if is_raised else formatting
+            current = current if _is_raised(item.properties) else formatting
             yield formatting, Piece(item.kind, text=item.text)
             continue
         if item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
-            current = base
+            current = None
         raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
         yield current, Piece(item.kind, raw, item.text)
 

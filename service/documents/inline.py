@@ -152,6 +152,44 @@ class InlineText:
         return number if self._pieces[number].kind in kinds[name] else None
 
 
+class FormattedText:
+    """A sentence of runs, each with a formatting. What differs from the most frequent one is in a pair of its own."""
+
+    def __init__(
+        self, runs: Iterable[tuple[str | None, Piece]], is_raised: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """Take pieces with their formatting, `None` for the most frequent one, and which formatting raises its text."""
+        every = list(runs)
+        lengths: Counter[str] = Counter()
+        for formatting, piece in every:
+            if piece.kind is Kind.TEXT and formatting is not None:
+                lengths[formatting] += 0 if is_raised(formatting) else len(piece.text.strip())
+        self._base = lengths.most_common(1)[0][0]
+        self.inline = InlineText(with_raised(self._in_pairs(every), lambda opening: is_raised(opening.text)))
+
+    def runs(self, translation: str) -> Iterator[tuple[str, Piece]]:
+        """Yield the pieces of a translation, each with its formatting."""
+        formats = [self._base]  # outside of all pairs, and in each that is open
+        for piece in self.inline.pieces(translation):
+            if piece.kind is Kind.OPEN:
+                formats.append(formats[-1] if piece.raw else piece.text)
+            elif piece.kind is Kind.CLOSE:
+                formats.pop()
+            yield formats[-1], piece
+
+    def _in_pairs(self, runs: Iterable[tuple[str | None, Piece]]) -> Iterator[Piece]:
+        """Yield the pieces with those that open and close other formatting, which is the `text` of these."""
+        current = self._base
+        for formatting, piece in runs:
+            wanted = self._base if formatting is None else formatting
+            if wanted != current:
+                yield from [Piece(Kind.CLOSE)] * (current != self._base)
+                yield from [Piece(Kind.OPEN, text=wanted)] * (wanted != self._base)
+                current = wanted
+            yield piece
+        yield from [Piece(Kind.CLOSE)] * (current != self._base)
+
+
 def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
     """Return the pieces before, of and after the text: markup and white space around a text never move."""
     pieces = list(_paired(every))
@@ -197,32 +235,6 @@ def with_raised(pieces: Iterable[Piece], is_raised: Callable[[Piece], bool]) -> 
 def is_letters(text: str) -> bool:
     """Return whether what is raised or lowered is letters that are not a sign, as `TM` is."""
     return text.strip().isalpha() and not _SIGN_OF_LETTERS.fullmatch(text.strip())
-
-
-def in_formatting(pieces: Iterable[tuple[str, Piece]], base: str) -> Iterator[Piece]:
-    """Yield pieces, each given with its formatting.
-
-    What has other formatting than `base` is in a pair, whose `text` is that formatting.
-    """
-    current = base
-    for wanted, piece in pieces:
-        if wanted != current:
-            if current != base:
-                yield Piece(Kind.CLOSE)
-            if wanted != base:
-                yield Piece(Kind.OPEN, text=wanted)
-            current = wanted
-        yield piece
-    if current != base:
-        yield Piece(Kind.CLOSE)
-
-
-def most_frequent(texts: Iterable[tuple[str, str]]) -> str:
-    """Return the formatting of most characters; `texts` are each one's formatting and the text."""
-    lengths: Counter[str] = Counter()
-    for formatting, text in texts:
-        lengths[formatting] += len(text.strip())
-    return lengths.most_common(1)[0][0]
 
 
 def partners_of(pieces: Sequence[AnyPiece]) -> dict[int, int]:
