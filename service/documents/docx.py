@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.docx_items import Item, balanced, with_fields
 from service.documents.docx_parts import notes_on_pictures, text_parts
 from service.documents.docx_writing import (
@@ -79,16 +79,15 @@ class _Reader:
         start, end = items[0], items[-1]
         before = f"</{self._w}r>" if start.splits_before else ""
         after = f"<{self._w}r>{end.properties}" if end.splits_after else ""
-        text = sentence(apart(items, self._is_element, separate), self._w, before, after)
-        inline = text.text.inline
+        found = sentence(apart(items, self._is_element, separate), self._w, before, after)
+        inline = found.text.inline
         if not inline.has_words:
             return
-        source_text = DocumentText(inline.text, inline.mime_type, self._source.place(start.start))
         anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
         borders = [start.start, *anchored, end.end]
-        write = functools.partial(first_stretch, text)
-        mark = functools.partial(other_stretches, text, borders) if len(borders) > 2 else None
-        yield Slot(borders[0], borders[1], source_text, write, mark=mark)
+        write = functools.partial(first_stretch, found)
+        mark = functools.partial(other_stretches, found, borders) if len(borders) > 2 else None
+        yield Slot(borders[0], borders[1], inline.document_text(self._source.place(start.start)), write, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
         """Return whether a pair is one that may be an item of a menu: a link or a control."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from service.documents.document import MimeType, has_words
+from service.documents.document import DocumentText, MimeType, has_words
 
 _TAG = re.compile(r"""<(/?)(span|sup|img|code|br)(?:\s+id=["']?(\d{1,9})["']?)?\s*/?>""", re.IGNORECASE)
 _SINGLE_LETTER = re.compile(r"(?<![^\W_])[^\W\d_]\Z")
@@ -30,6 +30,9 @@ class Kind(enum.Enum):
     ORDERED = "ordered"  # a mark that stays before and after the same other ordered marks
     KEPT = "kept"  # text that stays as it is, with its markup
     BREAK = "break"  # a line break; no text moves across it
+
+
+_TAGS = {Kind.OPEN: "span", Kind.KEPT: "code", Kind.BREAK: "br", Kind.MARK: "img", Kind.ORDERED: "img"}
 
 
 class Piece(NamedTuple):
@@ -67,6 +70,10 @@ class InlineText:
         self._closings = {start: end for start, end in partners_of(self._pieces).items() if start < end}
         self.text, self.mime_type = self._text_and_type()
 
+    def document_text(self, place: str) -> DocumentText:
+        """Return the text as a translator gets it."""
+        return DocumentText(self.text, self.mime_type, place)
+
     @property
     def has_words(self) -> bool:
         return any(piece.kind is Kind.TEXT and has_words(piece.text) for piece in self._pieces)
@@ -97,12 +104,10 @@ class InlineText:
                     output.append(f'<{names[-1]} id="{number}">')
                 case Kind.CLOSE:
                     output.append(f"</{names.pop()}>")
-                case Kind.KEPT:
-                    output.append(f'<code id="{number}">{html.escape(piece.text, quote=False)}</code>')
-                case Kind.BREAK:
-                    output.append(f'<br id="{number}">')
-                case _:
-                    output.append(f'<img id="{number}">')
+                case kind:
+                    output.append(f'<{_TAGS[kind]} id="{number}">')
+                    if kind is Kind.KEPT:
+                        output.append(f"{html.escape(piece.text, quote=False)}</code>")
         return "".join(output), MimeType.HTML
 
     def _found(self, translation: str) -> Iterator[Piece]:
@@ -148,8 +153,7 @@ class InlineText:
         number = int(digits) if digits else len(self._pieces)
         if number >= len(self._pieces):
             return None
-        kinds = {"span": (Kind.OPEN,), "code": (Kind.KEPT,), "br": (Kind.BREAK,), "img": (Kind.MARK, Kind.ORDERED)}
-        return number if self._pieces[number].kind in kinds[name] else None
+        return number if _TAGS.get(self._pieces[number].kind) == name else None
 
 
 class FormattedText:

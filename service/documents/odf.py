@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.package import package, xml_part
@@ -85,9 +85,9 @@ class _Part:
         if not inline.has_words:
             yield from inner
             return
-        source_text = DocumentText(inline.text, inline.mime_type, self._source.place(paragraph.start))
+        document_text = inline.document_text(self._source.place(paragraph.start))
         write = functools.partial(_written, inline, self._source.raw, paragraph, inner)
-        yield Slot(paragraph.inner, paragraph.outer, source_text, write, inner=tuple(inner))
+        yield Slot(paragraph.inner, paragraph.outer, document_text, write, inner=tuple(inner))
 
     def _inline(self, element: Element, inner: list[Slot], depth: int) -> Iterator[Piece]:
         """Yield the pieces of a paragraph or of what is in it; `inner` gets the slots of paragraphs in it."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.errors import DocumentError
 from service.documents.inline import FormattedText, Kind, Piece
 from service.documents.package import package, xml_part
@@ -130,8 +130,7 @@ def _slot(source: XmlSource, items: Sequence[_Item], a: str) -> Iterator[Slot]:
     text = FormattedText(_run(source, item) for item in items)
     if text.inline.has_words:
         start, end = items[0].element.start, items[-1].element.end
-        source_text = DocumentText(text.inline.text, text.inline.mime_type, source.place(start))
-        yield Slot(start, end, source_text, functools.partial(_written, text, a))
+        yield Slot(start, end, text.inline.document_text(source.place(start)), functools.partial(_written, text, a))
 
 
 def _run(source: XmlSource, item: _Item) -> tuple[str | None, Piece]:
