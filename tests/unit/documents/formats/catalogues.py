@@ -3,7 +3,6 @@
 from tests.unit.documents.formats.format import Format, Mixture, crlf, lowered, marked, same
 from tests.unit.documents.formats.markup_readers import of_xliff
 from tests.unit.documents.formats.readers import of_po
-from tests.unit.documents.pseudo import served
 
 _HEADER = '"Content-Type: text/plain; charset={}\\n"\n"Plural-Forms: nplurals={};\\n"\n'
 
@@ -77,7 +76,7 @@ XLIFF_1 = Format(
         'FIND <g id="1">THE <x id="2"/>KEYS</g> &amp; <ph id="3">%s</ph>GO <mrk mtype="protected">xr-7</mrk>',
         'A <bpt id="1">{b}</bpt>BOLD<ept id="1">{/b}</ept> WORD',
         'ONE<x id="1" ctype="lb"/>TWO',
-        '10 m<g id="1" ctype="x-sup">2</g> NOW',
+        '10 M<g id="1" ctype="x-sup">2</g> NOW',
         "&lt;b&gt;ONE&lt;/b&gt; TWO",
         "%s OF %d",
         "SAVE &amp;AS...",
@@ -98,7 +97,6 @@ XLIFF_1 = Format(
     },
     of_xliff,
     has_targets=True,
-    translate=served,
     variants=(crlf, marked),
     mixture=Mixture(
         "<trans-unit><source>{}</source></trans-unit>",
