@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from service.documents.document import DocumentText, Slot, has_words
+from service.documents.document import Slot, has_words
 from service.documents.inline import InlineText, Kind, Piece, framed
 from service.documents.line_breaks import broken_lines, shares, words
 from service.documents.lines import Line
@@ -170,8 +170,8 @@ def _slot(source: str, chain: Sequence[Part], write: Callable[[str], str]) -> Sl
     for part in chain[1:]:
         pieces += (Piece(Kind.TEXT, text=" "), *part.inner)
     inline = InlineText(pieces)
-    source_text = DocumentText(inline.text, inline.mime_type, f"line {chain[0].line}")
-    return Slot(chain[0].start, chain[-1].end, source_text, functools.partial(_written, source, chain, inline, write))
+    document_text = inline.document_text(f"line {chain[0].line}")
+    return Slot(chain[0].start, chain[-1].end, document_text, functools.partial(_written, source, chain, inline, write))
 
 
 def _written(

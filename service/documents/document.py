@@ -100,8 +100,8 @@ class Slot:
 
     `write` makes of the translation what replaces it. With `is_target` the stretch is not where the text is but where
     its translation belongs, so it is replaced by any translation, even by one that is equal to the text. `inner` are
-    slots within the stretch, such as those of attributes: `write` also takes what is written of each of them. `mark`
-    returns what changes elsewhere with a translation, and with the doubt about it, if there is one.
+    slots within the stretch, such as those of attributes, in order: `write` also takes what is written of each of them.
+    `mark` returns what changes elsewhere with a translation, and with the doubt about it, if there is one.
     """
 
     start: int
@@ -112,13 +112,24 @@ class Slot:
     inner: tuple["Slot", ...] = ()
     mark: "Callable[[str, Doubt | None], Iterable[Edit]] | None" = None
 
-    def changes(self, translation: str, inner: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    @property
+    def texts(self) -> "Iterator[DocumentText]":
+        """Yield the text, and those of the inner slots."""
+        yield self.text
+        for each in self.inner:
+            yield from each.texts
+
+    def changes(self, translations: Iterator[str]) -> Iterator[tuple[int, int, str]]:
+        """Yield the stretches that change, and what is there then; take a translation of each of `texts`."""
+        translation = next(translations)
         if self.is_target or translation != self.text.text:
-            texts = [each.write(text) for each, text in zip(self.inner, inner, strict=True)]
-            yield self.start, self.end, self.write(translation, *texts)
+            yield self.start, self.end, self._written(translation, translations)
         else:
-            for each, text in zip(self.inner, inner, strict=True):
-                yield from each.changes(text, ())
+            for each in self.inner:
+                yield from each.changes(translations)
+
+    def _written(self, translation: str, of_inner: Iterator[str]) -> str:
+        return self.write(translation, *(each._written(next(of_inner), of_inner) for each in self.inner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +167,7 @@ class Spliced:
         self.texts: list[DocumentText] = []
         for slot in slots:
             self._slots.append(slot)
-            self.texts += (slot.text, *(each.text for each in slot.inner))
+            self.texts += slot.texts
             if len(self.texts) > MAX_TEXTS:
                 raise DocumentError(f"it has more than {MAX_TEXTS} texts; split it.", slot.text.place)
         self._encode = encode
@@ -169,14 +180,14 @@ class Spliced:
             raise ValueError(f"{len(translations)} translations for {len(self.texts)} texts")
         changes: list[tuple[int, int, str]] = []
         edits: dict[Edit, None] = {}
+        remaining = iter(translations)
         number = 0
         for slot in self._slots:
-            translation, *inner = translations[number : number + 1 + len(slot.inner)]
-            found = list(slot.changes(translation, inner))
+            found = list(slot.changes(remaining))
             changes += found
             if found and slot.mark is not None:
-                edits.update(dict.fromkeys(slot.mark(translation, doubts.get(number))))
-            number += 1 + len(inner)
+                edits.update(dict.fromkeys(slot.mark(translations[number], doubts.get(number))))
+            number += sum(1 for _ in slot.texts)
         if changes and (edits or self._edits):
             edits.update(dict.fromkeys(self._edits))
             changes += ((edit.start, edit.end, edit.text) for edit in edits)

@@ -13,18 +13,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.docx_items import Item, balanced, with_fields
 from service.documents.docx_parts import notes_on_pictures, text_parts
 from service.documents.docx_writing import (
     NO_BREAK_HYPHEN,
     first_stretch,
+    joined,
     other_stretches,
     run_of,
     sentence,
     separate,
     trimmed,
-    with_raised,
 )
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind
@@ -73,21 +73,21 @@ class _Reader:
         yield from sorted(slots, key=lambda slot: slot.start)
 
     def _slot(self, items: Sequence[Item]) -> Iterator[Slot]:
-        items = trimmed(with_raised(items, self._w))
+        items = trimmed(joined(items))
         if not any(item.kind is Kind.TEXT and item.text.strip() for item in items):
             return
         start, end = items[0], items[-1]
         before = f"</{self._w}r>" if start.splits_before else ""
         after = f"<{self._w}r>{end.properties}" if end.splits_after else ""
-        text = sentence(apart(items, self._is_element, separate), self._w, before, after)
-        if not text.inline.has_words:
+        found = sentence(apart(items, self._is_element, separate), self._w, before, after)
+        inline = found.text.inline
+        if not inline.has_words:
             return
-        source_text = DocumentText(text.inline.text, text.inline.mime_type, self._source.place(start.start))
         anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
         borders = [start.start, *anchored, end.end]
-        write = functools.partial(first_stretch, text)
-        mark = functools.partial(other_stretches, text, borders) if len(borders) > 2 else None
-        yield Slot(borders[0], borders[1], source_text, write, mark=mark)
+        write = functools.partial(first_stretch, found)
+        mark = functools.partial(other_stretches, found, borders) if len(borders) > 2 else None
+        yield Slot(borders[0], borders[1], inline.document_text(self._source.place(start.start)), write, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
         """Return whether a pair is one that may be an item of a menu: a link or a control."""

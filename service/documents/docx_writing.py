@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from service.documents.document import Doubt, Edit
 from service.documents.docx_items import Item
-from service.documents.inline import InlineText, Kind, Piece, in_formatting, most_frequent
-from service.documents.raised import merged
+from service.documents.inline import FormattedText, Kind, Piece, is_letters
 from service.documents.xml_source import as_raw
 
 _SPACES = re.compile(r"[\t\n\r]+")
@@ -27,7 +26,7 @@ class Sentence:
     cuts it into stretches.
     """
 
-    inline: InlineText
+    text: FormattedText
     w: str
     before: str
     after: str
@@ -36,19 +35,9 @@ class Sentence:
     def stretches(self, translation: str) -> list[str]:
         """Return what is written of a translation in each stretch."""
         output = [self.before]
-        formats: list[str] = [""]  # outside of all pairs, and in each that is open
-        for piece in self.inline.pieces(translation):
-            match piece.kind:
-                case Kind.OPEN:
-                    formats.append(formats[-1] if piece.raw else piece.text)
-                    output.append(piece.raw)
-                case Kind.CLOSE:
-                    formats.pop()
-                    output.append(piece.raw)
-                case Kind.TEXT if piece.text:
-                    output.append(run_of(self.w, formats[-1], self._hyphened(piece.text)))
-                case _:
-                    output.append(piece.raw)
+        for formatting, piece in self.text.runs(translation):
+            is_run = piece.kind is Kind.TEXT and piece.text
+            output.append(run_of(self.w, formatting, self._hyphened(piece.text)) if is_run else piece.raw)
         return "".join((*output, self.after)).split(_IN_PLACE)
 
     def _hyphened(self, text: str) -> str:
@@ -61,43 +50,33 @@ class Sentence:
 
 def sentence(items: Sequence[Item], w: str, before: str, after: str) -> Sentence:
     """Return the text of items of a paragraph."""
-    pieces = list(_pieces(items))
-    text = "".join(piece.text if piece.kind is Kind.TEXT else "\n" for piece in pieces)
-    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in _HYPHENED.findall(text)}
+    runs = list(_runs(items))
+    words = (word for _, piece in runs if piece.kind is Kind.TEXT for word in _HYPHENED.findall(piece.text))
+    hyphened = {word.replace(NO_BREAK_HYPHEN, "-").casefold() for word in words}
     if hyphened:
-        pieces = [
-            Piece(piece.kind, text=piece.text.replace(NO_BREAK_HYPHEN, "-")) if piece.kind is Kind.TEXT else piece
-            for piece in pieces
-        ]
-    return Sentence(InlineText(pieces), w, before, after, frozenset(hyphened))
+        runs = [(formatting, _with_usual_hyphens(piece)) for formatting, piece in runs]
+    return Sentence(FormattedText(runs, _is_raised), w, before, after, frozenset(hyphened))
 
 
-def with_raised(items: Sequence[Item], w: str) -> list[Item]:
-    """Return the items with what is raised or lowered as a part of its word, or as a mark behind it."""
-    groups = itertools.groupby(enumerate(items), lambda each: _formatting(*each))
-    every = [_joined([item for _, item in group]) for _, group in groups]
-    raised = [item.kind is Kind.TEXT and _RAISED.search(item.properties) is not None for item in every]
-    if not any(raised):
-        return every
-    texts = [
-        (item.text, is_raised) if item.kind is Kind.TEXT else None
-        for item, is_raised in zip(every, raised, strict=True)
-    ]
+def _with_usual_hyphens(piece: Piece) -> Piece:
+    is_text = piece.kind is Kind.TEXT
+    return piece._replace(text=piece.text.replace(NO_BREAK_HYPHEN, "-")) if is_text else piece
 
-    def cut(item: Item, start: int, end: int) -> Item:
-        text = item.text[start:end]
-        return replace(item, text=text, raw=run_of(w, item.properties, text)) if text != item.text else item
 
-    def kept(parts: Sequence[Item]) -> Item:
-        return replace(_joined(parts), kind=Kind.KEPT)
+def joined(items: Sequence[Item]) -> list[Item]:
+    """Return the items with neighbouring texts of the same formatting as one.
 
-    found = merged(every, texts, cut, kept, lambda item: replace(item, kind=Kind.MARK))
-    for index, item in enumerate(found):
-        number = found[index - 1] if index else item
-        if item.text.isalpha() and number.text[-1:].isdigit() and {number.kind, item.kind} == {Kind.TEXT}:
-            # The letters of an ordinal: another language has others, or none, and its number is never raised.
-            found[index] = replace(item, properties=number.properties)
-    return found
+    The letters of an ordinal get the formatting of its number: another language has others, or none.
+    """
+    every: list[Item] = []
+    for _, group in itertools.groupby(enumerate(items), lambda each: _formatting(*each)):
+        item = _joined([each for _, each in group])
+        before = every[-1] if every else item
+        is_text = {before.kind, item.kind} == {Kind.TEXT}
+        if is_text and _is_raised(item.properties) and before.text[-1:].isdigit() and is_letters(item.text):
+            item = replace(item, properties=before.properties)
+        every.append(item)
+    return every
 
 
 def _formatting(index: int, item: Item) -> str | int:
@@ -125,23 +104,24 @@ def run_of(w: str, properties: str, text: str) -> str:
     )
 
 
-def _pieces(items: Iterable[Item]) -> Iterator[Piece]:
-    """Yield pieces in which formatting other than the most frequent is in pairs, whose `text` is that formatting."""
-    every = list(items)
-    base = most_frequent((item.properties, item.text) for item in every if item.kind is Kind.TEXT)
-    # The base is the outermost pair, so that a writer knows it; it is around all of the text and never moves.
-    yield Piece(Kind.OPEN, text=base)
-    yield from in_formatting((_formatted_piece(item, base) for item in every), base)
-    yield Piece(Kind.CLOSE)
+def _is_raised(properties: str) -> bool:
+    return _RAISED.search(properties) is not None
 
 
-def _formatted_piece(item: Item, base: str) -> tuple[str | None, Piece]:
-    assert item.kind is not None
-    if item.kind is Kind.TEXT:
-        return (item.properties if item.text.strip() else None), Piece(item.kind, text=item.text)
-    raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
-    is_outside = item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK)
-    return (base if is_outside else None), Piece(item.kind, raw, item.text)
+def _runs(items: Iterable[Item]) -> Iterator[tuple[str | None, Piece]]:
+    """Yield pieces with their formatting; white space has that of the text before it, unless this is raised."""
+    current: str | None = None
+    for item in items:
+        assert item.kind is not None
+        if item.kind is Kind.TEXT:
+            formatting = item.properties if item.text.strip() else current
+            current = current if _is_raised(item.properties) else formatting
+            yield formatting, Piece(item.kind, text=item.text)
+            continue
+        if item.kind in (Kind.OPEN, Kind.CLOSE, Kind.BREAK):
+            current = None
+        raw = f"{item.raw}{_IN_PLACE}{item.raw_after}" if item.is_in_place else item.raw
+        yield current, Piece(item.kind, raw, item.text)
 
 
 def trimmed(items: Sequence[Item]) -> Sequence[Item]:

@@ -1,6 +1,5 @@
 """HTML: each stretch between block-level tags is a text, with its inline tags; and values of attributes, if wanted."""
 
-import functools
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -124,7 +123,7 @@ def slots(html: str, start: int = 0, first_line: int = 1, *, has_attributes: boo
             yield _of_value(value, start, line)
         line += html.count("\n", counted, begin)
         counted = begin
-        yield from _of_text(html, begin, end, values[inner:after], start, line)
+        yield _of_text(html, begin, end, values[inner:after], start, line)
         following = after
     for value in values[following:]:
         line += html.count("\n", counted, value.start)
@@ -164,33 +163,26 @@ def _of_value(value: Value, start: int, line: int) -> Slot:
     return Slot(start + value.start, start + value.end, text, value.written)
 
 
-def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: int, line: int) -> Iterator[Slot]:
-    """Yield the slot of a text, and before it those of the values of attributes in its tags, of no length.
-
-    A tag may go to another place. So the text has a sign in the place of each value, and the value replaces the sign.
-    """
+def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: int, line: int) -> Slot:
+    """Return the slot of a text; a tag may go to another place, so the text has signs for the values in its tags."""
     sign = _sign(html[begin:end])
-    written: dict[str, str] = {}
-
-    def keep(key: str, value: Value, translation: str) -> str:
-        written[key] = value.written(translation)
-        return ""
-
+    keys = [f"{sign}{number}-" for number in range(len(values))]
     pieces: list[str] = []
     done = begin
-    for number, value in enumerate(values):
-        key = f"{sign}{number}-"
-        text = DocumentText(value.raw, MimeType.HTML, f"line {line}")
-        yield Slot(start + begin, start + begin, text, functools.partial(keep, key, value), is_target=True)
+    for key, value in zip(keys, values, strict=True):
         pieces += (html[done : value.start], key)
         done = value.end
     text = DocumentText("".join((*pieces, html[done:end])), MimeType.HTML, f"line {line}")
-    if not values:
-        yield Slot(start + begin, start + end, text, _unchanged)
-        return
     signs = re.compile(rf"{sign}\d+-")
-    with_values = functools.partial(signs.sub, lambda match: written.get(match[0], ""))
-    yield Slot(start + begin, start + end, text, with_values, is_target=True)
+
+    def written(translation: str, *inner: str) -> str:
+        found = dict(zip(keys, inner, strict=True))
+        return signs.sub(lambda match: found.get(match[0], ""), translation)
+
+    if not values:
+        return Slot(start + begin, start + end, text, str)
+    inner_slots = tuple(_of_value(value, start, line) for value in values)
+    return Slot(start + begin, start + end, text, written, is_target=True, inner=inner_slots)
 
 
 def _sign(html: str) -> str:
@@ -198,7 +190,3 @@ def _sign(html: str) -> str:
     while (sign := f"dragoman-{number}-") in html:
         number += 1
     return sign
-
-
-def _unchanged(translation: str) -> str:
-    return translation

@@ -1,20 +1,23 @@
 """Sentences with markup of any format, handed to the translator as HTML with inline tags, and taken back.
 
-Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<img id="2">` for a mark without text,
-`<code id="3">` for text that stays as it is, `<br id="4">` for a line break. What comes back is matched by number, so
-the markup that is written is the source's, whatever a translator has made of the tags.
+Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<sup id="2">` for one around a raised
+or lowered sign, `<img id="3">` for a mark without text, `<code id="4">` for text that stays as it is, `<br id="5">` for
+a line break. What comes back is matched by number, so the markup that is written is the source's, whatever a translator
+has made of the tags.
 """
 
 import enum
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from service.documents.document import MimeType, has_words
+from service.documents.document import DocumentText, MimeType, has_words
 
-_TAG = re.compile(r"""<(/?)(span|img|code|br)(?:\s+id=["']?(\d{1,9})["']?)?\s*/?>""", re.IGNORECASE)
+_TAG = re.compile(r"""<(/?)(span|sup|img|code|br)(?:\s+id=["']?(\d{1,9})["']?)?\s*/?>""", re.IGNORECASE)
+_SINGLE_LETTER = re.compile(r"(?<![^\W_])[^\W\d_]\Z")
+_SIGN_OF_LETTERS = re.compile("TM|SM|R|C")
 
 
 class Kind(enum.Enum):
@@ -29,12 +32,19 @@ class Kind(enum.Enum):
     BREAK = "break"  # a line break; no text moves across it
 
 
+_TAGS = {Kind.OPEN: "span", Kind.KEPT: "code", Kind.BREAK: "br", Kind.MARK: "img", Kind.ORDERED: "img"}
+
+
 class Piece(NamedTuple):
-    """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text."""
+    """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text.
+
+    What is between an `OPEN` piece that `is_raised` and its closing one may be a sign that belongs to a word.
+    """
 
     kind: Kind
     raw: str = ""
     text: str = ""
+    is_raised: bool = False
 
 
 class AnyPiece(Protocol):
@@ -60,6 +70,10 @@ class InlineText:
         self._closings = {start: end for start, end in partners_of(self._pieces).items() if start < end}
         self.text, self.mime_type = self._text_and_type()
 
+    def document_text(self, place: str) -> DocumentText:
+        """Return the text as a translator gets it."""
+        return DocumentText(self.text, self.mime_type, place)
+
     @property
     def has_words(self) -> bool:
         return any(piece.kind is Kind.TEXT and has_words(piece.text) for piece in self._pieces)
@@ -80,20 +94,20 @@ class InlineText:
         if all(piece.kind is Kind.TEXT for piece in self._pieces):
             return "".join(piece.text for piece in self._pieces), MimeType.TEXT
         output: list[str] = []
+        names: list[str] = []  # of the tags that are open
         for number, piece in enumerate(self._pieces):
             match piece.kind:
                 case Kind.TEXT:
                     output.append(html.escape(piece.text, quote=False))
                 case Kind.OPEN:
-                    output.append(f'<span id="{number}">')
+                    names.append("sup" if piece.is_raised else "span")
+                    output.append(f'<{names[-1]} id="{number}">')
                 case Kind.CLOSE:
-                    output.append("</span>")
-                case Kind.KEPT:
-                    output.append(f'<code id="{number}">{html.escape(piece.text, quote=False)}</code>')
-                case Kind.BREAK:
-                    output.append(f'<br id="{number}">')
-                case _:
-                    output.append(f'<img id="{number}">')
+                    output.append(f"</{names.pop()}>")
+                case kind:
+                    output.append(f'<{_TAGS[kind]} id="{number}">')
+                    if kind is Kind.KEPT:
+                        output.append(f"{html.escape(piece.text, quote=False)}</code>")
         return "".join(output), MimeType.HTML
 
     def _found(self, translation: str) -> Iterator[Piece]:
@@ -105,7 +119,7 @@ class InlineText:
             if tag.start() > done and not is_kept:
                 yield Piece(Kind.TEXT, text=html.unescape(translation[done : tag.start()]))
             done = tag.end()
-            name = tag[2].lower()
+            name = tag[2].lower().replace("sup", "span")
             if name == "code":
                 is_kept = not tag[1]
             if name == "span" and tag[1]:
@@ -139,8 +153,45 @@ class InlineText:
         number = int(digits) if digits else len(self._pieces)
         if number >= len(self._pieces):
             return None
-        kinds = {"span": (Kind.OPEN,), "code": (Kind.KEPT,), "br": (Kind.BREAK,), "img": (Kind.MARK, Kind.ORDERED)}
-        return number if self._pieces[number].kind in kinds[name] else None
+        return number if _TAGS.get(self._pieces[number].kind) == name else None
+
+
+class FormattedText:
+    """A sentence of runs, each with a formatting. What differs from the most frequent one is in a pair of its own."""
+
+    def __init__(
+        self, runs: Iterable[tuple[str | None, Piece]], is_raised: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """Take pieces with their formatting, `None` for the most frequent one, and which formatting raises its text."""
+        every = list(runs)
+        lengths: Counter[str] = Counter()
+        for formatting, piece in every:
+            if piece.kind is Kind.TEXT and formatting is not None:
+                lengths[formatting] += 0 if is_raised(formatting) else len(piece.text.strip())
+        self._base = lengths.most_common(1)[0][0]
+        self.inline = InlineText(with_raised(self._in_pairs(every), lambda opening: is_raised(opening.text)))
+
+    def runs(self, translation: str) -> Iterator[tuple[str, Piece]]:
+        """Yield the pieces of a translation, each with its formatting."""
+        formats = [self._base]  # outside of all pairs, and in each that is open
+        for piece in self.inline.pieces(translation):
+            if piece.kind is Kind.OPEN:
+                formats.append(formats[-1] if piece.raw else piece.text)
+            elif piece.kind is Kind.CLOSE:
+                formats.pop()
+            yield formats[-1], piece
+
+    def _in_pairs(self, runs: Iterable[tuple[str | None, Piece]]) -> Iterator[Piece]:
+        """Yield the pieces with those that open and close other formatting, which is the `text` of these."""
+        current = self._base
+        for formatting, piece in runs:
+            wanted = self._base if formatting is None else formatting
+            if wanted != current:
+                yield from [Piece(Kind.CLOSE)] * (current != self._base)
+                yield from [Piece(Kind.OPEN, text=wanted)] * (wanted != self._base)
+                current = wanted
+            yield piece
+        yield from [Piece(Kind.CLOSE)] * (current != self._base)
 
 
 def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
@@ -171,31 +222,23 @@ def framed(every: Iterable[Piece]) -> tuple[list[Piece], list[Piece], list[Piece
     return before, inner, after
 
 
-def in_formatting(pieces: Iterable[tuple[str | None, Piece]], base: str) -> Iterator[Piece]:
-    """Yield pieces, each given with its formatting, or `None` for that of the piece before.
+def with_raised(pieces: Iterable[Piece], is_raised: Callable[[Piece], bool]) -> list[Piece]:
+    """Return the pieces with those openings marked that are raised or lowered, and have but a sign in them.
 
-    What has other formatting than `base` is in a pair, whose `text` is that formatting.
+    Letters are a sign behind a single one, as in `xⁿ`. Others, such as those of an ordinal, are text.
     """
-    current = base
-    for formatting, piece in pieces:
-        wanted = current if formatting is None else formatting
-        if wanted != current:
-            if current != base:
-                yield Piece(Kind.CLOSE)
-            if wanted != base:
-                yield Piece(Kind.OPEN, text=wanted)
-            current = wanted
-        yield piece
-    if current != base:
-        yield Piece(Kind.CLOSE)
+    every = list(pieces)
+    for index, (opening, sign, closing) in enumerate(zip(every, every[1:], every[2:], strict=False)):
+        kinds = (opening.kind, sign.kind, closing.kind)
+        if kinds == (Kind.OPEN, Kind.TEXT, Kind.CLOSE) and is_raised(opening):
+            is_behind_letter = index > 0 and _SINGLE_LETTER.search(every[index - 1].text) is not None
+            every[index] = opening._replace(is_raised=is_behind_letter or not is_letters(sign.text))
+    return every
 
 
-def most_frequent(texts: Iterable[tuple[str, str]]) -> str:
-    """Return the formatting of most characters; `texts` are each one's formatting and the text."""
-    lengths: Counter[str] = Counter()
-    for formatting, text in texts:
-        lengths[formatting] += len(text.strip())
-    return lengths.most_common(1)[0][0]
+def is_letters(text: str) -> bool:
+    """Return whether what is raised or lowered is letters that are not a sign, as `TM` is."""
+    return text.strip().isalpha() and not _SIGN_OF_LETTERS.fullmatch(text.strip())
 
 
 def partners_of(pieces: Sequence[AnyPiece]) -> dict[int, int]:

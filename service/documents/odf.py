@@ -8,10 +8,10 @@ deleted text, cells that are computed or no text, names, and descriptions of pic
 import bisect
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.package import package, xml_part
@@ -28,42 +28,6 @@ _SPACE = " \t\r\n"
 _SPACES = re.compile(f"[{_SPACE}]+")
 # Properties of a span in which words that look the same may differ.
 _INVISIBLE = re.compile(r"officeooo:.*|(?:fo|style):(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?")
-Filled = Callable[[int, int], str]
-"""Returns a part of the source, by its start and end, with the translations of the texts in it."""
-
-
-def around(
-    source: str, inner: Sequence[Slot], start: int, end: int, text: DocumentText, write: Callable[[Filled, str], str]
-) -> Iterator[Slot]:
-    """Yield the slots for `text`, which is from `start` to before `end`, and for those `inner` ones, in order.
-
-    The inner ones come first, take no room and keep what they write; `write` then puts it where it belongs.
-    """
-    if not inner:
-        yield Slot(start, end, text, functools.partial(write, lambda first, last: source[first:last]))
-        return
-    written = [""] * len(inner)
-    starts = [slot.start for slot in inner]
-
-    def keep(index: int, translation: str) -> str:
-        slot = inner[index]
-        is_new = slot.is_target or translation != slot.text.text
-        written[index] = slot.write(translation) if is_new else source[slot.start : slot.end]
-        return ""
-
-    def filled(first: int, last: int) -> str:
-        output: list[str] = []
-        for index in range(bisect.bisect_left(starts, first), bisect.bisect_left(starts, last)):
-            output += (source[first : starts[index]], written[index])
-            first = inner[index].end
-        return "".join((*output, source[first:last]))
-
-    def own(translation: str) -> str:
-        return filled(start, end) if translation == text.text else write(filled, translation)
-
-    for index, slot in enumerate(inner):
-        yield Slot(start, start, slot.text, functools.partial(keep, index), is_target=True)
-    yield Slot(start, end, text, own, is_target=True)
 
 
 class _Part:
@@ -121,9 +85,9 @@ class _Part:
         if not inline.has_words:
             yield from inner
             return
-        source_text = DocumentText(inline.text, inline.mime_type, self._source.place(paragraph.start))
-        write = functools.partial(_written, inline)
-        yield from around(self._source.raw, inner, paragraph.inner, paragraph.outer, source_text, write)
+        document_text = inline.document_text(self._source.place(paragraph.start))
+        write = functools.partial(_written, inline, self._source.raw, paragraph, inner)
+        yield Slot(paragraph.inner, paragraph.outer, document_text, write, inner=tuple(inner))
 
     def _inline(self, element: Element, inner: list[Slot], depth: int) -> Iterator[Piece]:
         """Yield the pieces of a paragraph or of what is in it; `inner` gets the slots of paragraphs in it."""
@@ -196,7 +160,21 @@ def _with_borders(pieces: list[Piece]) -> Iterator[Piece]:
         yield from (*before, Piece(Kind.TEXT, text=_SPACES.sub(" ", inner)), *after)
 
 
-def _written(inline: InlineText, filled: Filled, translation: str) -> str:
+def _written(
+    inline: InlineText, source: str, paragraph: Element, inner: Sequence[Slot], translation: str, *written: str
+) -> str:
+    """Return the content of a paragraph; `written` are the contents of the `inner` ones, in their places."""
+    starts = [slot.start for slot in inner]
+
+    def filled(first: int, last: int) -> str:
+        output: list[str] = []
+        for index in range(bisect.bisect_left(starts, first), bisect.bisect_left(starts, last)):
+            output += (source[first : starts[index]], written[index])
+            first = inner[index].end
+        return "".join((*output, source[first:last]))
+
+    if translation == inline.text:
+        return filled(paragraph.inner, paragraph.outer)
     output = []
     for piece in inline.pieces(translation):
         if piece.kind is Kind.TEXT:

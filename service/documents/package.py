@@ -52,7 +52,8 @@ def _moved(slot: Slot, distance: int) -> Slot:
         for edit in mark(translation, doubt) if mark else ():
             yield replace(edit, start=distance + edit.start, end=distance + edit.end)
 
-    return replace(slot, start=distance + slot.start, end=distance + slot.end, mark=mark and moved_mark)
+    inner = tuple(_moved(each, distance) for each in slot.inner)
+    return replace(slot, start=distance + slot.start, end=distance + slot.end, inner=inner, mark=mark and moved_mark)
 
 
 def xml_part(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from service.documents.arguments import format_of
-from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Doubt, Edit, Slot, Spliced
 from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
@@ -121,10 +121,10 @@ def _slots(source: str, entry: Entry) -> Iterator[Slot]:
     for text, form in zip(texts, entry.forms, strict=True):
         string = ProgramString([Piece(Kind.TEXT, text=text.replace("''", "'") if is_java else text)], kind)
         if string.inline.has_words:
-            source_text = DocumentText(string.inline.text, string.inline.mime_type, f"line {form.line}")
+            document_text = string.inline.document_text(f"line {form.line}")
             write = functools.partial(_written, string, ending)
             mark = functools.partial(_mark, source, entry, ending, string)
-            yield Slot(form.start, form.end, source_text, write, is_target=True, mark=mark)
+            yield Slot(form.start, form.end, document_text, write, is_target=True, mark=mark)
 
 
 def _written(string: ProgramString, ending: str, translation: str) -> str:

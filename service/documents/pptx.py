@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Slot
+from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.errors import DocumentError
-from service.documents.inline import InlineText, Kind, Piece, in_formatting, most_frequent
+from service.documents.inline import FormattedText, Kind, Piece
 from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
@@ -127,31 +127,24 @@ def _properties(source: XmlSource, element: Element | None) -> str:
 
 
 def _slot(source: XmlSource, items: Sequence[_Item], a: str) -> Iterator[Slot]:
-    base = most_frequent((item.properties, item.text) for item in items if item.kind is Kind.TEXT)
-    inline = InlineText(in_formatting((_formatted_piece(source, item, base) for item in items), base))
-    if inline.has_words:
+    text = FormattedText(_run(source, item) for item in items)
+    if text.inline.has_words:
         start, end = items[0].element.start, items[-1].element.end
-        source_text = DocumentText(inline.text, inline.mime_type, source.place(start))
-        yield Slot(start, end, source_text, functools.partial(_written, inline, base, a))
+        yield Slot(start, end, text.inline.document_text(source.place(start)), functools.partial(_written, text, a))
 
 
-def _formatted_piece(source: XmlSource, item: _Item, base: str) -> tuple[str, Piece]:
+def _run(source: XmlSource, item: _Item) -> tuple[str | None, Piece]:
     if item.kind is Kind.TEXT:
         return item.properties, Piece(item.kind, text=item.text)
-    return base, Piece(item.kind, source.raw[item.element.start : item.element.end], item.text)
+    return None, Piece(item.kind, source.raw[item.element.start : item.element.end], item.text)
 
 
-def _written(inline: InlineText, base: str, a: str, translation: str) -> str:
+def _written(text: FormattedText, a: str, translation: str) -> str:
     output: list[str] = []
-    current = base
-    for piece in inline.pieces(translation):
-        if piece.kind is Kind.OPEN:
-            current = piece.text
-        elif piece.kind is Kind.CLOSE:
-            current = base  # pairs are in no others
-        elif piece.kind is Kind.TEXT and piece.text:
-            text = as_raw(re.sub(r"[\n\r]+", " ", piece.text))
-            output.append(f"<{a}r>{current}<{a}t>{text}</{a}t></{a}r>")
+    for formatting, piece in text.runs(translation):
+        if piece.kind is Kind.TEXT and piece.text:
+            raw = as_raw(re.sub(r"[\n\r]+", " ", piece.text))
+            output.append(f"<{a}r>{formatting}<{a}t>{raw}</{a}t></{a}r>")
         else:
             output.append(piece.raw)
     return "".join(output)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from service.documents.accelerators import with_accelerator, without_accelerator
 from service.documents.arguments import ArgumentFormat, in_order
-from service.documents.inline import InlineText, Kind, Piece
+from service.documents.inline import InlineText, Kind, Piece, with_raised
 from service.documents.layout import laid_out
-from service.documents.raised import merged
 from service.text.placeholders import STRING_KINDS
 
 _VOID = re.compile(r"<(?:img|wbr|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
@@ -23,8 +22,8 @@ class ProgramString:
         self._kind = kind
         self._write = write
         self._arguments: list[Piece] = []
-        parts = with_raised([part for piece in pieces for part in self._parts(piece)], write)
-        every, self._accelerator = without_accelerator(parts)
+        parts = (part for piece in pieces for part in self._parts(piece))
+        every, self._accelerator = without_accelerator(with_raised(parts, _is_raised))
         self._places = {id(piece): place for place, piece in enumerate(self._arguments)}
         self.inline = InlineText(laid_out(every, write), is_strict=True)
         texts = [piece.text for piece in every if piece.kind is Kind.TEXT]
@@ -117,37 +116,5 @@ def _kind_of(tag: str) -> Kind:
     return Kind.CLOSE if tag[1] == "/" else Kind.OPEN
 
 
-def with_raised(pieces: list[Piece], write: Callable[[str], str]) -> list[Piece]:
-    """Return the pieces with what is raised or lowered as a part of its word, or as a mark behind it.
-
-    `write` makes what a file has for a text.
-    """
-
-    def joined(parts: Sequence[Piece]) -> Piece:
-        raw = "".join(write(piece.text) if piece.kind is Kind.TEXT else piece.raw for piece in parts)
-        return Piece(Kind.KEPT, raw, "".join(piece.text for piece in parts))
-
-    every: list[Piece] = []
-    pairs: dict[int, list[Piece]] = {}  # by the ids of the pieces that stand for them
-    index = 0
-    while index < len(pieces):
-        pair = pieces[index : index + 3]
-        kinds = [piece.kind for piece in pair]
-        if kinds == [Kind.OPEN, Kind.TEXT, Kind.CLOSE] and _RAISED.search(pair[0].raw):
-            every.append(joined(pair))
-            pairs[id(every[-1])] = pair
-            index += 3
-        else:
-            every.append(pieces[index])
-            index += 1
-    if not pairs:
-        return pieces
-    texts = [
-        (piece.text, id(piece) in pairs) if piece.kind is Kind.TEXT or id(piece) in pairs else None for piece in every
-    ]
-    found = merged(every, texts, _cut, joined, lambda piece: Piece(Kind.MARK, piece.raw))
-    return [part for piece in found for part in pairs.get(id(piece), [piece])]
-
-
-def _cut(piece: Piece, start: int, end: int) -> Piece:
-    return piece if piece.kind is not Kind.TEXT else Piece(Kind.TEXT, text=piece.text[start:end])
+def _is_raised(opening: Piece) -> bool:
+    return _RAISED.search(opening.raw) is not None

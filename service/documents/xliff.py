@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Doubt, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Doubt, Edit, Slot, Spliced
 from service.documents.errors import DocumentError
 from service.documents.program_strings import ProgramString
 from service.documents.xliff_inline import InlineReader
@@ -114,16 +114,16 @@ class _Reader:
         if not string.inline.has_words:
             return
         self._name_language(source)
-        source_text = DocumentText(string.inline.text, string.inline.mime_type, self._source.place(source.start))
+        document_text = string.inline.document_text(self._source.place(source.start))
         closing = f"</{target.name if target else f'{self._prefix}target'}>"
         mark = functools.partial(self._mark, string, source, target, segment, others)
         if target is not None and target.inner < target.end:
             write = functools.partial(_written, string, "")
-            yield Slot(target.inner, target.outer, source_text, write, is_target=True, mark=mark)
+            yield Slot(target.inner, target.outer, document_text, write, is_target=True, mark=mark)
         else:
             end = (target or source).end
             write = functools.partial(_written, string, closing)
-            yield Slot(end, end, source_text, write, is_target=True, mark=mark)
+            yield Slot(end, end, document_text, write, is_target=True, mark=mark)
 
     def _mark(
         self,

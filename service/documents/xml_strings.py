@@ -10,7 +10,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot, Spliced
+from service.documents.document import Document, DocumentOptions, Edit, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
@@ -120,8 +120,8 @@ def _of_item(source: XmlSource, element: Element, kept: str, style: EscapeStyle)
     inline = InlineText(pieces)
     if not inline.has_words or has_half(inline.text):
         return None
-    source_text = DocumentText(inline.text, inline.mime_type, source.place(start))
-    return Slot(start, start + len(content), source_text, functools.partial(_written, inline, style, is_data))
+    document_text = inline.document_text(source.place(start))
+    return Slot(start, start + len(content), document_text, functools.partial(_written, inline, style, is_data))
 
 
 def _pieces(content: str, kept: str, *, is_quoted: bool, is_data: bool) -> Iterator[Piece]:

@@ -114,7 +114,7 @@ class Reader:
             inner.append(_inner_slot(text, place, first, frame))
         self._cursor = end
         if inline.has_words:
-            whole = DocumentText(inline.text, inline.mime_type, f"line {first + 1}")
+            whole = inline.document_text(f"line {first + 1}")
             yield Slot(start, end, whole, functools.partial(written, inline, frame), inner=tuple(inner))
         else:
             yield from inner

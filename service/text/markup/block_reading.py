@@ -12,8 +12,9 @@ from service.text.markup.raised import glued
 from service.text.markup.within_words import group_within_words
 from service.text.spans import Span
 
-_SPACES = re.compile(r"[\t\n\f\r ]+")
-_WHITE_SPACE = "\t\n\f\r \u00a0\u2002\u2003\u2009\u202f\u3000\u200b\ufeff"
+_SPACE = "\t\n\f\r "
+_SPACES = re.compile(f"[{_SPACE}]+")
+_WHITE_SPACE = _SPACE + "\u00a0\u2002\u2003\u2009\u202f\u3000\u200b\ufeff"
 _BLANK_REFERENCES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;", "&ensp;", "&emsp;", "&thinsp;")
 _NO_WORDS = re.compile(r"\s{1,8}")  # of an element: no-break spaces
 _BLANK = re.compile(f"(?:[{_WHITE_SPACE}]|{'|'.join(_BLANK_REFERENCES)})++")
@@ -26,64 +27,13 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     run = _framed(html, glued(html, run))
     if not any(part.role is Role.TEXT for part in run):
         return
-    texts: list[str] = []
-    before: list[str] = []
-    after = ""
-    length = 0
-    roots: list[Node] = []
-    path: list[Node] = []
+    reading = _Reading(html)
     for part in paced(run):
-        raw = html[part.start : part.end]
-        siblings = path[-1].children if path else roots
-        match part.role:
-            case Role.TEXT:
-                text = decoded(raw)
-                stripped = text.strip("\t\n\f\r ")
-                if stripped:
-                    if length == 0:
-                        before += (after, text[: text.index(stripped)])
-                    after = text[len(text.rstrip("\t\n\f\r ")) :]
-                else:
-                    after += text
-                text = _SPACES.sub(" ", text)
-                if text.startswith(" ") and (length == 0 or texts[-1].endswith(" ")):
-                    text = text[1:]
-                    if length and siblings and siblings[-1].end == length:  # its text, or that before it, has a space
-                        siblings[-1].is_spaced = True
-                if text:
-                    texts.append(text)
-                    length += len(text)
-            case Role.KEPT:
-                text = _SPACES.sub(" ", shown(raw, Role.KEPT))
-                visible = text.strip(" ")
-                if text.startswith(" ") and length and not texts[-1].endswith(" "):
-                    texts.append(" ")
-                    length += 1
-                siblings.append(Node(length, length + len(visible), raw, is_kept=bool(visible), html=Span(*part[1:3])))
-                if visible:
-                    if length == 0:
-                        before.append(after)
-                    after = ""
-                    texts.append(visible + " " * text.endswith(" "))
-                    length += len(texts[-1])
-            case Role.OPEN:
-                node = Node(length, length, raw, html=Span(part.start, part.start))
-                siblings.append(node)
-                path.append(node)
-            case Role.CLOSE if path:
-                node = path.pop()
-                node.end, node.closing, node.html = length, raw, Span(node.html.start, part.end)
-            case Role.CLOSE:  # opened before a line break
-                roots = [Node(0, length, "", raw, children=roots)]
-            case _:
-                siblings.append(Node(length, length, raw))
-    for node in path:
-        node.end = length
-    text = "".join(texts)
-    text = text.removesuffix(" ")
+        reading.add(part)
+    text = reading.text()
     if not text:
         return
-    root = Node(0, len(text), children=roots)
+    root = Node(0, len(text), children=reading.nodes)
     _trim(root, text)
     kept = _take_kept(root, text)
     protected = tuple(Span(node.start, node.end) for node in kept)
@@ -98,10 +48,95 @@ def read_block(html: str, run: Sequence[Part]) -> Iterable[Block]:
         tuple(node.html for node in kept),
         run[0].start,
         run[-1].end,
-        "".join(before),
-        after,
+        reading.before,
+        reading.after,
         spelling([html[part.start : part.end] for part in run if part.role is Role.TEXT]),
     )
+
+
+class _Reading:
+    """What has been read of a block: its text, in which white space is one space, and its elements and marks.
+
+    `before` and `after` are the white space around the text, as it was written.
+    """
+
+    def __init__(self, html: str) -> None:
+        self._html = html
+        self._texts: list[str] = []
+        self._length = 0
+        self._path: list[Node] = []  # elements that are open
+        self.nodes: list[Node] = []  # those in no other
+        self.before = self.after = ""
+
+    def add(self, part: Part) -> None:
+        """Read the next part."""
+        raw = self._html[part.start : part.end]
+        match part.role:
+            case Role.TEXT:
+                self._add_text(decoded(raw))
+            case Role.KEPT:
+                self._add_kept(part, raw)
+            case Role.OPEN:
+                node = self._add_node(Node(self._length, self._length, raw, html=Span(part.start, part.start)))
+                self._path.append(node)
+            case Role.CLOSE if self._path:
+                node = self._path.pop()
+                node.end, node.closing, node.html = self._length, raw, Span(node.html.start, part.end)
+            case Role.CLOSE:  # opened before a line break
+                self.nodes = [Node(0, self._length, "", raw, children=self.nodes)]
+            case _:
+                self._add_node(Node(self._length, self._length, raw))
+
+    def text(self) -> str:
+        """Return the text, once all has been read."""
+        for node in self._path:
+            node.end = self._length
+        return "".join(self._texts).removesuffix(" ")
+
+    def _add_text(self, text: str) -> None:
+        stripped = text.strip(_SPACE)
+        if not stripped:
+            self.after += text
+        else:
+            if self._length == 0:
+                self.before = self.after + text[: text.index(stripped)]
+            self.after = text[len(text.rstrip(_SPACE)) :]
+        text = _SPACES.sub(" ", text)
+        if text.startswith(" ") and (self._length == 0 or self._ends_with_space):
+            text = text[1:]
+            if self._length and self._siblings and self._siblings[-1].end == self._length:
+                self._siblings[-1].is_spaced = True  # its text, or that before it, has the space
+        self._append(text)
+
+    def _add_kept(self, part: Part, raw: str) -> None:
+        text = _SPACES.sub(" ", shown(raw, Role.KEPT))
+        visible = text.strip(" ")
+        if text.startswith(" ") and self._length and not self._ends_with_space:
+            self._append(" ")
+        end = self._length + len(visible)
+        self._add_node(Node(self._length, end, raw, is_kept=bool(visible), html=Span(part.start, part.end)))
+        if visible:
+            if self._length == 0:
+                self.before = self.after
+            self.after = ""
+            self._append(visible + " " * text.endswith(" "))
+
+    def _append(self, text: str) -> None:
+        if text:
+            self._texts.append(text)
+            self._length += len(text)
+
+    def _add_node(self, node: Node) -> Node:
+        self._siblings.append(node)
+        return node
+
+    @property
+    def _siblings(self) -> list[Node]:
+        return self._path[-1].children if self._path else self.nodes
+
+    @property
+    def _ends_with_space(self) -> bool:
+        return self._texts[-1].endswith(" ")
 
 
 def _framed(html: str, run: Sequence[Part]) -> list[Part]:

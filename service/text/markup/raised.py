@@ -5,13 +5,13 @@ The model would take them for words of the sentence, and translate or move them.
 behind its word, of which the model sees nothing.
 """
 
+import enum
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from service.domain.checkpoint import checkpoint
 from service.text.markup.parts import Part, Role, element_name, partners, shown
-from service.text.raised_signs import Sign, Use, use_of
 from service.text.words import UNSPACED
 
 _RAISED = frozenset({"sub", "sup"})
@@ -19,6 +19,41 @@ _LONGEST = 24  # characters of such a sign, and of what it belongs to on each si
 _MOST_PARTS = 24  # of these
 _WORD = rf"(?:[^\W_{UNSPACED}]|(?<=\d)[.,](?=\d)|&(?!nbsp|\w*sp;)[A-Za-z]{{2,8}};){{1,{_LONGEST}}}+"
 _BEGINNING, _END = re.compile(_WORD), re.compile(_WORD + r"\Z")
+_DIGITS = re.compile(r"[+\-−–]?\d[\d.,\-−–]*")
+_NOTE = re.compile(r"\[\w{1,6}\]|\(\d{1,4}\)|[*†‡§¶#®™©℠]{1,4}|(?:TM|SM)")
+_CHARGE = re.compile(r"\d*[+\-−–]|[+\-−–]\d+")
+# Of several letters, so that they might be words; single letters, and those with a capital within, are none.
+_UNITS = frozenset(
+    {
+        *("mm", "cm", "dm", "km", "nm", "µm", "μm", "pm", "mi", "ft", "yd", "in", "ha", "kg", "mg", "ms", "ns", "ml"),
+        *("cl", "dl", "hl", "kb", "mb", "gb", "hz", "pa", "mol", "lb", "oz", "rad", "sr"),
+        *("ln", "lim", "max", "min", "mc"),
+    }
+)
+
+
+class _Sign(NamedTuple):
+    """A sign without white space; one that is neither raised nor a link may still be a number or a note."""
+
+    text: str
+    is_raised: bool
+    is_link: bool
+
+    @property
+    def is_number(self) -> bool:
+        return _DIGITS.fullmatch(self.text) is not None
+
+    @property
+    def is_note(self) -> bool:
+        """Return whether it is written as marks are: `[1]`, `(2)`, `*`, `TM`."""
+        return _NOTE.fullmatch(self.text) is not None
+
+
+class _Use(enum.Enum):
+    """What a sign is for."""
+
+    MARK = enum.auto()
+    PART = enum.auto()
 
 
 class _Side(NamedTuple):
@@ -46,12 +81,12 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
             left = _left(html, result, part.start)
             right = _right(html, parts, last, ends)
             before = shown(html[result[-1].start : result[-1].end], result[-1].role)[-1:] if result else ""
-            use = use_of(sign, left.text, right.text, before.strip())
-            if use is Use.MARK:
+            use = _use_of(sign, left.text, right.text, before.strip())
+            if use is _Use.MARK:
                 result.append(Part(Role.MARK, part.start, parts[last].end))
                 index = last + 1
                 continue
-            if use is Use.PART:
+            if use is _Use.PART:
                 outer = result[left.part :][:1]
                 del result[left.part :]
                 if outer and outer[0].start < left.position:
@@ -67,7 +102,7 @@ def glued(html: str, run: Sequence[Part]) -> list[Part]:
     return result
 
 
-def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int]) -> Sign | None:
+def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int]) -> _Sign | None:
     """Return what the element that starts with a part says, if it may be a sign."""
     last = ends[start]
     if not 1 < last - start < _MOST_PARTS or parts[last].end - parts[start].start > _MOST_PARTS * 80:
@@ -80,7 +115,7 @@ def _sign(html: str, parts: Sequence[Part], start: int, ends: Mapping[int, int])
     while parts[index].role is Role.OPEN and all(part.role is Role.CLOSE for part in parts[ends[index] : last + 1]):
         is_raised |= element_name(html, parts[index]) in _RAISED
         index += 1
-    sign = Sign(text, is_raised, "a" in names)
+    sign = _Sign(text, is_raised, "a" in names)
     return sign if is_raised or sign.is_number or sign.is_note else None
 
 
@@ -143,3 +178,25 @@ def _joined(html: str, parts: Sequence[Part]) -> str:
         return ""
     text = "".join(shown(html[part.start : part.end], part.role) for part in parts)
     return text if len(text) <= _LONGEST and re.fullmatch(r"[\w+\-−–]+", text) else ""
+
+
+def _use_of(sign: _Sign, left: str, right: str, before: str) -> _Use | None:
+    """Return whether a sign is a mark, or a part of the words that touch it, or neither (`None`).
+
+    `before` is the character before it, if that is no white space.
+    """
+    if sign.is_note or (sign.is_raised and sign.is_link and len(sign.text) <= 4):
+        return _Use.MARK if before or sign.is_raised else None
+    if not left and not right:
+        is_short = len(sign.text) <= 2 or not any(map(str.isalpha, sign.text))
+        return _Use.MARK if sign.is_raised and is_short else None
+    if all(_is_word(text) for text in (left, right) if text):
+        if _CHARGE.fullmatch(sign.text) and len(left) <= 3:
+            return _Use.PART
+        return None if left and right and not sign.is_number else _Use.MARK
+    return _Use.PART
+
+
+def _is_word(text: str) -> bool:
+    """Return whether a text seems to be a word of a sentence, and not part of a formula, a unit or a number."""
+    return len(text) > 1 and text.isalpha() and text.lower() not in _UNITS and text[1:] == text[1:].lower()

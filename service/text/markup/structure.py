@@ -1,6 +1,7 @@
 """Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from service.domain.checkpoint import checkpoint, paced
@@ -30,80 +31,103 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     browser ends the open link there, but continues it if text comes first. So do those that are all of a paragraph
     together (`neighbours`).
     """
-    partners = _partners(html, tokens)
-    roles: list[Role] = []  # one for each part,
-    firsts: list[int] = []  # with its first token
-    ends: list[int] = []  # and the token after it
-    open_entries: list[tuple[int, str]] = []  # parts that are start tags without their end tags so far, and their names
-    names_open: dict[str, int] = {}
-    starts = {end: start for start, end in partners.items()}
-    resumed: list[tuple[int, int]] = []  # where untranslated regions go on, and end
-    lasting_links: set[int] = set()  # start tags of links that extend beyond their paragraph
-
-    def forget_open() -> None:
-        for entry, name in open_entries:
-            roles[entry] = Role.BOUNDARY
-            if name == "a":
-                lasting_links.add(firsts[entry])
-        open_entries.clear()
-        names_open.clear()
-
+    reading = _Reading(html, tokens)
     index = 0
     while index < len(tokens):
         if index % _PACE == 0:
             checkpoint()
-        token = tokens[index]
-        while resumed and index >= resumed[-1][1]:
-            resumed.pop()
-        if resumed and index >= resumed[-1][0]:
-            role, following = Role.BOUNDARY, resumed.pop()[1]
-        else:
-            role, following = _role(html, tokens, index, partners)
-        translated = _translated_again(html, tokens, index, following, partners)
-        if translated is not None:
-            resumed += [(partners[translated] + 1, following)] * (partners[translated] + 1 < following)
-            role, following = Role.BOUNDARY, translated
-        if (role is Role.KEPT or token.name in READINGS) and any(
-            each.kind is TokenKind.START
-            and each.name in UNNESTABLE
-            and (names_open.get(each.name) or (lasting_links and each.name == "a"))
-            for each in tokens[index:following]
-        ):
-            role = Role.BOUNDARY
-        if role is Role.OPEN:
-            if token.name in UNNESTABLE and (names_open.get(token.name) or (lasting_links and token.name == "a")):
-                forget_open()
-                role = Role.BOUNDARY
-            else:
-                open_entries.append((len(roles), token.name))
-                names_open[token.name] = names_open.get(token.name, 0) + 1
-        elif role is Role.CLOSE:
-            if open_entries and open_entries[-1][1] == token.name:
-                open_entries.pop()
-                names_open[token.name] -= 1
-            else:
-                role = Role.BOUNDARY
-        if role is Role.BOUNDARY:
-            forget_open()
-            for each in range(index, following):
-                if tokens[each].name != "a":
-                    continue
-                if tokens[each].kind is TokenKind.START and partners.get(each, len(tokens)) >= following:
-                    lasting_links.add(each)
-                elif each in starts:
-                    lasting_links.discard(starts[each])
-        roles.append(role)
-        firsts.append(index)
-        ends.append(following)
-        index = following
-    forget_open()
-    found: Iterable[Part] = (
-        Part(role, tokens[first].start, tokens[end - 1].end)
-        for role, first, end in zip(roles, firsts, ends, strict=True)
-    )
+        index = reading.add_part(index)
+    found = reading.parts()
     if not any(token.name in BLOCKS for token in tokens):
         found = _lines(html, found)
     return separated(html, list(paced(found)))
+
+
+class _Reading:
+    """The parts of a document, as far as they have been read; later tokens may make boundaries of those that are open.
+
+    Untranslated regions may have an element in them that is translated; `_resumed` are where such regions go on, and
+    end. Start tags of links that extend beyond their paragraph are in `_lasting_links`.
+    """
+
+    def __init__(self, html: str, tokens: Sequence[Token]) -> None:
+        self._html, self._tokens = html, tokens
+        self._partners = _partners(html, tokens)
+        self._starts = {end: start for start, end in self._partners.items()}
+        self._roles: list[Role] = []  # one for each part,
+        self._spans: list[tuple[int, int]] = []  # with its first token and the one after it
+        self._open: list[tuple[int, str]] = []  # parts that are start tags without end tags so far, and their names
+        self._num_open: Counter[str] = Counter()  # by name
+        self._resumed: list[tuple[int, int]] = []
+        self._lasting_links: set[int] = set()
+
+    def add_part(self, index: int) -> int:
+        """Read the part that starts at a token; return the token after it."""
+        token = self._tokens[index]
+        role, following = self._region(index)
+        is_unit = role is Role.KEPT or token.name in READINGS
+        if is_unit and any(map(self._is_in_its_kind, self._tokens[index:following])):
+            role = Role.BOUNDARY
+        elif role is Role.OPEN and not self._is_in_its_kind(token):
+            self._open.append((len(self._roles), token.name))
+            self._num_open[token.name] += 1
+        elif role is Role.CLOSE and self._open and self._open[-1][1] == token.name:
+            self._open.pop()
+            self._num_open[token.name] -= 1
+        elif role in (Role.OPEN, Role.CLOSE):
+            role = Role.BOUNDARY
+        if role is Role.BOUNDARY:
+            self._end_paragraph(index, following)
+        self._roles.append(role)
+        self._spans.append((index, following))
+        return following
+
+    def parts(self) -> Iterable[Part]:
+        """Yield the parts, once all have been read."""
+        self._forget_open()
+        for role, (first, end) in zip(self._roles, self._spans, strict=True):
+            yield Part(role, self._tokens[first].start, self._tokens[end - 1].end)
+
+    def _region(self, index: int) -> tuple[Role, int]:
+        """Return the role of the part that starts at a token, and the token after it."""
+        while self._resumed and index >= self._resumed[-1][1]:
+            self._resumed.pop()
+        if self._resumed and index >= self._resumed[-1][0]:
+            role, following = Role.BOUNDARY, self._resumed.pop()[1]
+        else:
+            role, following = _role(self._html, self._tokens, index, self._partners)
+        translated = _translated_again(self._html, self._tokens, index, following, self._partners)
+        if translated is None:
+            return role, following
+        end = self._partners[translated] + 1
+        if end < following:
+            self._resumed.append((end, following))
+        return Role.BOUNDARY, translated
+
+    def _is_in_its_kind(self, token: Token) -> bool:
+        """Return whether a token starts an element within one of its name, where a browser would end that."""
+        if token.kind is not TokenKind.START or token.name not in UNNESTABLE:
+            return False
+        return self._num_open[token.name] > 0 or (token.name == "a" and bool(self._lasting_links))
+
+    def _end_paragraph(self, index: int, following: int) -> None:
+        """Make boundaries of all that is open, and note the links in the boundary that last beyond it."""
+        self._forget_open()
+        for each in range(index, following):
+            if self._tokens[each].name != "a":
+                continue
+            if self._tokens[each].kind is TokenKind.START and self._partners.get(each, len(self._tokens)) >= following:
+                self._lasting_links.add(each)
+            elif each in self._starts:
+                self._lasting_links.discard(self._starts[each])
+
+    def _forget_open(self) -> None:
+        for part, name in self._open:
+            self._roles[part] = Role.BOUNDARY
+            if name == "a":
+                self._lasting_links.add(self._spans[part][0])
+        self._open.clear()
+        self._num_open.clear()
 
 
 def _lines(html: str, found: Iterable[Part]) -> Iterator[Part]:

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
-from service.documents.child import LENGTH
+from service.documents.child import LENGTH, chunks
+from service.documents.document import DocumentText, MimeType
 from tests.patience import patient
 from tests.servers import REPOSITORY
 
@@ -114,3 +115,18 @@ def test_the_limits_are_in_force() -> None:
     code = "assert resource.getrlimit(resource.RLIMIT_AS)[0] == 2**29; raise RecursionError"
     assert len(planted(code, memory=2**29)[1]) == 1
     assert resource.getrlimit(resource.RLIMIT_AS)[0] != 2**29  # not those of this process
+
+
+def made(kinds: str, size: int = 1) -> list[DocumentText]:
+    types = {"t": MimeType.TEXT, "h": MimeType.HTML}
+    return [DocumentText("x" * size, types[kind], "") for kind in kinds]
+
+
+def test_a_chunk_has_texts_of_one_type_in_order() -> None:
+    assert list(chunks(made("thhtt"), 2, 100)) == [[0, 3], [4], [1, 2]]
+    assert list(chunks([], 2, 100)) == []
+
+
+def test_a_chunk_has_so_many_characters_unless_a_text_has_more() -> None:
+    assert list(chunks(made("ttt", 40), 10, 80)) == [[0, 1], [2]]
+    assert list(chunks(made("ttt", 90), 10, 80)) == [[0], [1], [2]]

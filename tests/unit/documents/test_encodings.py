@@ -1,8 +1,9 @@
-"""Encodings of text files."""
+"""Encodings of text files, and declared ones that are believed."""
 
 import pytest
 
 from service.documents import DocumentError, DocumentOptions, open_document
+from service.documents.encodings import codec_of
 from tests.unit.documents.pseudo import texts, translated
 
 SRT = "1\r\n00:00:01,000 --> 00:00:02,000\r\nÉté – Straß\r\n"
@@ -46,3 +47,30 @@ def test_what_an_encoding_lacks_is_told() -> None:
 def test_line_ends_of_text_stay(ending: str) -> None:
     source = f"one{ending}{ending} two {ending}"
     assert translated(open_document("t.txt", source.encode())) == source.upper().encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("UTF-8", "utf-8"),
+        ("latin1", "iso8859-1"),
+        ("ISO_8859-15", "iso8859-15"),
+        ("Windows-1252", "cp1252"),
+        ("KOI8-R", "koi8-r"),
+        ("Shift_JIS", "shift_jis"),
+        ("gb2312", "gb2312"),
+        ("Big5-HKSCS", "big5hkscs"),
+        ("utf-7", None),
+        ("utf-16", None),
+        ("idna", None),
+        ("rot13", None),
+        ("zlib", None),
+        ("no-such", None),
+        ("../utf-8", None),
+        ("", None),
+        ("a" * 100, None),
+    ],
+)
+def test_only_codecs_of_the_list_are_believed(name: str, codec: str | None) -> None:
+    assert codec_of(name) == codec
+    assert codec is None or 'a<&"\\\n'.encode(codec) == b'a<&"\\\n'

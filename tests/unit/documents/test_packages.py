@@ -44,11 +44,11 @@ NOTE = "<text:note><text:note-body><text:p>{}</text:p></text:note-body></text:no
 def test_texts_within_texts_are_written_where_these_put_them() -> None:
     body = f"<text:p>a{NOTE.format('one')} b{NOTE.format('two' + NOTE.format('three'))} c</text:p>"
     document = open_document("a.odt", open_document_file(body))
-    assert texts(document) == ["one", "three", "two", 'a<img id="1"> b<img id="3"> c']
-    written = document.written(["1", "3", "2", 'C<img id="3"> B<img id="1">'])
+    assert texts(document) == ['a<img id="1"> b<img id="3"> c', "one", "two", "three"]
+    written = document.written(['C<img id="3"> B<img id="1">', "1", "2", "3"])
     expected = f"<text:p>C{NOTE.format('2' + NOTE.format('3'))} B{NOTE.format(1)}</text:p>"
     assert expected in files(written)["content.xml"].decode()
-    written = document.written(["1", "three", "two", texts(document)[-1]])
+    written = document.written([texts(document)[0], "1", "two", "three"])
     assert body.replace("one", "1") in files(written)["content.xml"].decode()
 
 

@@ -76,7 +76,7 @@ XLIFF_1 = Format(
         'FIND <g id="1">THE <x id="2"/>KEYS</g> &amp; <ph id="3">%s</ph>GO <mrk mtype="protected">xr-7</mrk>',
         'A <bpt id="1">{b}</bpt>BOLD<ept id="1">{/b}</ept> WORD',
         'ONE<x id="1" ctype="lb"/>TWO',
-        '10 m<g id="1" ctype="x-sup">2</g> NOW',
+        '10 M<g id="1" ctype="x-sup">2</g> NOW',
         "&lt;b&gt;ONE&lt;/b&gt; TWO",
         "%s OF %d",
         "SAVE &amp;AS...",

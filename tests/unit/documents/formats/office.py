@@ -82,11 +82,17 @@ def mark(kind: str) -> str:
     return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
 
 
+def link(inner: str) -> str:
+    return f'<w:hyperlink r:id="rId1">{inner}</w:hyperlink>'
+
+
 def link_field(inner: str) -> str:
     return f"{mark('begin')}<w:r><w:instrText>HYPERLINK x</w:instrText></w:r>{mark('separate')}{inner}{mark('end')}"
 
 
 HEAVY, RAISED = "<w:rPr><w:b/></w:rPr>", '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
+LOWERED, IN_ENGLISH = RAISED.replace("super", "sub"), '<w:rPr><w:lang w:val="en"/></w:rPr>'
+TAB, NO_BREAK_HYPHEN = "\t", '</w:t><w:noBreakHyphen/><w:t xml:space="preserve">'
 PAGE = f"{mark('begin')}<w:r><w:instrText>PAGE</w:instrText></w:r>{mark('separate')}{said('n')}{mark('end')}"
 BOX = f"<w:txbxContent><w:p>{said('A BOX')}</w:p></w:txbxContent>"
 RUBY = f"<w:ruby><w:rubyPr/><w:rt>{said('x')}</w:rt><w:rubyBase>{said('Y Z')}</w:rubyBase></w:ruby>"
@@ -115,8 +121,29 @@ DOCX = Format(
         f"<w:sdt><w:sdtPr/><w:sdtContent><w:p>{said('A')}</w:p></w:sdtContent></w:sdt>",
         f"<w:tbl><w:tr><w:tc><w:p>{said('A')}</w:p></w:tc><w:tc><w:p>{said('12')}</w:p></w:tc></w:tr></w:tbl>",
         "<w:p><m:oMath><m:r><m:t>x</m:t></m:r></m:oMath></w:p><w:sectPr/>",
+        f"<w:p>{said('BIG H')}{said('2', LOWERED)}{said('O HERE')}</w:p>",
+        f"<w:p>{link(said('HOME'))}{said(' | ')}{link(said('CONTACT'))}</w:p>",
+        f'<w:p><w:fldSimple w:instr=" HYPERLINK x ">{said("HOME")}</w:fldSimple>{said(" NOW")}</w:p>',
+        f"<w:p>{said('A-B IS-X').replace('-', NO_BREAK_HYPHEN, 1)}</w:p>",
+        # a field that goes on in the next paragraph ends texts
+        f"<w:p>{mark('begin')}<w:r><w:instrText>TOC</w:instrText></w:r>{mark('separate')}{said('A')}</w:p>"
+        f"<w:p>{said('B')}{mark('end')}</w:p>",
+    )
+    | {
+        f"<w:p>{said('the 1')}{said('st', RAISED)}{said(' of may')}</w:p>": f"<w:p>{said('THE 1ST OF MAY')}</w:p>",
+        f"<w:p>{said('a' + TAB + 'b')}</w:p>": f"<w:p>{said('A')}{said(TAB)}{said('B')}</w:p>",
+        f"<w:p><w:r>{HEAVY}<w:t>a</w:t><w:drawing>{BOX}</w:drawing><w:pict>{BOX}</w:pict><w:t>b</w:t></w:r></w:p>": (
+            f"<w:p>{said('A', HEAVY)}<w:r>{HEAVY}<w:drawing>{BOX}</w:drawing></w:r>"
+            f"<w:r>{HEAVY}<w:pict>{BOX}</w:pict></w:r>{said('B', HEAVY)}</w:p>"
+        ),
+        f'<w:p>{said("see ")}<w:proofErr w:type="spellStart"/>{link(said("it"))}{said(", now", IN_ENGLISH)}</w:p>': (
+            f"<w:p>{said('SEE ')}{link(said('IT'))}{said(', NOW')}</w:p>"
+        ),
+    },
+    of_xml(
+        ("pPr", "r", "rPr", "b", "i", "vertAlign", "lang", "t", "noBreakHyphen", "proofErr"),
+        ("t", "delText", "instrText"),
     ),
-    of_xml(("pPr", "r", "rPr", "b", "i", "vertAlign", "t", "noBreakHyphen"), ("t", "delText", "instrText")),
     part="word/document.xml",
     separator="",
     mixture=Mixture(
