@@ -295,16 +295,6 @@ def test_names_are_texts_whatever_they_look_like() -> None:
             assert document["spec"]["tls"][0]["hosts"] == [document["spec"]["rules"][0]["host"]] == ["*.example.org"]
 
 
-def test_a_registrys_password_is_read_by_the_transfer_only() -> None:
-    models = {"from": "store", "url": "oci://registry.example/models:1", "registrySecret": "pull"}
-    own = site({"models": models}, "default")
-    assert complaints(own) == ["the ConfigMap's name has no hash of its content, so a change would not roll the pods"]
-    init, server = own.containers
-    assert {"name": "DOCKER_CONFIG", "value": "/etc/dragoman-registry"} in init["env"]
-    assert "registry" in {mount["name"] for mount in init["volumeMounts"]}
-    assert "registry" not in {mount["name"] for mount in server["volumeMounts"]}
-
-
 def test_a_store_is_reached_at_its_port() -> None:
     own = site({"models": {"from": "store", "url": "s3://bucket/models", "port": 9000}}, "default")
     (policy,) = (each for each in own.of("NetworkPolicy") if each["metadata"]["name"].endswith("-store"))
