@@ -221,7 +221,7 @@ def shortlist(
     Exit codes: 0 written, 1 it could not be, 2 BUNDLE, a file or --output can't be used.
     """
     from export.graphs.checks import GraphError
-    from export.shortlist_command import write_listed
+    from export.listed_bundle import write_listed
     from service.bundle.errors import BundleError
 
     if (texts is None) == (lexicon is None):
