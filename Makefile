@@ -55,8 +55,6 @@ test: check $(FLOAT32) build/clients/installed build/axe/installed build/helm/in
 test-full: check $(FLOAT32) build/clients/installed build/axe/installed build/helm/installed ## Also run the tests that take many minutes
 	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
 	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
-	@$(PYTEST) --workers 2 $(PYTEST_ARGS) tests/faults/test_signals.py tests/faults/test_cross_talk.py \
-	    tests/clients/test_serve.py tests/clients/test_replicas.py
 
 test-slowest: ## Print the slowest 30 tests of the last run, and the seconds of each
 	@head -31 build/tests.json | tail -30

@@ -17,12 +17,12 @@ import click
 import yaml
 
 from benchmarks.load_generator import Load, Outcome
+from benchmarks.measures import percentile
 from benchmarks.overload import NICENESS, REFUSED, SLOTS
 from benchmarks.prometheus import Prometheus, scraping
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.tables import markdown
-from service.cli.percentile import percentile
 
 SCALED_OBJECT = Path("deploy/kubernetes/components/keda/scaled_object.yaml")
 MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)

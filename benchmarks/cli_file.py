@@ -21,6 +21,7 @@ import numpy as np
 import psutil
 
 from benchmarks.cpu_times import CpuTimes
+from benchmarks.measures import percentile
 from benchmarks.models import MODELS, prepare
 from benchmarks.peers.peer import PeerSettings
 from benchmarks.peers.process import PeerProcess, Timing
@@ -29,7 +30,6 @@ from benchmarks.servers import RunningServer, running, serve_command
 from benchmarks.workload import Task, held_out_texts
 from dragoman_client import Client
 from service.bundle.manifest import Manifest
-from service.cli.percentile import percentile
 from service.text.tokenizers import load_tokenizer
 
 SEED = 5

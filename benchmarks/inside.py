@@ -16,11 +16,11 @@ from typing import Any
 import click
 import numpy as np
 
+from benchmarks.measures import percentile
 from benchmarks.models import MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
 from benchmarks.workload import BATCHES, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
-from service.cli.percentile import percentile
 from service.domain.call import Call, origin_of_call
 from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig

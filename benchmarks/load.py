@@ -16,11 +16,11 @@ from tqdm import tqdm
 
 from benchmarks.callers import OWN_API
 from benchmarks.load_generator import Load
+from benchmarks.measures import percentile
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.workload import held_out_texts
 from dragoman_client import Client, Options, Translation
-from service.cli.percentile import percentile
 
 _WARM_UP, _ROUNDS, _SECONDS = 1, 7, 4.0
 

@@ -1,5 +1,6 @@
-"""Pure arithmetic on measurements: rates, best and median."""
+"""Pure arithmetic on measurements: rates, best and median, percentiles."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -21,3 +22,10 @@ def identical_share(given: Sequence[Sequence[int]], expected: Sequence[Sequence[
     """Return the share of outputs that equal the expected ones token for token, from 0 to 1."""
     pairs = list(zip(given, expected, strict=True))
     return sum(tuple(a) == tuple(b) for a, b in pairs) / len(pairs)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that at least `share` (0 to 1) of all values do not exceed; NaN without values."""
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"share is {share}; allowed is 0 to 1.")
+    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)] if values else math.nan

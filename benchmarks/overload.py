@@ -15,11 +15,11 @@ from typing import Any
 import click
 
 from benchmarks.load_generator import Load, Outcome
+from benchmarks.measures import percentile
 from benchmarks.models import MODELS, prepare
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.serving_points import closed_loop
-from service.cli.percentile import percentile
 from service.engine.admission import INTERVAL_SECONDS
 from service.engine.cpus import available_cpus
 

@@ -37,11 +37,11 @@ class RunningServer:
     process: psutil.Process
 
     def cpu(self) -> CpuTimes:
-        """Return the CPU times so far, worker processes included."""
+        """Return the CPU times so far, child processes included."""
         return cpu_times(self.process)
 
     def cpu_seconds(self) -> float:
-        """Return user and system time so far, worker processes included."""
+        """Return user and system time so far, child processes included."""
         return self.cpu().total
 
     def memory_mib(self) -> float:

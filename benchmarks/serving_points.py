@@ -8,8 +8,8 @@ from typing import Any
 
 from benchmarks.cpu_times import cpu_figures
 from benchmarks.load_generator import Load, Outcome
+from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, send
-from service.cli.percentile import percentile
 
 
 def open_loop(server: RunningServer, load: Load, slo_seconds: float) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
 from service.models import fleet, warm_up
 from tests.patience import patient
-from tests.servers import REPOSITORY, WORKERS, InProcessServer, LoopThread, in_process
+from tests.servers import REPOSITORY, InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
 settings.register_profile("same examples in every run", derandomize=True, deadline=None)
@@ -40,12 +40,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Extend each test's timeout by as much as this machine is slower."""
-    is_fused, has_workers = config.getoption("fused"), config.getoption("workers") > 1
+    is_fused = config.getoption("fused")
     for item in items:
         if is_fused and item.get_closest_marker("plain"):
             item.add_marker(pytest.mark.skip("it counts on plain graphs"))
-        if has_workers and item.get_closest_marker("single"):
-            item.add_marker(pytest.mark.skip("it counts on a server of one process"))
         own = item.get_closest_marker("timeout")
         seconds = float(own.args[0] if own else config.getini("timeout"))
         item.add_marker(pytest.mark.timeout(patient(seconds)), append=False)
@@ -90,7 +88,6 @@ def outside_of_calls() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fused", action="store_true", help="Serve the tiny model by fused graphs instead of plain ones.")
-    parser.addoption("--workers", type=int, default=1, help="Worker processes of each server that is a process.")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -106,11 +103,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     path.parent.mkdir(exist_ok=True)
     slowest = sorted(seconds.items(), key=lambda each: -each[1])
     path.write_text(json.dumps({test: round(each, 2) for test, each in slowest}, indent=0))
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Tell `ServerProcess`."""
-    os.environ[WORKERS] = str(config.getoption("workers"))
 
 
 @pytest.fixture(scope="session")

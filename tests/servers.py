@@ -34,7 +34,6 @@ from service.server.server import Server
 from tests.patience import patient
 
 REPOSITORY = Path(__file__).parent.parent
-WORKERS = "TEST_WORKERS"  # variable: how many workers each `ServerProcess` has
 _NUMBERS = itertools.count()
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _PORTS = (12_000 + _WORKER % 16 * 1_000 + number % 1_000 for number in itertools.count(os.getpid()))
@@ -203,7 +202,6 @@ class ServerProcess:
             *("--port", str(self.port), "--metrics-port", str(self.metrics_port)),
             *("--admin-port", str(self.admin_port), "--max-queue-seconds", str(LONG_QUEUE_SECONDS)),
             *(("--http-port", str(self.http_port)) if has_http else ()),
-            *(("--workers", os.environ[WORKERS]) if os.environ.get(WORKERS, "1") != "1" else ()),
             *arguments,
         ]
         self.process = subprocess.Popen(

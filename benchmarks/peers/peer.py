@@ -1,4 +1,4 @@
-"""The common interface of the engines under measurement, and their selection by settings."""
+"""The common interface of the engines under measurement, and their settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,25 +39,3 @@ class PeerSettings:
     def document(self) -> dict[str, Any]:
         """Return the part that a record keeps."""
         return {**self.options, **self.environment}
-
-
-def open_peer(settings: PeerSettings) -> Peer:
-    """Load the engine in this process.
-
-    Raises:
-        ValueError: there is no such engine.
-    """
-    # Each engine's libraries are imported only in the process that runs it.
-    if settings.engine == "dragoman":
-        from benchmarks.peers.dragoman import DragomanPeer
-
-        return DragomanPeer(settings)
-    if settings.engine == "ctranslate2":
-        from benchmarks.peers.ct2 import CT2Peer
-
-        return CT2Peer(settings)
-    if settings.engine == "transformers":
-        from benchmarks.peers.generate import GeneratePeer
-
-        return GeneratePeer(settings)
-    raise ValueError(f"engine is {settings.engine!r}; allowed are {', '.join(ENGINES)}.")

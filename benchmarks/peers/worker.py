@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.peers.peer import PeerSettings, open_peer
+from benchmarks.peers.peer import ENGINES, Peer, PeerSettings
 from benchmarks.workload import Task
 
 
@@ -26,6 +26,28 @@ def main() -> None:
         seconds = time.perf_counter() - started
         print(json.dumps({"seconds": seconds, "outputs": outputs}), file=answers, flush=True)
     peer.close()
+
+
+def open_peer(settings: PeerSettings) -> Peer:
+    """Load the engine in this process.
+
+    Raises:
+        ValueError: there is no such engine.
+    """
+    # Each engine's libraries are imported only in the process that runs it.
+    if settings.engine == "dragoman":
+        from benchmarks.peers.dragoman import DragomanPeer
+
+        return DragomanPeer(settings)
+    if settings.engine == "ctranslate2":
+        from benchmarks.peers.ct2 import CT2Peer
+
+        return CT2Peer(settings)
+    if settings.engine == "transformers":
+        from benchmarks.peers.generate import GeneratePeer
+
+        return GeneratePeer(settings)
+    raise ValueError(f"engine is {settings.engine!r}; allowed are {', '.join(ENGINES)}.")
 
 
 if __name__ == "__main__":

@@ -6,15 +6,15 @@ wait: 60,000 lines took 23 s so, and twice as long where each batch was awaited 
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from service.config.server_config import ServerConfig
-from service.domain.errors import InvalidRequest, NotFound, ServiceError
-from service.domain.translation import Translation, TranslationRequest
+from service.domain.errors import InvalidRequest, NotFound
+from service.domain.translation import TranslationRequest
 from service.process.event_loop import all_of
 from service.server.server import Server
 
@@ -27,7 +27,10 @@ _UNLIMITED: Mapping[str, Any] = {
     "max_characters": 2**30,
     "max_answer_characters": 2**30,
 }
-_ROWS_FAULTS = (InvalidRequest, NotFound)  # other errors are the process's own, and end the run
+
+
+class RowFault(Exception):
+    """A call was rejected for one of its rows; a message of one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +106,32 @@ class Pipeline:
         return [result for part in await all_of(self._call(request, part) for part in parts) for result in part]
 
     async def _call(self, request: TranslationRequest, texts: tuple[str, ...]) -> list[RowResult]:
+        async def call(some: tuple[str, ...]) -> list[RowResult]:
+            try:
+                result = await self.server.translator.translate(replace(request, texts=some))
+            except (InvalidRequest, NotFound) as error:  # others are the process's own, and end the run
+                raise RowFault(str(error)) from None
+            return [row_result(each, request.source_language_code) for each in result.translations]
+
         async with self._turns:
-            return await self._answers(request, texts)
+            return await answers(call, texts)
 
-    async def _answers(self, request: TranslationRequest, texts: tuple[str, ...]) -> list[RowResult]:
-        """Translate in one call; if a row is at fault, find it by halves, so that the others keep their answers."""
-        try:
-            result = await self.server.translator.translate(replace(request, texts=texts))
-        except ServiceError as error:
-            if not isinstance(error, _ROWS_FAULTS):
-                raise
-            if len(texts) > 1:
-                middle = len(texts) // 2
-                first = await self._answers(request, texts[:middle])
-                return first + await self._answers(request, texts[middle:])
+
+async def answers(
+    call: Callable[[tuple[str, ...]], Awaitable[list[RowResult]]], texts: tuple[str, ...]
+) -> list[RowResult]:
+    """Translate in one call; if a row is at fault, find it by halves, so that the others keep their answers."""
+    try:
+        return await call(texts)
+    except RowFault as error:
+        if len(texts) == 1:
             return [RowResult("", "", error=str(error))]
-        return [_row_result(each, request.source_language_code) for each in result.translations]
+    middle = len(texts) // 2
+    return await answers(call, texts[:middle]) + await answers(call, texts[middle:])
 
 
-def _row_result(translation: Translation, source: str) -> RowResult:
+def row_result(translation: Any, source: str) -> RowResult:
+    """Return the result for a translation, the domain's or the client's, from the language that was given."""
     flags = dict.fromkeys(flag.value for segment in translation.segments for flag in segment.flags)
     return RowResult(
         translation.text,

@@ -1,24 +1,29 @@
-"""`dragoman bulk`: translates files of any size with models in this process, in parts that a rerun continues from."""
+"""`dragoman bulk`: translates files of any size, in parts that a rerun continues from, with models in this process or
+those of a server.
+"""
 
 import contextlib
 import logging
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+from click.core import ParameterSource
 
-from dragoman_client import RequestFields
+from dragoman_client import ClientError, RequestFields
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
+from service.cli.options import Connection, optional_connection_options, timeout_option
 from service.cli.request_options import request_options
 
 if TYPE_CHECKING:
-    from service.bulk.run import Totals, Work
+    from service.bulk.run import Totals, Translates, Work
     from service.domain.translation import TranslationRequest
 
 _PATH = click.Path(path_type=Path)
@@ -36,7 +41,6 @@ _LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
     metavar="CODE",
     help="Language of the texts. Default: detected for each text.",
 )
-@click.option("--models", type=_PATH, default=Path("models"), show_default=True, help="A bundle, or a repository.")
 @click.option("--column", default="text", show_default=True, metavar="NAME", help="Column to translate.")
 @click.option(
     "--target-column", default="translation", show_default=True, metavar="NAME", help="Column for the translations."
@@ -61,17 +65,19 @@ _LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
 )
 @click.option("--rows-per-part", type=click.IntRange(1, 1_000_000), help="What a killed run repeats at most.  [5000]")
 @click.option("--force", is_flag=True, help="Start anew, whatever an earlier run has left in OUT.")
+@click.option("--models", type=_PATH, default=Path("models"), show_default=True, help="A bundle, or a repository.")
 @click.option("--num-threads", type=click.IntRange(0), default=0, help="Threads; 0: as many as there are CPUs.")
 @click.option("--device", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True)
 @click.option("--glossaries", type=_PATH, help="A folder of glossaries, as for dragoman serve.")
 @request_options
+@timeout_option("With --server: maximum time for one call, of up to 32 rows.")
+@optional_connection_options
 def bulk(
     *,
     source_path: Path,
     output: Path,
     target: str,
     source: str,
-    models: Path,
     column: str,
     target_column: str,
     from_column: str,
@@ -81,12 +87,12 @@ def bulk(
     shard_text: str | None,
     rows_per_part: int | None,
     force: bool,
-    num_threads: int,
-    device: str,
-    glossaries: Path | None,
     request_fields: RequestFields,
+    timeout_seconds: float,
+    connection: Connection | None,
+    **own_models: Any,
 ) -> None:
-    """Translate a column of IN, a file or a folder of files, without a server.
+    """Translate a column of IN, a file or a folder of files, with models in this process or, with --server, a server's.
 
     Each row gets columns for its translation, finish_reason, flags, source_language and error: a row that can't be
     translated fails alone. OUT is a file of a known ending, or else a folder of parts. The same command again continues
@@ -97,12 +103,15 @@ def bulk(
     """
     # Imported here: other commands need no engine, and should start quickly.
     from service.bulk.formats import FORMATS, format_of, has_known_ending
-    from service.bulk.parts import OtherRun, Parts
-    from service.bulk.run import ROWS_PER_PART, Job, JobRefused, Work
+    from service.bulk.parts import Parts
+    from service.bulk.pipeline import Pipeline
+    from service.bulk.run import ROWS_PER_PART, Job, Work
     from service.bulk.shards import Shard, parse_shard
-    from service.bulk.table import TableError
+    from service.cli.bulk_server import served_models
     from service.process.disk import held
 
+    if connection:
+        _refuse(own_models)
     if not target and not to_column:
         raise click.UsageError("give --to, or a column with --to-column.")
     try:
@@ -113,7 +122,7 @@ def bulk(
         raise click.UsageError("--force would delete the parts of other shards; delete them before all begin.")
     is_file = bool(output.suffix) and not output.is_dir() and (has_known_ending(output) or not source_path.is_dir())
     job = Job(column, target_column, source, target, from_column, to_column, _request(request_fields), escape_formulas)
-    try:
+    with _errors(output):
         inputs = _inputs(source_path, output)
         first = next(iter(inputs.values()))
         form = format_of(output) if is_file else FORMATS[output_format] if output_format else format_of(first)
@@ -127,16 +136,40 @@ def bulk(
                 raise CommandError(f"{output} exists; name another file, or overwrite it with --force.", ExitCode.USAGE)
             if force:
                 parts.discard()
-            totals = _run(work, models, num_threads=num_threads, device=device, glossaries=glossaries)
+            served = served_models(connection, timeout_seconds, request_fields) if connection else None
+            totals = _run(work, served or Pipeline(**own_models))
             if shard.count == 1:
                 parts.tidy()
             if is_whole:
                 parts.join(output)
+    kept = f", {totals.num_kept} of them from earlier runs" if totals.num_kept else ""
+    failed = f"; {totals.num_failed} rows of this run have an error" if totals.num_failed else ""
+    click.echo(f"{output if is_whole else parts.folder}: {totals.num_rows} rows{kept}{failed}.", err=True)
+
+
+def _refuse(own_models: Iterable[str]) -> None:
+    """Refuse options of models in this process beside a server."""
+    context = click.get_current_context()
+    for name in own_models:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{flag} is for models in this process; leave out either it or --server.")
+
+
+@contextlib.contextmanager
+def _errors(output: Path) -> Iterator[None]:
+    """Turn the errors of a run into those of a command."""
+    from service.bulk.parts import OtherRun
+    from service.bulk.run import JobRefused
+    from service.bulk.table import TableError
+
+    try:
+        yield
     except JobRefused as error:
         raise CommandError(str(error), ExitCode.USAGE) from None
     except (OtherRun, TableError) as error:
         raise CommandError(str(error), ExitCode.DATA) from None
-    except KeyboardInterrupt as error:
+    except (ClientError, KeyboardInterrupt) as error:
         error.add_note("what is done stays; the same command continues.")
         raise
     except BlockingIOError:
@@ -144,9 +177,6 @@ def bulk(
     except OSError as error:
         told = f"{error.filename or output}: {error.strerror or error}"
         raise CommandError(f"{told}; when that is mended, the same command continues.", ExitCode.IO_ERROR) from error
-    kept = f", {totals.num_kept} of them from earlier runs" if totals.num_kept else ""
-    failed = f"; {totals.num_failed} rows of this run have an error" if totals.num_failed else ""
-    click.echo(f"{output if is_whole else parts.folder}: {totals.num_rows} rows{kept}{failed}.", err=True)
 
 
 def _inputs(path: Path, output: Path) -> dict[str, Path]:
@@ -198,16 +228,15 @@ def _request(fields: RequestFields) -> "TranslationRequest":
     return replace(request, deadline_seconds=None)
 
 
-def _run(work: "Work", models: Path, **settings: Any) -> "Totals":
-    from service.bulk.pipeline import Pipeline
+def _run(work: "Work", models: "AbstractAsyncContextManager[Translates]") -> "Totals":
     from service.bulk.run import run
     from service.engine.runtime.session import DeviceUnavailable
     from service.process import event_loop
 
     async def translate() -> "Totals":
-        async with Pipeline(models, **settings) as pipeline:
+        async with models as translating:
             with _progress(work) as progressed:
-                return await run(pipeline, work, progressed)
+                return await run(translating, work, progressed)
 
     logging.basicConfig(level=logging.WARNING, format="dragoman: %(message)s")
     try:

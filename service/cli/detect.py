@@ -8,7 +8,7 @@ import click
 
 from dragoman_client import ClientError, DetectedLanguage
 from service.cli.lines import Line, read_lines
-from service.cli.options import Connection, connection_options
+from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import map_chunks
 from service.cli.streams import arguments, located, open_input, write
 
@@ -23,7 +23,7 @@ from service.cli.streams import arguments, located, open_input, write
     metavar="FILE",
     help="Read lines from this file.",
 )
-@click.option("--timeout-seconds", type=click.FloatRange(0.001, 86_400), default=60.0, show_default=True)
+@timeout_option("Maximum time for one call, of up to 32 texts.")
 @connection_options
 def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: float, connection: Connection) -> None:
     """Detect the language of TEXTS or, without any, of the lines of standard input or of a file.

@@ -1,20 +1,17 @@
 """Documents as a whole: read, their texts translated in calls of bounded size, and written with the translations."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-import click
-
-from dragoman_client import Client, ClientError, MimeType, Options, RequestFields, Translation
+from dragoman_client import ClientError, MimeType, Options, RequestFields, Translation
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
-from service.cli.output_file import open_output
-from service.cli.pipeline import map_chunks
-from service.cli.progress import progress
-from service.cli.reports import reporting
-from service.cli.streams import write_bytes
+from service.cli.pipeline import Calls, map_chunks
+from service.cli.reports import progress, reporting, show_notes
+from service.cli.streams import Files, open_output, write_bytes
 from service.documents import Document, DocumentError, DocumentOptions, Doubt, open_document, sample
 from service.documents.opening import MAX_BYTES
 
@@ -30,84 +27,80 @@ class _Item:
     place: str
 
 
-def read(stream: BinaryIO, path: Path | None, ending: str, options: DocumentOptions) -> Document:
-    """Read a whole stream as the document that `ending` stands for; `path` names it in errors."""
-    name = str(path) if path else "the input"
-    try:
-        data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise CommandError(f"reading {name} failed: {error.strerror}.", ExitCode.IO_ERROR) from error
-    try:
-        return open_document(f"input{ending}", data, options)
-    except DocumentError as error:
-        raise CommandError(f"{name}: {error}", ExitCode.DATA) from None
-
-
-def translate_document(
-    document: Document,
-    client: Client,
-    source: str,
-    target: str,
-    request_fields: RequestFields,
-    files: tuple[BinaryIO | None, Path | None, Path | None],
-    report_file: Path | None = None,
-) -> None:
-    """Translate a document; `files` are its stream, its path and that of the output.
+def translate_document(calls: Calls, ending: str, fields: Mapping[str, Any], files: Files) -> None:
+    """Translate the document that `ending` stands for; `fields` are those of its `DocumentOptions`.
 
     Nothing is written before all texts are translated. Notes go to standard error, and all that there is to say of the
-    translations to `report_file`, in JSON.
+    translations to the report, in JSON.
     """
-    stream, input_file, output_file = files
-    source = source or document.language or _detected(document, client, target, request_fields)
-
-    def translated(chunk: list[_Item]) -> list[Translation]:
-        found: dict[int, Translation] = {}
-        for mime_type in (MimeType.PLAIN, MimeType.HTML):
-            numbers = [number for number, item in enumerate(chunk) if item.mime_type is mime_type]
-            if numbers:
-                fields: RequestFields = {**request_fields, "mime_type": mime_type, "keep_other_languages": True}
-                answers = _call(client, [chunk[number] for number in numbers], source, target, fields)
-                found.update(zip(numbers, answers, strict=True))
-        return [found[number] for number in range(len(chunk))]
-
-    with open_output(output_file, input_file) as (output, _), reporting(report_file, document.notes) as report:
-        translations: list[str] = []
-        doubts: dict[int, Doubt] = {}
-        with progress(stream, output_file, 0, "text", len(document.texts)) as bar:
-            for chunk in map_chunks(_items(document), translated):
+    options = DocumentOptions(target=calls.target, source=calls.source, **fields)
+    name = str(files.input_path or "the input")
+    with _naming(name):
+        document = open_document(f"input{ending}", _read(files, name), options)
+    if not calls.source:
+        calls = replace(calls, source=document.language or _detected(document, calls))
+    translations: list[str] = []
+    doubts: dict[int, Doubt] = {}
+    with open_output(files) as output, reporting(files, document.notes) as report:
+        with progress(files, "text", len(document.texts)) as bar:
+            for chunk in map_chunks(_items(document), functools.partial(_translated, calls)):
                 for item, translation in chunk:
                     if doubt := report.add(len(translations), item.place, translation):
                         doubts[len(translations)] = doubt
                     translations.append(translation.text)
                 bar.update(len(chunk))
-        try:
+        with _naming(name):
             written = document.written(translations, doubts)
-        except DocumentError as error:
-            raise CommandError(f"{input_file or 'the input'}: {error}", ExitCode.DATA) from None
         write_bytes(output, written)
-    for note in report.notes:
-        click.echo(f"note: {note}", err=True)
+    show_notes(report.notes)
 
 
-def _detected(document: Document, client: Client, target: str, request_fields: RequestFields) -> str:
-    """Return the language of a document by its beginning, one that is translated into `target` or that language itself;
-    empty if it has no letters.
+def _read(files: Files, name: str) -> bytes:
+    assert files.input_stream is not None
+    try:
+        return files.input_stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"reading {name} failed: {error.strerror}.", ExitCode.IO_ERROR) from error
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    try:
+        yield
+    except DocumentError as error:
+        raise CommandError(f"{name}: {error}", ExitCode.DATA) from None
+
+
+def _detected(document: Document, calls: Calls) -> str:
+    """Return the language of a document by its beginning, one that is translated into the target or that language
+    itself; empty if it has no letters.
     """
     text, mime_type = sample(document.texts)
     if not text:
         return ""
     fields: RequestFields = {
-        "model": request_fields["model"],
-        "model_version": request_fields["model_version"],
+        "model": calls.fields["model"],
+        "model_version": calls.fields["model_version"],
         "mime_type": MimeType(mime_type.value),
         "options": Options(max_output_tokens=1),  # the translation is not needed
     }
     try:
-        (translation,) = client.translate([text], "", target, **fields)
+        (translation,) = replace(calls, fields=fields).translate([text])
     except ClientError as error:
         raise error.renamed("the document") if error.path[:1] == ("texts",) else error from None
     language = translation.detected_language_code
     return "" if language == _UNDETERMINED else language
+
+
+def _translated(calls: Calls, chunk: list[_Item]) -> list[Translation]:
+    """Translate in a call for the plain texts and one for those in HTML."""
+    found: dict[int, Translation] = {}
+    for mime_type in (MimeType.PLAIN, MimeType.HTML):
+        numbers = [number for number, item in enumerate(chunk) if item.mime_type is mime_type]
+        if numbers:
+            answers = _call(calls, [chunk[number] for number in numbers], mime_type)
+            found.update(zip(numbers, answers, strict=True))
+    return [found[number] for number in range(len(chunk))]
 
 
 def _items(document: Document) -> Iterator[_Item]:
@@ -115,10 +108,9 @@ def _items(document: Document) -> Iterator[_Item]:
         yield _Item(text.text, MimeType(text.mime_type.value), text.place)
 
 
-def _call(client: Client, items: list[_Item], source: str, target: str, fields: RequestFields) -> list[Translation]:
-    call: Callable[..., list[Translation]] = client.translate
+def _call(calls: Calls, items: list[_Item], mime_type: MimeType) -> list[Translation]:
     try:
-        return call([item.text for item in items], source, target, **fields)
+        return calls.translate([item.text for item in items], mime_type=mime_type)
     except ClientError as error:
         match error.path:
             case ("texts", int(index)):

@@ -9,7 +9,6 @@ class ExitCode(IntEnum):
     OK = 0
     UNFIT = 1  # of `doctor`: a server would not work here
     USAGE = 2  # the command line is wrong, or names a language or model that is not served
-    DIFFERENT = 3  # of `compare`: below the threshold
     DATA = 65  # the input is wrong: not UTF-8, or rejected by the server
     NO_INPUT = 66  # the input file can't be opened
     NO_SERVER = 69  # no answer at the server's address, or the server is not ready

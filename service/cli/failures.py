@@ -1,11 +1,12 @@
 """What a command's errors mean for its user: an exit code and one line, with notes."""
 
+from dataclasses import dataclass
+
 from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
 from service.bundle.errors import BundleError, one_line
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import OF_STATUS, ExitCode
 from service.cli.options import API_KEY, SERVER
-from service.process.forked import Failure
 from service.process.memory import memory_shortage
 from service.process.ports import PortError
 
@@ -17,6 +18,14 @@ _TLS_ADVICE = {
     TlsAdvice.SHOW_CERTIFICATE: "if it requires a certificate, give one that it trusts with --tls-certificate and "
     "--tls-key.",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a command ends with: the exit code, and the lines to print."""
+
+    code: int
+    lines: tuple[str, ...]
 
 
 def failure_of(error: Exception) -> Failure | None:

@@ -35,16 +35,6 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
         yield Line(number, body, text[len(body) :])
 
 
-def read_document(stream: BinaryIO) -> Iterator[Line]:
-    """Yield a whole UTF-8 stream as one line; nothing if it is empty."""
-    try:
-        raw = stream.read(MAX_LINE_BYTES + 1)
-    except OSError as error:
-        raise CommandError(f"reading the document failed: {error.strerror}.", ExitCode.IO_ERROR) from error
-    if raw:
-        yield Line(1, _decoded(raw, "the document"), "")
-
-
 def _decoded(raw: bytes, what: str) -> str:
     if len(raw) > MAX_LINE_BYTES:
         raise CommandError(f"{what} is longer than {MAX_LINE_BYTES} bytes; split it into smaller ones.", ExitCode.DATA)

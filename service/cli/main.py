@@ -10,20 +10,17 @@ import click
 import service
 from service.cli.bulk import bulk
 from service.cli.command_error import CommandError, OutputClosed
-from service.cli.compare import compare
 from service.cli.completion import completion
 from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.doctor.command import doctor
 from service.cli.exit_codes import ExitCode
-from service.cli.failures import failure_of
+from service.cli.failures import Failure, failure_of
 from service.cli.key import key
 from service.cli.models import models
-from service.cli.plan import plan
 from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
-from service.process.forked import Failure
 from service.process.standard_streams import leave
 
 
@@ -41,10 +38,8 @@ dragoman.add_command(config)
 dragoman.add_command(translate)
 dragoman.add_command(bulk)
 dragoman.add_command(detect)
-dragoman.add_command(compare)
 dragoman.add_command(models)
 dragoman.add_command(key)
-dragoman.add_command(plan)
 dragoman.add_command(doctor)
 dragoman.add_command(completion)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dragoman_client import DEFAULT_SERVER, Client, Tls
+from dragoman_client import DEFAULT_SERVER, AsyncClient, Client, Tls
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
 
@@ -19,6 +19,7 @@ SERVER = "DRAGOMAN_SERVER"  # of every command; a command's own variable, DRAGOM
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 Command = TypeVar("Command", bound=Callable[..., Any])
+AnyClient = TypeVar("AnyClient", Client, AsyncClient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +32,35 @@ class Connection:
 
     def client(self, timeout_seconds: float = 60.0) -> Client:
         """Return a client that connects at its first call."""
+        return self._opened(Client, timeout_seconds)
+
+    def async_client(self, timeout_seconds: float) -> AsyncClient:
+        """Return a client for the event loop that runs."""
+        return self._opened(AsyncClient, timeout_seconds)
+
+    def _opened(self, kind: Callable[..., AnyClient], timeout_seconds: float) -> AnyClient:
         try:
-            return Client(self.server, timeout_seconds, tls=self.tls, api_key=self.api_key)
+            return kind(self.server, timeout_seconds, tls=self.tls, api_key=self.api_key)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="'--server'") from error
         except OSError as error:
             raise CommandError(f"can't read {error.filename}: {error.strerror}.", ExitCode.NO_INPUT) from error
 
 
-_OPTIONS = (
-    click.option(
-        "--server",
-        default=lambda: os.environ.get(SERVER) or DEFAULT_SERVER,
-        show_default=f"{SERVER}, or {DEFAULT_SERVER}",
-        metavar="HOST:PORT",
-        help="Server to use. Several, IP:PORT,IP:PORT or dns:///NAME:PORT, are used in turn while they are healthy.",
-    ),
+_SERVER = click.option(
+    "--server",
+    default=lambda: os.environ.get(SERVER) or DEFAULT_SERVER,
+    show_default=f"{SERVER}, or {DEFAULT_SERVER}",
+    metavar="HOST:PORT",
+    help="Server to use. Several, IP:PORT,IP:PORT or dns:///NAME:PORT, are used in turn while they are healthy.",
+)
+_OPTIONAL_SERVER = click.option(
+    "--server",
+    default="",
+    metavar="HOST:PORT",
+    help="Translate by this server, or by several, as for dragoman translate, and not by models in this process.",
+)
+_CREDENTIALS = (
     click.option("--tls", is_flag=True, help="Use TLS; implied by the next options."),
     click.option(
         "--tls-ca", type=_FILE, metavar="FILE", help="Trust servers with a certificate from these authorities."
@@ -56,17 +70,40 @@ _OPTIONS = (
 )
 
 
-def credentials_options(command: Command) -> Command:
-    """Add the options but `--server` to a command, which receives `credentials` instead: a function that returns the
-    `Connection` to a server. The API key is in `API_KEY`.
+def timeout_option(help_text: str) -> Callable[[Command], Command]:
+    """Return the option `--timeout-seconds`."""
+    kind = click.FloatRange(0.001, 86_400)
+    return click.option("--timeout-seconds", type=kind, default=60.0, show_default=True, help=help_text)
+
+
+def connection_options(command: Command) -> Command:
+    """Add these options to a command, which receives `connection: Connection` instead. The API key is in `API_KEY`.
 
     Raises, when the command is called:
         UsageError: an option lacks another one, or the API key is malformed.
     """
+    return _with_connection(command, _SERVER)
 
+
+def optional_connection_options(command: Command) -> Command:
+    """Add these options to a command that needs no server: without `--server`, `connection` is `None`.
+
+    Raises, when the command is called:
+        UsageError: as `connection_options`.
+    """
+    return _with_connection(command, _OPTIONAL_SERVER)
+
+
+def _with_connection(command: Command, server_option: Callable[[Any], Any]) -> Command:
     @functools.wraps(command)
-    def with_credentials(
-        *, tls: bool, tls_ca: Path | None, tls_certificate: Path | None, tls_key: Path | None, **others: Any
+    def with_connection(
+        *,
+        server: str,
+        tls: bool,
+        tls_ca: Path | None,
+        tls_certificate: Path | None,
+        tls_key: Path | None,
+        **others: Any,
     ) -> Any:
         if (tls_certificate is None) != (tls_key is None):
             raise click.UsageError("--tls-certificate and --tls-key must be given together.")
@@ -75,22 +112,9 @@ def credentials_options(command: Command) -> Command:
         if not (api_key.isascii() and api_key.isprintable()):
             raise click.UsageError(f"{API_KEY} holds no API key; they have letters, digits, '_' and '-'.")
         credentials = Tls(tls_ca, tls_certificate, tls_key) if is_secure else None
-        return command(credentials=lambda server: Connection(server, credentials, api_key), **others)
+        connection = Connection(server, credentials, api_key) if server else None
+        return command(connection=connection, **others)
 
-    for option in reversed(_OPTIONS[1:]):
-        with_credentials = option(with_credentials)
-    return with_credentials  # type: ignore[return-value]
-
-
-def connection_options(command: Command) -> Command:
-    """Add all these options to a command, which receives `connection: Connection` instead.
-
-    Raises, when the command is called:
-        UsageError: as `credentials_options`.
-    """
-
-    @functools.wraps(command)
-    def with_connection(*, server: str, credentials: Callable[[str], Connection], **others: Any) -> Any:
-        return command(connection=credentials(server), **others)
-
-    return _OPTIONS[0](credentials_options(with_connection))  # type: ignore[return-value]
+    for option in reversed((server_option, *_CREDENTIALS)):
+        with_connection = option(with_connection)
+    return with_connection  # type: ignore[return-value]

@@ -4,15 +4,34 @@ import contextlib
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, Unpack
 
+from dragoman_client import Client, RequestFields, StreamEvent, Translation
 from service.domain.translation import MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS
 
 # Of 64 slots, 6 calls kept 18 in use, 10 some 22, 12 no more (`benchmarks.cli_file`); others would wait in the queue.
 MAX_CALLS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What the calls of a command have in common."""
+
+    client: Client
+    source: str
+    target: str
+    fields: RequestFields
+
+    def translate(self, texts: Sequence[str], **others: Unpack[RequestFields]) -> list[Translation]:
+        """Translate in one call; `others` replace fields."""
+        fields: RequestFields = {**self.fields, **others}
+        return self.client.translate(texts, self.source, self.target, **fields)
+
+    def stream(self, text: str) -> Iterator[StreamEvent]:
+        return self.client.stream([text], self.source, self.target, **self.fields)
 
 
 class HasText(Protocol):

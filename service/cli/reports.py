@@ -1,15 +1,36 @@
-"""Reports of what a person should check of translations, in files of JSON."""
+"""What a command tells of its work: a progress bar, notes, and reports of what a person should check, in JSON."""
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
 
 from dragoman_client import Translation
-from service.cli.output_file import open_output
-from service.cli.streams import write_bytes
+from service.cli.lines import count_lines
+from service.cli.streams import Files, create, write_bytes
 from service.documents.document import Doubt
 from service.documents.report import Report, doubt_of
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+
+def progress(files: Files, noun: str, total: int | None = None) -> "tqdm[NoReturn]":
+    """Return a progress bar on standard error, shown only on a terminal that is used for neither input nor output.
+
+    It shows the number done, the rate per second and, for seekable input or a known `total`, the time left.
+    """
+    from tqdm import tqdm  # imported here: the other commands do not need it, and should start quickly
+
+    stream = files.input_stream
+    is_visible = stream is not None and sys.stderr.isatty() and not stream.isatty()
+    is_visible = is_visible and (files.output_path is not None or not sys.stdout.isatty())
+    if total is None and is_visible and stream is not None and stream.seekable():
+        total = count_lines(stream)
+    return tqdm(total=total, unit=f" {noun}s", disable=not is_visible, file=sys.stderr, mininterval=0.2)
 
 
 class TranslationReport:
@@ -34,11 +55,18 @@ class TranslationReport:
 
 
 @contextlib.contextmanager
-def reporting(path: Path | None, notes: Sequence[str] = ()) -> Iterator[TranslationReport]:
-    """Yield a report; at the end of the `with` block it is written to the file, if there is one."""
+def reporting(files: Files, notes: Sequence[str] = ()) -> Iterator[TranslationReport]:
+    """Yield a report; at the end of the `with` block it is written to its file, if there is one."""
     report = TranslationReport(notes)
-    with contextlib.ExitStack() as stack:
-        output = stack.enter_context(open_output(path))[0] if path else None
+    if files.report_path is None:
         yield report
-        if output:
-            write_bytes(output, report.in_json())
+        return
+    with create(files.report_path) as output:
+        yield report
+        write_bytes(output, report.in_json())
+
+
+def show_notes(notes: Sequence[str]) -> None:
+    """Print notes on a document or on translations to standard error."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)

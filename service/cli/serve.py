@@ -1,14 +1,13 @@
 """`dragoman serve`: runs the server with the settings in effect, and prints one line when it is ready."""
 
 import asyncio
-import logging
 import os
 import shlex
 import shutil
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -20,29 +19,20 @@ from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest_parts import LanguagePair
 from service.cli.command_error import CommandError
 from service.cli.exit_codes import ExitCode
-from service.cli.failures import failure_of
 from service.cli.settings import SettingsCommand
 from service.config.watched_files import FileProblem
 from service.process.ports import join_address
-from service.process.standard_streams import OUTPUT, can_write
-from service.process.supervision import ChildFailed
 
 if TYPE_CHECKING:
     from service.config.server_config import ServerConfig
     from service.config.sources import Settings
     from service.models.loaded_model import LoadedModel
-    from service.process.forked import Parent
     from service.server.server import Server
-    from service.server.worker import Worker
 
-    Announce = Callable[[Server], Awaitable[None]]
-
-_LOG = logging.getLogger(__name__)
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
 # How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of small
 # texts made 60 % more calls beside hostile texts, and no fewer without them (`tests/faults/test_attacks.py`).
 _SWITCH_SECONDS = 0.001
-_LOST = "an engine failed and could not be restarted; see the log."
 
 
 @click.command(cls=SettingsCommand)
@@ -57,20 +47,16 @@ def serve(settings: "Settings") -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(ExitCode.OK))  # an exception might be caught by an import
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start quickly.
     from service.observe.logs import set_up
-    from service.server.shares import num_workers
 
     config = settings.config
-    count = num_workers(config)
-    if count > 1:
-        sys.exit(_supervise(config, count))
     set_up(config)
     click.echo("", nl=False)  # fail before anything is loaded if standard output can't be written
-    server = _run(config, _announce)
+    server = _run(config)
     if server.has_failed:
-        raise CommandError(_LOST, ExitCode.SOFTWARE)
+        raise CommandError("an engine failed and could not be restarted; see the log.", ExitCode.SOFTWARE)
 
 
-def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" = None) -> "Server":
+def _run(config: "ServerConfig") -> "Server":
     """Serve until stopped, and return the server."""
     from service.engine.runtime.session import DeviceUnavailable
     from service.process import event_loop
@@ -79,8 +65,8 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
     from service.text.glossary import GlossaryError
 
     async def serve() -> Server:
-        server = Server(config, worker=worker)
-        await server.run(announce)
+        server = Server(config)
+        await server.run(_announce)
         return server
 
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -88,56 +74,6 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
         return event_loop.run(serve())
     except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable, WrongPlaceholder) as error:
         raise CommandError(str(error), ExitCode.CONFIG) from error
-
-
-def _supervise(config: "ServerConfig", count: int) -> int:
-    """Serve with several processes until stopped, and return the exit code."""
-    # More would be started when NumPy is imported, and would not survive a fork.
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    from service.observe.logs import set_up
-    from service.server.shares import FolderUnusable
-    from service.server.workers import run_workers
-
-    def run_server(share: "ServerConfig", whole: "ServerConfig", worker: "Worker") -> None:
-        async def announce(server: "Server") -> None:
-            worker.parent.is_ready(ready_line(whole, server.models, server.num_refused))
-
-        if _run(share, announce, worker).has_failed:
-            raise CommandError(_LOST, ExitCode.SOFTWARE)
-
-    def guarded(name: str, parent: "Parent", work: "Callable[[], None]") -> int:
-        set_up(config, name)
-        try:
-            work()
-        except Exception as error:
-            failure = failure_of(error)
-            if failure is None:
-                raise
-            parent.has_failed(failure)
-            return failure.code
-        return ExitCode.OK
-
-    set_up(config, "supervisor", has_threads=False)
-    click.echo("", nl=False)
-    try:
-        return run_workers(config, count, run_server, guarded, _print_at_once)
-    except FolderUnusable as error:
-        raise CommandError(str(error), ExitCode.CONFIG) from error
-    except ChildFailed as error:
-        raise _with_notes(CommandError(error.failure.lines[0], error.failure.code), error.failure.lines[1:]) from error
-
-
-def _print_at_once(line: str) -> None:
-    if can_write(OUTPUT):
-        click.echo(line)
-    else:
-        _LOG.warning("nobody reads standard output; what would be there: %s", line)
-
-
-def _with_notes(error: CommandError, notes: Iterable[str]) -> CommandError:
-    for note in notes:
-        error.add_note(note)
-    return error
 
 
 async def _announce(server: "Server") -> None:

@@ -75,15 +75,6 @@ def _option(setting: "Setting") -> click.Option:
     )
 
 
-class _CountOrAuto(click.IntRange):
-    """A range of whole numbers, and the word auto for 0."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from service.config.server_config import AUTO
-
-        return 0 if value == AUTO else super().convert(value, param, ctx)
-
-
 def _type(setting: "Setting") -> "click.ParamType[Any]":
     if setting.choices:
         return click.Choice(setting.choices)
@@ -92,8 +83,7 @@ def _type(setting: "Setting") -> "click.ParamType[Any]":
     if setting.kind is Path:
         return click.Path()  # shells complete it; whether it can be used is for the server to say
     if setting.kind is int and setting.least is not None and setting.most is not None:
-        kind = _CountOrAuto if setting.takes_auto else click.IntRange
-        return kind(int(setting.least), int(setting.most))
+        return click.IntRange(int(setting.least), int(setting.most))
     if setting.kind is float:
         return click.FloatRange(setting.least, setting.most)
     return click.STRING

@@ -7,13 +7,22 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NoReturn, Protocol, TextIO
+from typing import BinaryIO, NamedTuple, NoReturn, Protocol, TextIO
 
 from dragoman_client import ClientError
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.exit_codes import ExitCode
 from service.cli.lines import Line
 from service.process.standard_streams import ERROR, OUTPUT, Descriptor
+
+
+class Files(NamedTuple):
+    """The files of a command: `None` is standard input or output, no report, and no stream if there are texts."""
+
+    input_stream: BinaryIO | None
+    input_path: Path | None
+    output_path: Path | None
+    report_path: Path | None
 
 
 class Numbered(Protocol):
@@ -33,6 +42,27 @@ def open_input(path: Path | None) -> Iterator[BinaryIO]:
     except OSError as error:
         raise CommandError(f"can't read {path}: {error.strerror}.", ExitCode.NO_INPUT) from error
     yield stream  # not closed: the reading thread may still use it
+
+
+@contextlib.contextmanager
+def open_output(files: Files) -> Iterator[BinaryIO]:
+    """Open the output, which must not be the input; what an output file had is gone."""
+    path = files.output_path
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    if files.input_path is not None and path.exists() and path.samefile(files.input_path):
+        raise CommandError(f"{path} is the input; write to another file.", ExitCode.USAGE)
+    with create(path) as stream:
+        yield stream
+
+
+def create(path: Path) -> BinaryIO:
+    """Open a new file, or an old one without its content."""
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise CommandError(f"can't write {path}: {error.strerror}.", ExitCode.CANT_CREATE) from error
 
 
 def arguments(texts: tuple[str, ...]) -> Iterator[Line]:

@@ -14,7 +14,6 @@ from pydantic.dataclasses import dataclass as validated
 from pydantic.fields import FieldInfo
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_SERVE_"
-AUTO = "auto"  # of numbers, as a word for 0
 NONE = "none"  # of lists that are not empty by default
 
 _MAX_PORT: Final = 65_535
@@ -24,7 +23,6 @@ _GIB: Final = 2**30
 
 # An empty text means no path. Thus each setting has a value that can be written in a file.
 _OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: None if value == "" else value)]
-_CountOrAuto = Annotated[int, BeforeValidator(lambda value: 0 if value == AUTO else value)]
 
 
 @validated(frozen=True, slots=True, config=ConfigDict(strict=True, extra="forbid"))
@@ -87,6 +85,9 @@ class ServerConfig:
     http_origin: tuple[str, ...] = Field(
         default=(), strict=False, description="A web site whose pages may call, such as https://example.org; * for all."
     )
+    reuse_port: bool = Field(
+        default=False, description="Share the ports for gRPC and HTTP with other servers of this user that do so, too."
+    )
     metrics_host: str = Field(default="127.0.0.1", description="Address for /metrics, /readyz and /livez.")
     metrics_port: int = Field(
         default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 for any free one."
@@ -94,12 +95,6 @@ class ServerConfig:
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="Device to run the model on.")
     num_threads: int = Field(
         default=0, ge=0, le=1024, description="Threads for running a model; 0: one per CPU that the process may use."
-    )
-    workers: _CountOrAuto = Field(
-        default=1,
-        ge=0,
-        le=256,
-        description="Processes that share the port, the CPUs and all limits but quotas; auto, or 0: one per 4 CPUs.",
     )
     max_slots: int = Field(
         default=0,
@@ -204,6 +199,11 @@ class ServerConfig:
     )
 
     @property
+    def is_explicit(self) -> bool:
+        """Return whether models are loaded and unloaded by call only."""
+        return self.model_control == "explicit"
+
+    @property
     def pivot_languages(self) -> tuple[str, ...]:
         """Return the codes of the pivot languages, in the order of preference."""
         return () if NONE in self.pivot_language else self.pivot_language
@@ -275,7 +275,6 @@ class Setting:
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
-    takes_auto: bool = False  # besides numbers
 
     @property
     def flag(self) -> str:
@@ -292,7 +291,7 @@ class Setting:
             return " or ".join(self.choices)
         if self.kind in (int, float):
             number = "a whole number" if self.kind is int else "a number"
-            return f"{number} from {self.least:.15g} to {self.most:.15g}{f', or {AUTO}' if self.takes_auto else ''}"
+            return f"{number} from {self.least:.15g} to {self.most:.15g}"
         return {bool: "true or false", Path: "a path", tuple: "a list of names"}.get(self.kind, "a text")
 
 
@@ -303,10 +302,7 @@ def _setting(name: str, field: FieldInfo) -> Setting:
     kinds = (tuple, Path, bool, int, float, str)
     parts = {str} if is_choice else {field.annotation, get_origin(field.annotation), *get_args(field.annotation)}
     kind = next(kind for kind in kinds if kind in parts)
-    takes_auto = kind is int and any(isinstance(each, BeforeValidator) for each in field.metadata)
-    return Setting(
-        name, kind, field.default, field.description or "", choices, bounds.get("ge"), bounds.get("le"), takes_auto
-    )
+    return Setting(name, kind, field.default, field.description or "", choices, bounds.get("ge"), bounds.get("le"))
 
 
 SETTINGS: Mapping[str, Setting] = {

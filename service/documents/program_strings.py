@@ -9,26 +9,8 @@ from service.documents.arguments import ArgumentFormat, in_order
 from service.documents.inline import InlineText, Kind, Piece
 from service.documents.layout import laid_out
 from service.documents.raised import merged
+from service.text.placeholders import STRING_KINDS
 
-# Markup in strings: tags, also of Pango, KUIT and BBCode, roles and literals of reStructuredText, links of Markdown,
-# and options of command lines.
-_KEPT_ELEMENTS = "code|kbd|pre|tt|samp|var|command|filename|icode|envar|shortcut|placeholder|resource|interface"
-_BBCODE = "b|i|u|s|url|color|size|quote|code|list|img|center|font|email|h[1-6]"
-_MARKUP = (
-    rf"(?P<element><(?P<name>{_KEPT_ELEMENTS})(?:\s[^<>]{{0,200}})?>[^<>]{{0,200}}</(?P=name)>)"
-    rf"|(?P<tag></?[A-Za-z0-9][^<>]{{0,500}}>|\[/?(?:{_BBCODE})(?:=[^][\n]{{1,200}})?\])"
-    r"|(?P<entity>&lt;/?[A-Za-z0-9][\w./:-]{0,60}&gt;|&(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
-    r"|(?P<literal>:[A-Za-z][\w:+.-]{0,40}:`[^`<>\n]{1,200}`|``(?:[^`\n]|`(?!`)){1,200}``"
-    r"|`[^`'<>\n]{1,200}`_{0,2}(?!\w)|(?<!\w)\|[\w.-]{1,60}\|(?!\w)"
-    r"|\\[\"']|(?<![\w-])-(?:[A-Za-z?]|-[A-Za-z][\w-]{0,40})(?![\w-]))"
-    r"|(?P<escape>\\[nrt])"
-    r"|(?P<around>(?::[A-Za-z][\w:+.-]{0,40}:)?`[^`<>\n]{1,200}<[^`<>\n]{1,500}>`_{0,2}"
-    r"|\*\*(?=\S)[^*\n]{1,500}(?<=\S)\*\*|\[[^][\n]{1,500}\]\([^()\s]{1,1000}\))"
-)
-_MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
-_KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
-_SHORTCUT = rf"(?P<shortcut>(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z)"
-_ELLIPSIS = r"(?P<ellipsis>(?:\.\.\.|…)\s{0,20}(?:\Z|(?<=\t)))"
 _VOID = re.compile(r"<(?:img|wbr|input)\b|<.*/>\Z", re.IGNORECASE | re.DOTALL)
 _BLOCK = re.compile(r"</?(?:br|hr|nl|p|para|div|[uod]l|li|d[dt]|h[1-6]|t[rdh]|table|title|item|list)\b", re.IGNORECASE)
 _RAISED = re.compile(r"(?:^|[\"':_-])(?:su[bp](?:erscript|script)?)\b|(?:<|&lt;)su[bp]\b", re.IGNORECASE)
@@ -110,7 +92,8 @@ class ProgramString:
 @functools.cache
 def _pattern(kind: ArgumentFormat) -> re.Pattern[str]:
     """Return what is no text in strings of a kind; there are as many kinds as formats."""
-    return re.compile(f"(?P<argument>{kind.pattern.pattern})|{_MARKUP}|{_SHORTCUT}|{_ELLIPSIS}")
+    markup = (f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in STRING_KINDS.items())
+    return re.compile("|".join((f"(?P<argument>{kind.pattern.pattern})", *markup)))
 
 
 def _inner(markup: str) -> tuple[int, int]:

@@ -1,9 +1,8 @@
 """YAML's scalars (https://yaml.org/spec/1.2.2): what they say, and how to say something else in the same style."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from service.documents.errors import DocumentError
 from service.documents.values import EscapeStyle, as_escape
 
 # Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
@@ -13,10 +12,7 @@ _NO_STRING = re.compile(
     re.ASCII | re.DOTALL,
 )
 _SAFE = re.compile(r"[^\W_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_ESCAPED = dict(zip('0abt\tnvfre "/\\N_LP', '\0\a\b\t\t\n\v\f\r\x1b "/\\\x85\xa0\u2028\u2029', strict=True))
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-_BREAK = re.compile(r"\r?\n")
 
 
 def is_string(plain: str) -> bool:
@@ -24,39 +20,18 @@ def is_string(plain: str) -> bool:
     return not _NO_STRING.fullmatch(plain)
 
 
-def folded(content: str, *, has_escapes: bool = False) -> str:
+def folded(lines: Sequence[str]) -> str:
     """Return what lines say that are one text: each line break is a space, and each empty line a line feed."""
-    first, *more = _BREAK.split(content)
-    if not more:
-        return content
-    output = [first.rstrip(" \t")]
+    text = lines[0].rstrip(" \t")
     num_empty = 0
-    for index, line in enumerate(more, start=1):
-        text = line.lstrip(" \t") if index == len(more) else line.strip(" \t")
-        if not text and index < len(more):
+    for line in lines[1:]:
+        words = line.strip(" \t")
+        if words:
+            text += ("\n" * num_empty or " ") + words
+            num_empty = 0
+        else:
             num_empty += 1
-            continue
-        is_escaped = has_escapes and (len(output[-1]) - len(output[-1].rstrip("\\"))) % 2 == 1
-        if is_escaped:
-            output[-1] = output[-1][:-1]
-        output.append("\n" * num_empty or ("" if is_escaped else " "))
-        output.append(text)
-        num_empty = 0
-    return "".join(output)
-
-
-def double_quoted(content: str, place: str) -> str:
-    """Return the value of what is between double quotes."""
-    if re.search(r"\\[ \t]+\r?\n", content):
-        raise DocumentError("a space is escaped at the end of a line; write the text on one line.", place)
-
-    def value(match: re.Match[str]) -> str:
-        digits = match[1] or match[2] or match[3]
-        if (digits and int(digits, 16) > 0x10FFFF) or not (digits or match[4] in _ESCAPED):
-            raise DocumentError(f"the escape {match[0]} is none of YAML's.", place)
-        return chr(int(digits, 16)) if digits else _ESCAPED[match[4]]
-
-    return _ESCAPE.sub(value, folded(content, has_escapes=True))
+    return text
 
 
 def write_block(indent: str, ending: str, is_folded: bool, text: str) -> str:

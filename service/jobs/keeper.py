@@ -1,99 +1,106 @@
-"""The keeper of documents that callers fetch later, in files that several processes share: whichever is asked finds
-them.
+"""The keeper of documents that callers fetch later: what is known of each in memory, each translation in a file.
 
-Each is one file, which only this user may read: a byte that says whether it was fetched, a line of JSON, and the
-translation. It is written beside its place and renamed, so whoever reads it sees all of it. The process that translates
-a document holds a lock on its file; one that is neither translated nor locked is lost: that process has ended, or the
-disk is full.
+A file, which only this user may read, is a line of JSON and the translated document. It lies in the server's folder for
+temporary files, which goes with the server.
 """
 
 import asyncio
-import fcntl
 import json
 import logging
 import os
-import re
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from service.domain.errors import Public, ServiceError, Unavailable
-from service.jobs.failures import failure_from, failure_to_json
 from service.jobs.kept import KEPT_SECONDS, KeptDocument, making_room, not_kept
 from service.jobs.translation import TranslatedDocument
 from service.jobs.turns import current_caller
 
 _LOG = logging.getLogger(__name__)
 
-_ID = re.compile("[0-9A-F]{32}")
-_NEW, _FETCHED = b"-", b"+"
-_LOCK = "lock"
-_PART = ".part"
-_LOOK_SECONDS = KEPT_SECONDS / 10  # how often calls look for those whose time is over
+_PLACEHOLDER = bytes(4096)  # of a translation: a full disk is told before a document is translated
 
 T = TypeVar("T")
 
 
 class DocumentKeeper:
-    """Keeps documents in a folder, within the limits of `kept`, which are those of all its processes together.
+    """Keeps documents in a folder, within the limits of `kept`.
 
-    All methods belong to the event loop's thread. Each one but `close` raises `Unavailable` if the folder can't be
-    used, for example because the disk is full.
+    All methods belong to the event loop's thread. Each one raises `Unavailable` if the folder can't be used, for
+    example because the disk is full.
     """
 
     def __init__(self, folder: Callable[[], Path], clock: Callable[[], float] = time.monotonic) -> None:
-        """Use a folder that is for this user only, and a clock that is the same in all processes.
-
-        `folder` returns it, always the same, and makes it when it is called first.
-        """
+        """Use a folder that is for this user only; `folder` returns it, always the same, and makes it at first."""
         self._folder = folder
         self._clock = clock
-        self._held: dict[str, int] = {}  # descriptors of files that are locked
-        self._looked_seconds = clock()
+        self._kept: dict[str, KeptDocument] = {}
 
     async def add(self, api: str, owner: str, num_bytes: int, most_seconds: float) -> KeptDocument:
         """Return a new entry for a document of the current caller of this size, whose translation takes at most
         `most_seconds`.
         """
+        await self._remove_expired()
         kept = KeptDocument(api, owner, current_caller(), num_bytes, self._clock() + most_seconds + KEPT_SECONDS)
-        await self._run(self._add, kept)
+        leaving = making_room(list(self._kept.values()), kept.caller, kept.num_bytes)
+        self._kept[kept.id] = kept
+        await self._remove(leaving)
+        try:
+            await self._run(self._write, kept, _PLACEHOLDER)
+        except Unavailable:
+            await self.forget(kept)
+            raise
         return kept
 
     async def done(self, kept: KeptDocument, translation: TranslatedDocument) -> None:
         """Keep the translation from now on, for `KEPT_SECONDS`."""
-        about = {
-            "name": translation.name,
-            "content_type": translation.content_type,
-            "notes": list(translation.notes),
-            "num_characters": translation.num_characters,
-            "report": translation.report,
-        }
-        await self._run(self._done, kept, translation, about)
+        about = asdict(replace(translation, data=b""))
+        del about["data"]
+        await self._run(self._write, kept, json.dumps(about).encode() + b"\n", translation.data)
+        kept.translated(translation, self._clock())
 
     async def failed(self, kept: KeptDocument, failure: ServiceError) -> None:
         """Keep why there is no translation."""
         kept.failed(failure, self._clock())
-        await self._run(self._failed, kept)
+        await self._run(self._delete, [kept])
 
     async def find(self, api: str, document_id: str, owner: str = "") -> KeptDocument:
         """Return an entry."""
-        if not _ID.fullmatch(document_id):
+        await self._remove_expired()
+        kept = self._kept.get(document_id)
+        if kept is None or (kept.api, kept.owner) != (api, owner):
             raise not_kept(document_id)
-        return await self._run(self._find, api, document_id, owner)
+        return kept
 
     async def fetch(self, kept: KeptDocument) -> TranslatedDocument:
         """Return the translation of one that has one; it can be fetched again as long as there is room."""
-        return await self._run(self._fetch, kept)
+        translation = await self._run(self._read, kept)
+        kept.was_fetched = True
+        return translation
 
     async def take(self, kept: KeptDocument) -> TranslatedDocument:
         """Return the translation of one that has one, and keep it no longer: of several takers one gets it."""
-        return await self._run(self._take, kept)
+        if self._kept.pop(kept.id, None) is None:  # another call was faster
+            raise not_kept(kept.id)
+        translation = await self._run(self._read, kept)
+        await self.forget(kept)
+        return translation
 
     async def forget(self, kept: KeptDocument) -> None:
-        await self._run(self._forget, kept)
+        await self._remove([kept])
+
+    async def _remove_expired(self) -> None:
+        now = self._clock()
+        await self._remove([kept for kept in self._kept.values() if kept.until_seconds <= now])
+
+    async def _remove(self, leaving: Sequence[KeptDocument]) -> None:
+        for kept in leaving:
+            self._kept.pop(kept.id, None)
+        if leaving:
+            await self._run(self._delete, leaving)
 
     async def _run(self, work: Callable[..., T], *args: Any) -> T:
         try:
@@ -106,161 +113,21 @@ class DocumentKeeper:
                 reason=Public(error.strerror),
             ) from None
 
-    def _add(self, kept: KeptDocument) -> None:
-        with self._locked():
-            for leaving in making_room(self._all(), kept.caller, kept.num_bytes):
-                self._path(leaving.id).unlink(missing_ok=True)
-            self._held[kept.id] = self._write(kept, {}, b"")
+    def _write(self, kept: KeptDocument, *parts: bytes) -> None:
+        descriptor = os.open(self._path(kept), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(parts)
 
-    def _done(self, kept: KeptDocument, translation: TranslatedDocument, about: dict[str, Any]) -> None:
-        kept.translated(translation, self._clock())
-        os.close(self._write(kept, about, translation.data))
-        self._release(kept)
-
-    def _failed(self, kept: KeptDocument) -> None:
+    def _read(self, kept: KeptDocument) -> TranslatedDocument:
         try:
-            os.close(self._write(kept, {}, b""))
-        finally:
-            self._release(kept)  # without a failure it is lost
-
-    def _find(self, api: str, document_id: str, owner: str) -> KeptDocument:
-        if self._clock() - self._looked_seconds > _LOOK_SECONDS:
-            with self._locked():
-                self._all()
-        found = None
-        while found is None:
-            with self._opened(document_id) as file:
-                found, _ = _read(file)
-                if found.is_in_work and _locks(file):
-                    if not self._is_current(document_id, file):
-                        found = None  # what it has become since it was opened is another file
-                    else:
-                        found.failed(_lost(), self._clock())
-                        with suppress(OSError):  # whoever asks next finds out, too
-                            os.close(self._write(found, {}, b""))
-        if (found.api, found.owner) != (api, owner) or found.until_seconds <= self._clock():
-            raise not_kept(document_id)
-        return found
-
-    def _fetch(self, kept: KeptDocument) -> TranslatedDocument:
-        with self._opened(kept.id) as file:
-            _, translation = _read(file)
-            os.pwrite(file.fileno(), _FETCHED, 0)
-            return translation()
-
-    def _take(self, kept: KeptDocument) -> TranslatedDocument:
-        with self._opened(kept.id) as file:
-            translation = _read(file)[1]()
-        try:
-            self._path(kept.id).unlink()
-        except FileNotFoundError:  # another call was faster
+            with self._path(kept).open("rb") as file:
+                return TranslatedDocument(**json.loads(file.readline()), data=file.read())
+        except FileNotFoundError:  # it has made room for another in the meantime
             raise not_kept(kept.id) from None
-        return translation
 
-    def _forget(self, kept: KeptDocument) -> None:
-        self._path(kept.id).unlink(missing_ok=True)
-        self._release(kept)
+    def _delete(self, leaving: Sequence[KeptDocument]) -> None:
+        for kept in leaving:
+            self._path(kept).unlink(missing_ok=True)
 
-    def _release(self, kept: KeptDocument) -> None:
-        held = self._held.pop(kept.id, None)
-        if held is not None:
-            os.close(held)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep other threads and processes from adding documents during the `with` block."""
-        lock = os.open(self._folder() / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
-
-    def _all(self) -> list[KeptDocument]:
-        """Return all documents, and remove those whose time is over."""
-        self._looked_seconds = now = self._clock()
-        found = []
-        for path in self._folder().iterdir():
-            with suppress(FileNotFoundError):  # fetched in the meantime
-                if path.suffix == _PART and time.time() - path.stat().st_mtime > KEPT_SECONDS:
-                    path.unlink()  # of a process that was killed
-                if not _ID.fullmatch(path.name):
-                    continue
-                with path.open("rb") as file:
-                    kept, _ = _read(file)
-                if kept.until_seconds <= now:
-                    path.unlink()
-                else:
-                    found.append(kept)
-        return found
-
-    @contextmanager
-    def _opened(self, document_id: str) -> Iterator[BinaryIO]:
-        try:
-            file = self._path(document_id).open("r+b")
-        except FileNotFoundError:
-            raise not_kept(document_id) from None
-        with file:
-            yield file
-
-    def _is_current(self, document_id: str, file: BinaryIO) -> bool:
-        try:
-            return os.path.samestat(self._path(document_id).stat(), os.fstat(file.fileno()))
-        except FileNotFoundError:
-            return False
-
-    def _write(self, kept: KeptDocument, about: dict[str, Any], data: bytes) -> int:
-        """Put a document's file into its place, locked, and return its descriptor, which the caller closes."""
-        line = {
-            "api": kept.api,
-            "owner": kept.owner,
-            "caller": kept.caller,
-            "num_bytes": kept.num_bytes,
-            "until_seconds": kept.until_seconds,
-            "id": kept.id,
-            "key": kept.key,
-            "failure": failure_to_json(kept.failure) if kept.failure else None,
-            "about": about,
-        }
-        descriptor, temporary = tempfile.mkstemp(suffix=_PART, dir=self._folder())
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.write(_NEW + json.dumps(line).encode() + b"\n" + data)
-            Path(temporary).replace(self._path(kept.id))
-        except BaseException:
-            os.close(descriptor)
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        return descriptor
-
-    def _path(self, document_id: str) -> Path:
-        return self._folder() / document_id
-
-
-def _read(file: BinaryIO) -> tuple[KeptDocument, Callable[[], TranslatedDocument]]:
-    """Return the entry of a file, and what reads its translation, if it has one."""
-    was_fetched = file.read(1) == _FETCHED
-    line = json.loads(file.readline())
-    about, failure = line.pop("about"), line.pop("failure")
-    kept = KeptDocument(
-        **line,
-        num_characters=about.get("num_characters"),
-        failure=failure_from(failure) if failure else None,
-        was_fetched=was_fetched,
-    )
-    return kept, lambda: TranslatedDocument(data=file.read(), **about)
-
-
-def _lost() -> Unavailable:
-    problem = "its translation is lost: the process that made it has ended, or there is no space for it"
-    return Unavailable(problem, advice="send it again")
-
-
-def _locks(file: BinaryIO) -> bool:
-    """Return whether no other process, nor another part of this one, held the lock; now this file does."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    def _path(self, kept: KeptDocument) -> Path:
+        return self._folder() / kept.id

@@ -32,17 +32,22 @@ class KeptDocument:
     id: str = field(default_factory=lambda: secrets.token_hex(16).upper())
     key: str = field(default_factory=lambda: secrets.token_hex(32).upper())
     num_characters: int | None = None
-    failure: ServiceError | None = None
     was_fetched: bool = False
+    _failure: ServiceError | None = field(default=None, init=False)
+
+    @property
+    def failure(self) -> ServiceError | None:
+        """Return why there is no translation. Its traceback begins anew, as many calls may raise it."""
+        return self._failure and self._failure.with_traceback(None)
 
     @property
     def is_in_work(self) -> bool:
-        return self.failure is None and self.num_characters is None
+        return self._failure is None and self.num_characters is None
 
     @property
     def is_wanted(self) -> bool:
         """Return whether somebody still waits for its translation; one that is not wanted makes room for any other."""
-        return self.failure is None and not self.was_fetched
+        return self._failure is None and not self.was_fetched
 
     def translated(self, translation: TranslatedDocument, now_seconds: float) -> None:
         """Record that it has been translated, and is to be kept for `KEPT_SECONDS`."""
@@ -52,7 +57,7 @@ class KeptDocument:
 
     def failed(self, failure: ServiceError, now_seconds: float) -> None:
         """Record why there is no translation, to be kept for as long."""
-        self.failure = failure
+        self._failure = failure
         self.num_bytes = 0
         self.until_seconds = now_seconds + KEPT_SECONDS
 

@@ -85,17 +85,15 @@ class Fleet:
         """Return how many bundles and folders could not be loaded or read the last time."""
         return len(self._reasons) + len(self._faults)
 
-    async def load(self, names: Collection[str] = (ALL,), *, beside_others: bool = False) -> None:
+    async def load(self, names: Collection[str] = (ALL,)) -> None:
         """Load the models of these names that are on disk, then serve them; `*` means all.
 
         A bundle that can't be loaded is reported and keeps no other from being served; an older version takes its
-        place, if there is one. With `beside_others`, other processes that serve them already, each bundle is tried
-        first, as it must end neither these nor this, and names that are gone are passed over.
+        place, if there is one.
         """
         on_disk = await self.read() if names else []
         every = await self._in_thread(lambda: read_models(self._path, sys.maxsize)) if names else []
-        if not beside_others:
-            check_names(self._path, on_disk, names)
+        check_names(self._path, on_disk, names)
         wanted = [each for each in on_disk if ALL in names or each.name in names]
         failures: list[tuple[Exception, str]] = []
         for folder in sorted(wanted, key=lambda each: each.name):
@@ -103,7 +101,7 @@ class Fleet:
             older = [each for whole in every if whole.path == folder.path for each in whole.bundles]
             for bundle in (*folder.bundles, *(each for each in older if each not in folder.bundles)):
                 if len(loaded) < self._max_versions:
-                    outcome = await self._try(bundle, tries_first=beside_others)
+                    outcome = await self._try(bundle, tries_first=False)
                     if isinstance(outcome, LoadedModel):
                         loaded.append(outcome)
                     else:
@@ -116,7 +114,7 @@ class Fleet:
             self._report(one_line(error), name)
         self._report_faults(faults)
         # Loading takes more memory than a loaded model.
-        await self._in_thread(functools.partial(give_back, is_first=True))
+        await self._in_thread(give_back)
         self._has_started = True
         self._listener.on_served(self.models)
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from service.models.fleet import ENGINE_STOP_SECONDS, Fleet
 from service.models.loaded_model import LoadedModel
 from service.process.backoff import MAX_RESTARTS, Backoff
-from service.process.hangs import LOOK_SECONDS, POLL_SECONDS
+from service.process.lifecycle import LOOK_SECONDS, POLL_SECONDS
 
 _LOG = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 ONNX Runtime was not made for graphs of strangers: an operator may end the process, and folding constants may take all
 memory and hours. Here that ends the other process. It does all that loading does, with the same settings, at a lower
 priority, and within limits of memory and time that follow from the sizes of the files. At its start a server tries
-nothing, as a crash could not end anything that serves; a worker that joins others does.
+nothing, as a crash could not end anything that serves.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.models.repository import FoundBundle
 from service.models.warm_up import SLOT_COUNTS
-from service.process.hangs import POLL_SECONDS
+from service.process.lifecycle import POLL_SECONDS
 from service.process.memory import resident_bytes
 
 _COMMAND = (sys.executable, "-P", "-m", "service.models.trial_process")

@@ -16,24 +16,20 @@ from typing import Any
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
 from service.observe import access_log
-from service.process.standard_streams import ERROR, NonBlockingText, QueuedText
+from service.process.standard_streams import ERROR, QueuedText
 
 _LOG = logging.getLogger(__name__)
 
 _HIDDEN = "(message omitted: it may quote a caller's text; see --log-text)"
 
 
-def set_up(config: ServerConfig, process: str = "", *, has_threads: bool = True) -> None:
-    """Log to standard error as configured. From now on writing there never blocks; `leave` writes what is pending.
-
-    `process` is a field of every line, unless it is empty. A process that must not have threads (`has_threads`) loses
-    lines that can't be written at once.
-    """
-    sys.stderr = QueuedText(ERROR, _report_missing) if has_threads else NonBlockingText(ERROR)
+def set_up(config: ServerConfig) -> None:
+    """Log to standard error as configured. From now on writing there never blocks; `leave` writes what is pending."""
+    sys.stderr = QueuedText(ERROR, _report_missing)
     kind = JsonFormatter if config.log_format == "json" else TextFormatter
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(kind(shows_texts=config.log_text, process=process))
-    logging.basicConfig(level=config.log_level.upper(), handlers=[handler], force=bool(process))
+    handler.setFormatter(kind(shows_texts=config.log_text))
+    logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
     logging.captureWarnings(capture=True)
     # The access log, if enabled, is written regardless of the log level.
     logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
@@ -44,14 +40,13 @@ def _report_missing(num_lines: int) -> None:
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, *, shows_texts: bool, process: str = "") -> None:
+    def __init__(self, *, shows_texts: bool) -> None:
         super().__init__()
         self._shows_texts = shows_texts
-        self._process = process
 
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         """Return the fields of a line besides time, level, logger and message."""
-        fields: dict[str, Any] = {"process": self._process} if self._process else {}
+        fields: dict[str, Any] = {}
         call = current_call()
         if call.request_id != NO_ID:
             fields["request_id"] = call.request_id

@@ -1,41 +1,129 @@
-"""The registry of all metrics, and the only importer of prometheus_client."""
+"""The registry of all metrics, their counters and histograms, and the only importer of prometheus_client.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+Counters and histograms are plain additions, and are formatted only when they are read. prometheus_client's take a lock
+for each number and go through the bounds of buckets: ten times as long, for some 30 numbers of one short text. Here a
+series is changed by one thread at a time, so an addition is an addition; a reader may see an observation half counted.
+"""
 
-from prometheus_client import CollectorRegistry, Gauge, Metric
-from prometheus_client import samples as prometheus
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import Metric as Family
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
+from prometheus_client.samples import Sample as Sample  # for others, who don't import prometheus_client
 
-from service.observe.families import Exemplar, Family, Merge, Sample
-from service.observe.series import Counter, Histogram
-
-# fmt: off
-REQUEST_BUCKETS = (
-    0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0,
-)
-STEP_BUCKETS = (
-    0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2,
-    0.5, 1.0,
-)
-# fmt: on
-SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
-RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
-
-_FOREIGN_GAUGES = {  # those that prometheus_client adds, and Triton's
-    "process_virtual_memory_bytes": Merge.SUM,
-    "process_resident_memory_bytes": Merge.SUM,
-    "process_start_time_seconds": Merge.MIN,
-    "process_open_fds": Merge.SUM,
-    "process_max_fds": Merge.SUM,
-    "nv_inference_pending_request_count": Merge.SUM,
-}
+from service.observe.table import Kind, Metric
 
 
-T = TypeVar("T", Counter, Histogram)
+class Count:
+    """The number of one label set of a counter."""
+
+    __slots__ = ("created_seconds", "value")
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.created_seconds = time.time()
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Add an amount, which is not negative."""
+        self.value += amount
+
+    def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:
+        """Yield the current values under these names."""
+        yield Sample(f"{name}_total", labels, self.value)
+        yield Sample(f"{name}_created", labels, self.created_seconds)
+
+
+class Observations:
+    """The values of one label set of a histogram: how many are up to each bound, and their sum."""
+
+    __slots__ = ("_bounds", "_counts", "_exemplars", "_sum", "created_seconds")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        """Take the upper bounds in ascending order, below a million and without infinity."""
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+        self._exemplars: dict[int, Exemplar] = {}
+        self.created_seconds = time.time()
+
+    def observe(self, value: float, exemplar: dict[str, str] | None = None) -> None:
+        """Count a value; `exemplar` has the labels of the observation."""
+        place = bisect_left(self._bounds, value)
+        self._counts[place] += 1
+        self._sum += value
+        if exemplar is not None:
+            self._exemplars[place] = Exemplar(exemplar, value, time.time())
+
+    def observe_times(self, value: float, count: int) -> None:
+        """Count a value `count` times, at the cost of once."""
+        self._counts[bisect_left(self._bounds, value)] += count
+        self._sum += value * count
+
+    def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:
+        """Yield the current values under these names."""
+        total = 0
+        for place, count in enumerate(self._counts.copy()):
+            total += count
+            bound = repr(self._bounds[place]) if place < len(self._bounds) else "+Inf"
+            exemplar = self._exemplars.get(place)
+            yield Sample(f"{name}_bucket", {**labels, "le": bound}, float(total), exemplar=exemplar)
+        yield Sample(f"{name}_count", labels, float(total))
+        yield Sample(f"{name}_sum", labels, self._sum)
+        yield Sample(f"{name}_created", labels, self.created_seconds)
+
+
+S = TypeVar("S", Count, Observations)
+
+
+class Series(Collector, Generic[S]):
+    """A metric's series by the values of its labels; without labels there is one series."""
+
+    def __init__(self, metric: Metric, new: Callable[[], S]) -> None:
+        """Begin each series with what `new` returns."""
+        self._metric = metric
+        self._new: Callable[[], S] = new
+        self._series: dict[tuple[str, ...], S] = {}
+        if not metric.labels:
+            self.labels()
+
+    def labels(self, *values: str) -> S:
+        """Return the series of these values, which begins at 0 with its first use."""
+        found = self._series.get(values)
+        if found is None:
+            if len(values) != len(self._metric.labels):
+                raise ValueError(f"{self._metric.name} has the labels {self._metric.labels}, not {values}")
+            found = self._series.setdefault(values, self._new())
+        return found
+
+    def remove(self, *values: str) -> None:
+        """Remove the series of these values, if there is one."""
+        self._series.pop(values, None)
+
+    def remove_by_labels(self, labels: Mapping[str, str]) -> None:
+        """Remove all series with these labels."""
+        for values in list(self._series):
+            if labels.items() <= self._labels_of(values).items():
+                self.remove(*values)
+
+    def collect(self) -> Iterator[Family]:
+        family = Family(self._metric.full_name, self._metric.text, self._metric.kind.value)
+        for values, series in list(self._series.items()):
+            family.samples += series.samples(self._metric.full_name, self._labels_of(values))
+        yield family
+
+    def describe(self) -> Iterator[Family]:  # its names, which must be unique
+        yield Family(self._metric.full_name, "", self._metric.kind.value)
+
+    def _labels_of(self, values: tuple[str, ...]) -> dict[str, str]:
+        return dict(zip(self._metric.labels, values, strict=True))
 
 
 class ForeignMetric(NamedTuple):
@@ -44,121 +132,73 @@ class ForeignMetric(NamedTuple):
     name: str
     text: str
     is_gauge: bool
-    samples: list[tuple[Mapping[str, str], float]]
+    samples: list[tuple[dict[str, str], float]]
 
 
 class Registry:
-    """The metrics of this process and of its garbage collector, and those that are added."""
+    """The metrics of this process and of its garbage collector, and those that are added, by their names."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: Iterable[Metric]) -> None:
+        self.counters: dict[str, Series[Count]] = {}
+        self.histograms: dict[str, Series[Observations]] = {}
+        self.gauges: dict[str, Gauge] = {}
         self._registry = CollectorRegistry()
-        self._rules = dict(_FOREIGN_GAUGES)
         ProcessCollector(registry=self._registry)
         GCCollector(registry=self._registry)
+        for metric in table:
+            self.add(metric)
 
-    def counter(self, name: str, text: str, *labels: str) -> Counter:
-        return self._added(Counter(f"dragoman_{name}", text, labels))
+    def add(self, metric: Metric) -> None:
+        match metric.kind:
+            case Kind.COUNTER:
+                self.counters[metric.name] = Series(metric, Count)
+                self._registry.register(self.counters[metric.name])
+            case Kind.HISTOGRAM:
+                self.histograms[metric.name] = Series(metric, lambda: Observations(metric.buckets))
+                self._registry.register(self.histograms[metric.name])
+            case Kind.GAUGE:
+                gauge = Gauge(metric.full_name, metric.text, metric.labels, registry=self._registry)
+                self.gauges[metric.name] = gauge
 
-    def gauge(self, name: str, text: str, *labels: str, merge: Merge) -> Gauge:
-        """Add a gauge; `merge` is how those of several worker processes become one."""
-        return self.later_gauge(name, text, *labels, merge=merge)()
-
-    def later_gauge(self, name: str, text: str, *labels: str, merge: Merge) -> Callable[[], Gauge]:
-        """Return what adds a gauge when it is called, once, for one that only some servers have."""
-        self._rules[f"dragoman_{name}"] = merge
-        return lambda: Gauge(f"dragoman_{name}", text, labels, registry=self._registry)
-
-    def histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        """Add a histogram with the upper bounds of its buckets."""
-        return self._added(Histogram(f"dragoman_{name}", text, labels, buckets))
-
-    def seconds(self, name: str, text: str, buckets: tuple[float, ...] = REQUEST_BUCKETS) -> Histogram:
-        return self.histogram(name, text, buckets, "model")
-
-    def sizes(self, name: str, text: str) -> Histogram:
-        return self.histogram(name, text, SIZE_BUCKETS, "model")
+    def remove(self, metric: Metric, labels: dict[str, str]) -> None:
+        """Remove all series of a metric with these labels."""
+        match metric.kind:
+            case Kind.COUNTER:
+                self.counters[metric.name].remove_by_labels(labels)
+            case Kind.HISTOGRAM:
+                self.histograms[metric.name].remove_by_labels(labels)
+            case Kind.GAUGE:
+                self.gauges[metric.name].remove_by_labels(labels)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Include these metrics whenever the metrics are read."""
         self._registry.register(_Foreign(foreign))
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        return _encoded(self._registry, accept)
-
     def samples(self) -> Iterator[Sample]:
-        for family in self.families():
+        for family in self._registry.collect():
             yield from family.samples
 
-    def families(self) -> Iterator[Family]:
-        for metric in self._registry.collect():
-            yield Family(metric.name, metric.type, metric.documentation, [_sample(each) for each in metric.samples])
-
-    def _added(self, series: T) -> T:
-        self._registry.register(_Counted(series))
-        return series
-
-    def rules(self) -> dict[str, Merge]:
-        """Return how gauges of several worker processes become one: of these metrics, and of those that are added."""
-        return dict(self._rules)
-
-
-def render(families: Iterable[Family], accept: str = "") -> tuple[bytes, str]:
-    """Return metrics in the text format requested by an HTTP `Accept` header, and its content type."""
-    return _encoded(_Given(families), accept)
-
-
-def _encoded(collector: Collector, accept: str) -> tuple[bytes, str]:
-    try:
-        encoder, content_type = choose_encoder(" ".join(accept.split()))  # the content type echoes parts of the header
-    except TypeError:  # its parser fails on invalid versions
-        encoder, content_type = choose_encoder("")
-    return encoder(collector), content_type
-
-
-def _sample(sample: prometheus.Sample) -> Sample:
-    given = sample.exemplar
-    exemplar = Exemplar(given.labels, given.value, float(given.timestamp or 0.0)) if given else None
-    return Sample(sample.name, sample.labels, sample.value, exemplar)
-
-
-class _Given(Collector):
-    def __init__(self, families: Iterable[Family]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterator[Metric]:
-        return map(_metric, self._families)
-
-
-class _Counted(Collector):
-    def __init__(self, series: Counter | Histogram) -> None:
-        self._series = series
-
-    def collect(self) -> Iterator[Metric]:
-        yield _metric(self._series.family())
-
-    def describe(self) -> Iterator[Metric]:  # its names, which must be unique
-        yield Metric(self._series.name, "", self._series.kind)
-
-
-def _metric(family: Family) -> Metric:
-    metric = Metric(family.name, family.text, family.kind)
-    for name, labels, value, given in family.samples:
-        exemplar = prometheus.Exemplar(dict(given.labels), given.value, given.time_seconds) if given else None
-        metric.add_sample(name, dict(labels), value, exemplar=exemplar)
-    return metric
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """Return the text format requested by an HTTP `Accept` header, and its content type."""
+        try:
+            # The content type echoes parts of the header.
+            encoder, content_type = choose_encoder(" ".join(accept.split()))
+        except TypeError:  # its parser fails on invalid versions
+            encoder, content_type = choose_encoder("")
+        return encoder(self._registry), content_type
 
 
 class _Foreign(Collector):
     def __init__(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         self._foreign = foreign
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Family]:
         for each in self._foreign():
             # Not a counter, whose name would have to end with _total.
-            metric = Metric(each.name, each.text, "gauge" if each.is_gauge else "unknown")
+            family = Family(each.name, each.text, "gauge" if each.is_gauge else "unknown")
             for labels, value in each.samples:
-                metric.add_sample(each.name, dict(labels), value)
-            yield metric
+                family.add_sample(each.name, labels, value)
+            yield family
 
-    def describe(self) -> Iterator[Metric]:  # otherwise registering it calls `collect`
+    def describe(self) -> Iterator[Family]:  # otherwise registering it calls `collect`
         return iter(())

@@ -1,1 +1,1 @@
-"""Processes: their phases, heartbeat, event loop, ports and standard streams; forked ones and their supervision."""
+"""The server's process: its phases, heartbeat, event loop, memory, ports and standard streams."""

@@ -1,7 +1,6 @@
 """The life of a server process: its phase, the signals that stop it, and whether its event loop is alive."""
 
 import asyncio
-import contextlib
 import enum
 import logging
 import signal
@@ -9,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from service.process.forked import Parent
-from service.process.hangs import LOOK_SECONDS
 from service.process.standard_streams import leave
 
 _LOG = logging.getLogger(__name__)
 
+LOOK_SECONDS = 1.0  # between two beats of the event loop, and two looks at what should run
+POLL_SECONDS = 0.02  # between two looks at what is about to end
+HUNG_SECONDS = 10.0  # how long the event loop may be silent, for probes: what does not run answers no calls either
 LAST_SECONDS = 2.0  # for what comes at the end, of a call or of the server: last messages, answers and spans
 
 
@@ -53,30 +53,6 @@ def on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     loop.add_signal_handler(signal.SIGHUP, reload.set)
 
 
-def on_parent(parent: Parent, stop: asyncio.Event, reload: asyncio.Event, orphaned: asyncio.Event) -> None:
-    """Set `stop` when the parent asks for it, by SIGTERM; `stop` and `orphaned` when it has ended; `reload` on SIGHUP.
-
-    More stop signals change nothing: whoever signals all processes of a service signals this one beside its parent.
-    """
-
-    def on_end() -> None:
-        _LOG.warning("the supervisor has ended: stopping")
-        loop.remove_reader(parent)
-        orphaned.set()
-        stop.set()
-
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, reload.set)
-    loop.add_reader(parent, on_end)
-
-
-async def set_within(seconds: float, event: asyncio.Event) -> None:
-    """Wait until `event` is set, but no longer than this time."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
-
-
 def leave_within(seconds: float, code: int) -> None:
     """End the process after this time at the latest, whatever it waits for, such as a disk that does not answer."""
     timer = threading.Timer(seconds, leave, (code,))
@@ -90,10 +66,8 @@ class Heartbeat:
     One beat per second. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, on_beat: Callable[[], None] | None = None) -> None:
-        """Call `on_beat`, which must not block, on the event loop's thread with each beat."""
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._on_beat = on_beat
         self._beat_at_seconds = clock()
         self._next: asyncio.TimerHandle | None = None
 
@@ -110,6 +84,4 @@ class Heartbeat:
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         self._beat_at_seconds = self._clock()
-        if self._on_beat is not None:
-            self._on_beat()
         self._next = loop.call_later(LOOK_SECONDS, self._beat, loop)

@@ -36,21 +36,18 @@ def map_large_blocks() -> None:
         set_option(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
-def give_back(*, is_first: bool = False) -> None:
+def give_back() -> None:
     """Collect garbage, make the C library return free memory, and restrict the collector to objects created from now
     on. Stops all threads for tens of milliseconds.
 
     A loaded server has some 70,000 permanent objects. Traversing them stopped all threads for as long, again and again
-    under load, which is why they are frozen. All but the first call collects among those frozen before, too; in a
-    forked process, the first one leaves alone what was frozen before the fork, as a collection writes to every object,
-    and what is written to is no longer shared: 14 MiB of the 53 that a server imports.
+    under load, which is why they are frozen. Those that were frozen before are collected among, too.
 
     glibc keeps freed memory for the arena it was allocated in, and each thread that loads a model may use another
     arena: after some reloads a process would hold several times the memory it uses. See malloc_trim(3); other C
     libraries have no such call, and nothing is returned.
     """
-    if not is_first:
-        gc.unfreeze()
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS)

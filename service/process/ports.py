@@ -7,43 +7,29 @@ class PortError(Exception):
     """A port can't be listened on; the message names it, the reason and the remedy."""
 
 
-def check_port(host: str, port: int, purpose: str, flag: str) -> None:
-    """Ensure that `host:port` is free at this moment.
+def check_port(host: str, port: int, purpose: str, flag: str, *, is_shared: bool = False) -> None:
+    """Ensure that `host:port` is free at this moment, or `is_shared` (SO_REUSEPORT) by all that have it.
 
     gRPC itself reports a taken port in several lines of its own log; this check runs first and reports it in one.
     """
     try:
-        with _bound(host, port) as probe:
-            probe.listen(1)
+        with _bound(host, port, is_shared=is_shared) as probe:
+            if not is_shared:  # else the kernel would give it connections
+                probe.listen(1)
     except OSError as error:
         raise port_error(host, port, purpose, flag, error) from error
-
-
-def reserve_port(host: str, port: int, purpose: str, flag: str) -> socket.socket:
-    """Return a bound socket that does not listen; others that set SO_REUSEPORT, of the same user, may listen there.
-
-    `port` 0 takes any free one, and nobody else gets it while the socket is open.
-    """
-    check_port(host, port, purpose, flag)
-    try:
-        reserved = _bound(host, port)  # before it allows sharing: of two servers that start at the same time, one fails
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    except OSError as error:
-        raise port_error(host, port, purpose, flag, error) from error
-    return reserved
 
 
 def bound_port(host: str, port: int, purpose: str, flag: str, *, is_shared: bool = False) -> socket.socket:
-    """Return a bound socket; one that `is_shared` joins those of other processes that `reserve_port` allowed to."""
-    if not is_shared:
-        check_port(host, port, purpose, flag)
+    """Return a bound socket; one that `is_shared` joins those of other servers of this user that share theirs."""
+    check_port(host, port, purpose, flag, is_shared=is_shared)
     try:
         return _bound(host, port, is_shared=is_shared)
     except OSError as error:
         raise port_error(host, port, purpose, flag, error) from error
 
 
-def _bound(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+def _bound(host: str, port: int, *, is_shared: bool) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

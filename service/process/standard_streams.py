@@ -4,7 +4,6 @@ Writing to a full pipe blocks until it is read, and a server must not block on t
 command has nothing else to do, and blocks; but if writing fails, it reports that in its own way.
 """
 
-import contextlib
 import io
 import os
 import queue
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 OUTPUT, ERROR = 1, 2
 
 _MOST_WAITING_BYTES = 4 * 2**20
+_LAST_LINES_SECONDS = 0.5
 
 
 def hold_numbers() -> None:
@@ -33,14 +33,9 @@ def hold_numbers() -> None:
 
 def leave(code: int) -> NoReturn:
     """End the process now, whatever its threads do. Its last lines are written if that takes hardly any time."""
-    drain()
-    os._exit(code)
-
-
-def drain(seconds: float = 0.5) -> None:
-    """Wait, for a bounded time, until everything written to standard error so far has left the process."""
     if isinstance(sys.stderr, QueuedText):
-        sys.stderr.drain(seconds)
+        sys.stderr.drain(_LAST_LINES_SECONDS)
+    os._exit(code)
 
 
 class Descriptor(io.RawIOBase):
@@ -69,37 +64,30 @@ class Descriptor(io.RawIOBase):
         return len(data)
 
 
-class _DescriptorText(io.TextIOBase):
-    """Text for a file descriptor."""
-
-    encoding = "utf-8"
-    errors = "backslashreplace"
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._number
-
-
-class QueuedText(_DescriptorText):
+class QueuedText(io.TextIOBase):
     """Text for a file descriptor, written by a thread of its own. Printing never blocks, on any thread.
 
     Text beyond the queue's size, `_MOST_WAITING_BYTES`, is dropped, as is text that can't be written; when lines can be
     written again, `report_missing` is called with the number of dropped ones, on the writing thread.
     """
 
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
     def __init__(self, number: int, report_missing: Callable[[int], object]) -> None:
-        super().__init__(number)
+        self._number = number
         self._report_missing = report_missing
         self._chunks: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a finalizer may print on the thread that holds it
         self._waiting_bytes = 0
         self._num_missing = 0
         threading.Thread(target=self._write_chunks, name=f"descriptor {number}", daemon=True).start()
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._number
 
     def isatty(self) -> bool:
         return os.isatty(self._number)
@@ -141,25 +129,6 @@ class QueuedText(_DescriptorText):
                     num_missing, self._num_missing = self._num_missing, 0
             if num_missing:
                 self._report_missing(num_missing)
-
-
-class NonBlockingText(_DescriptorText):
-    """Text for a file descriptor, written at once or, if that would block, not at all. Needs no thread."""
-
-    def write(self, text: str) -> int:
-        """Write the text, or the part of it that does not block."""
-        data = text.encode(self.encoding, self.errors)
-        with contextlib.suppress(OSError):
-            while data and can_write(self._number):
-                data = data[os.write(self._number, data[: select.PIPE_BUF]) :]
-        return len(text)
-
-
-def can_write(number: int) -> bool:
-    """Return whether a file descriptor takes up to `select.PIPE_BUF` bytes now, or fails at once."""
-    waiting = select.poll()
-    waiting.register(number, select.POLLOUT)
-    return bool(waiting.poll(0))
 
 
 def write_all(number: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A folder for temporary files that goes with its processes: if they were killed, when the next one starts."""
+"""A folder for temporary files that goes with its process: if that was killed, when the next one starts."""
 
 import fcntl
 import os
@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _PREFIX = "dragoman-"
-# A file in it, which is locked as long as one of its processes runs; children inherit the lock by a fork. It has this
-# name only when it is locked, so a folder that is just being made is never taken for one that was left.
+# A file in it, which is locked as long as its process runs. It has this name only when it is locked, so a folder that
+# is just being made is never taken for one that was left.
 _OWNER = "owner"
 
 
@@ -46,10 +46,10 @@ class TemporaryFolder:
 
 
 def remove_leftovers() -> None:
-    """Remove such folders of this user whose processes have all ended; others are left alone."""
+    """Remove such folders of this user whose processes have ended; others are left alone."""
     with suppress(OSError):  # there is no folder for temporary files
         for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-            with suppress(OSError):  # it is none of ours, its processes run, or another process removes it, too
+            with suppress(OSError):  # it is none of ours, its process runs, or another process removes it, too
                 _remove_left(path)
 
 

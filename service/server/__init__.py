@@ -1,1 +1,1 @@
-"""Construction and lifecycle of the whole server, in one process or in several."""
+"""Construction and lifecycle of the whole server."""

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from service.calls.gate import Gate
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
@@ -14,15 +14,17 @@ from service.faces.google.grpc import google_api
 from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Memory
 from service.faces.grpc.server import NEVER_OPEN, build_grpc_server
-from service.faces.grpc.tls import ServerTls
+from service.faces.grpc.tls import tls_of
 from service.faces.http.listener import CallListener
 from service.faces.http.routes import Routes
 from service.faces.kserve.grpc import kserve_api
-from service.faces.kserve.methods import Control, KServeMethods
+from service.faces.kserve.methods import KServeMethods
 from service.process.lifecycle import LAST_SECONDS, Phase
 from service.process.ports import PortError, check_port, join_address
 from service.process.temporary_folder import TemporaryFolder
-from service.translation.translator import Translator
+from service.server.model_loading import Models
+from service.server.observing import Observers
+from service.server.reloading import follow_files
 
 if TYPE_CHECKING:
     from service.jobs.background import BackgroundWork
@@ -36,41 +38,36 @@ class CallPorts:
     def __init__(
         self,
         config: ServerConfig,
-        translator: Translator,
-        control: Control,
-        pipeline: CallPipeline,
+        models: Models,
+        observers: Observers,
         phase: Callable[[], Phase],
-        tls: ServerTls | None,
-        *,
-        shared_documents: Path | None,
     ) -> None:
-        """Build what answers; with other processes, which share the ports, if there is a folder `shared_documents`."""
         self.port = config.port
         self.http_port = config.http_port
         self.routes: Routes | None = None  # of the HTTP port, once it is open
-        self.memory = Memory.of(config.max_bytes_in_flight_mib * 2**20, config.max_request_bytes)
         self._config = config
-        self._translator = translator
-        self._pipeline = pipeline
+        self._translator = translator = models.translator
+        self._metrics = observers.metrics
         self._phase = phase
-        self._tls = tls
-        self._shared_documents = shared_documents
-        self._folder = TemporaryFolder()  # for documents that no other process shares
-        self._shares_ports = shared_documents is not None
+        self._memory = memory = Memory.of(config.max_bytes_in_flight_mib * 2**20, config.max_request_bytes)
+        self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
+        self._tls = tls_of(config)
+        self._gate = None if config.api_keys is None else Gate(config.api_keys, self._metrics)
+        self.pipeline = CallPipeline(self._metrics, observers.calls, translator.overload, self._gate)
+        self._folder = TemporaryFolder()  # for documents that callers fetch later
         self._closing = asyncio.Event()
         self._open_calls = OpenCalls(ignored=NEVER_OPEN)
-        self._kserve = KServeMethods(translator, control, phase)
+        self._kserve = KServeMethods(translator, models.control, phase)
         deadline_seconds = config.default_deadline_seconds
         apis = (
             dragoman_api(translator, deadline_seconds),
             google_api(translator, deadline_seconds),
-            kserve_api(self._kserve, pipeline, self._closing, deadline_seconds, self.memory.held),
+            kserve_api(self._kserve, self.pipeline, self._closing, deadline_seconds, memory.held),
         )
         self._health = HealthServicer([api.name for api in apis])
-        self._grpc = build_grpc_server(
-            config, apis, pipeline, self._open_calls, self._health, self.memory, shares_port=self._shares_ports
-        )
+        self._grpc = build_grpc_server(config, apis, self.pipeline, self._open_calls, self._health, memory)
         self._http: CallListener | None = None
+        self._following_files: asyncio.Task[None] | None = None
         self._background: BackgroundWork | None = None
         self._stopping: asyncio.Future[None] | None = None
         self._dropping: asyncio.Task[None] | None = None
@@ -79,8 +76,9 @@ class CallPorts:
         self._health.set_serving(is_serving)
 
     def check(self) -> None:
-        """Ensure that gRPC's port is free."""
-        check_port(self._config.host, self._config.port, "gRPC", "--port")
+        """Ensure that gRPC's port is free, or shared."""
+        config = self._config
+        check_port(config.host, config.port, "gRPC", "--port", is_shared=config.reuse_port)
 
     async def open(self) -> None:
         """Open the ports."""
@@ -97,6 +95,8 @@ class CallPorts:
             self._http = self._http_listener()
             self.http_port = self._http.port
             self._http.start()
+        if self._tls or self._gate:
+            self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
 
     def _http_listener(self) -> CallListener:
         # Imported here: many modules, which a server without this port does not need.
@@ -104,26 +104,26 @@ class CallPorts:
         from service.jobs.keeper import DocumentKeeper
         from service.server.http_calls import call_listener, routes_of
 
-        self._background = BackgroundWork(self._pipeline, self._open_calls)
-        shared = self._shared_documents
-        kept = DocumentKeeper((lambda: shared) if shared else self._folder.path)
+        self._background = BackgroundWork(self.pipeline, self._open_calls)
+        kept = DocumentKeeper(self._folder.path)
         self.routes = routes_of(
-            self._config, self._translator, self._kserve, self._pipeline, self._background, kept, self.memory.held
+            self._config, self._translator, self._kserve, self.pipeline, self._background, kept, self._memory.held
         )
         return call_listener(
             self._config,
             self.routes,
-            self._pipeline,
+            self.pipeline,
             self._open_calls,
-            self.memory.held,
+            self._memory.held,
             self._closing.is_set,
             lambda: self._phase() is Phase.DRAINING or self._closing.is_set(),
             self._tls.context() if self._tls else None,
-            shares_port=self._shares_ports,
         )
 
     async def drain(self, grace_seconds: float) -> None:
         """Take no new calls, and wait until the accepted ones are answered, but not longer than `grace_seconds`."""
+        if self._following_files is not None:
+            self._following_files.cancel()
         self._health.close()
         self._closing.set()
         # A call whose engine is stopped still gets its answer.

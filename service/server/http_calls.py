@@ -92,11 +92,9 @@ def call_listener(
     is_closing: Callable[[], bool],
     is_draining: Callable[[], bool],
     tls: ssl.SSLContext | None,
-    *,
-    shares_port: bool,
 ) -> CallListener:
-    """Bind the port of callers, which may be shared with other processes; it answers from `start` on."""
-    port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=shares_port)
+    """Bind the port of callers; it answers from `start` on."""
+    port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=config.reuse_port)
     limits = HttpLimits(config.max_request_bytes, budget)
     rules = page_rules(
         config.http_origin,

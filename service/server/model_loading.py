@@ -1,23 +1,76 @@
-"""Loads models as the configuration says, and tells the translator and the metrics of loaded and retired ones."""
+"""The models of a server as its configuration says: loaded, served by the translator, and counted in the metrics."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from service.config.server_config import ServerConfig
+from service.domain.translation import CallLimits
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
+from service.faces.http.triton_metrics import triton_metrics
 from service.models.catalogue import Catalogue
+from service.models.control import ModelControl
+from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
 from service.models.repository import FoundBundle
 from service.models.statistics import InferenceStatistics
 from service.models.trial import try_out
 from service.observe.metrics import Metrics, ModelInfo
+from service.server.optional_parts import glossaries_of, placeholders_of
+from service.server.reloading import Reloader
+from service.translation.cache import TranslationCache
 from service.translation.pending import EngineBridge
 from service.translation.translator import Translator
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models, and all ways to use and to change them."""
+
+    translator: Translator
+    fleet: Fleet
+    control: ModelControl
+    reloader: Reloader
+
+    async def stop(self) -> None:
+        self.control.close()
+        self.translator.close()
+        await self.fleet.stop()
+
+
+def models_of(
+    config: ServerConfig, metrics: Metrics, failed: Callable[[BaseException], None], *, checks_integrity: bool
+) -> Models:
+    """Build what loads and serves models; must be called on the server's event loop.
+
+    `failed` is called there when an engine fails; `checks_integrity` is as for `EngineConfig`.
+    """
+    cache = TranslationCache(config.cache_mib * 2**20)
+    metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
+    glossaries = glossaries_of(config)
+    limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
+    translator = Translator(metrics, cache, glossaries, limits, placeholders_of(config))
+    loader = ModelLoader(
+        config, asyncio.get_running_loop(), metrics, translator, failed, checks_integrity=checks_integrity
+    )
+    fleet = Fleet(
+        config.models,
+        config.max_versions,
+        loader.load,
+        loader.try_out,
+        FleetBridge(metrics, translator, config.pivot_languages),
+        drain_seconds=config.grace_seconds,
+    )
+    if config.triton_metrics:
+        metrics.shows(lambda: triton_metrics(fleet.models))
+    control = ModelControl(fleet, is_explicit=config.is_explicit)
+    reloader = Reloader(fleet, glossaries, metrics, is_explicit=config.is_explicit)
+    return Models(translator, fleet, control, reloader)
 
 
 class ModelLoader:
@@ -32,10 +85,8 @@ class ModelLoader:
         failed: Callable[[BaseException], None],
         *,
         checks_integrity: bool,
-        maps_weights: bool,
     ) -> None:
-        """Take `failed`, which is called on the event loop when an engine fails; for the rest see `Server` and
-        `SessionConfig`."""
+        """Take `failed` and `checks_integrity` as `models_of` does."""
         self._loop = loop
         self._metrics = metrics
         self._translator = translator
@@ -47,9 +98,7 @@ class ModelLoader:
             checks_integrity=checks_integrity,
         )
         self._checks_numbers = config.check_numbers
-        self._session_config = SessionConfig(
-            device=config.device, intra_op_threads=config.num_threads, maps_weights=maps_weights
-        )
+        self._session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
 
     def load(self, bundle: FoundBundle) -> LoadedModel:
         """Load one model; called on a thread of the fleet."""

@@ -11,7 +11,7 @@ from service.domain.errors import InvalidRequest
 from service.domain.translation import OwnPlaceholder
 from service.text.glossary import Glossaries
 from service.text.glossary_folder import GlossaryFolder
-from service.text.placeholders import own_placeholders
+from service.text.placeholders import OwnPlaceholders
 
 if TYPE_CHECKING:
     from service.observe.tracing import Tracing
@@ -52,7 +52,7 @@ def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:
     """Return the placeholders of all calls besides those of common kinds."""
     own = tuple(map(OwnPlaceholder, config.placeholder))
     try:
-        own_placeholders(own)
+        OwnPlaceholders(own)
     except InvalidRequest as error:
         raise WrongPlaceholder(f"the setting placeholder can't be used: {error}") from error
     return own

@@ -4,7 +4,7 @@ import functools
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from service.domain.checkpoint import paced
@@ -35,7 +35,7 @@ _RANGE = re.compile(
 )
 
 _Form = tuple[str, ...]
-_Pair = tuple[Number, Number]  # of a source and its translation
+_Pair = tuple[Number, Number | None]  # of a source, and the same one in its translation
 
 # How the parts of a number belong together: not at all, as those of a date or time, as those of a decimal number.
 _SINGLE, _LOOSE, _TIGHT = range(3)
@@ -84,40 +84,16 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     A number survives with its minus and any separators, thousands separated or not; a small one also as a word or in
     Roman numerals, a month by its name, an hour on either clock. Digits are in excess if neither a number nor a word of
     the source explains them.
+
+    First whole numbers are paired, by their forms; then those left over by their parts, which may be apart or words.
     """
-    runs = find_numbers(translation)
     spelling = _Spelling(source, languages.source)
-    by_form: dict[_Form, list[int]] = defaultdict(list)
-    for index in reversed(range(len(runs))):  # lists are emptied from their ends: first come, first served
-        for form in _forms(runs[index]):
-            by_form[form].append(index)
-    is_free = [True] * len(runs)
-    missing = []
-    wrong = []  # numbers that have lost their minus, mixed separators or changed places, and what is there
-    last: _Pair | None = None
-    for number in paced(find_numbers(source)):
-        at = _take(_forms(number), by_form, is_free)
-        if at is None:
-            at = _take(_further_forms(number, source, languages, spelling), by_form, is_free)
-        if at is None:
-            missing.append(number)
-            last = None
-            continue
-        run = runs[at]
-        has_lost_minus = (
-            number.is_negative
-            and not run.is_negative
-            and _MINUS.search(translation, max(0, run.start - _BEFORE), run.start) is None
-        )
-        if has_lost_minus or _are_mixed(number, run):
-            wrong.append((number, Span(run.start, run.end)))
-        elif last is not None and _are_swapped(last, (number, run), source, translation):
-            wrong += [(each, Span(other.start, other.end)) for each, other in (last, (number, run))]
-        last = number, run
-    if not missing and not wrong and not any(is_free):
+    pairs, unpaired = _pairs(source, translation, languages, spelling)
+    missing = [number for number, written in pairs if written is None]
+    wrong = _wrong(pairs, source, translation)
+    if not missing and not wrong and not unpaired:
         return Comparison()
-    free = (run for run, is_left in zip(runs, is_free, strict=True) if is_left)
-    parts = _Parts(free, spelling, _Spelling(translation, languages.target))
+    parts = _Parts(unpaired, spelling, _Spelling(translation, languages.target))
     lost = [number for number in paced(missing) if not parts.take(number)]
     extra = [
         place
@@ -126,6 +102,69 @@ def compare(source: str, translation: str, languages: Languages) -> Comparison:
     ]
     lost = sorted([*lost, *(number for number, _ in wrong)], key=lambda number: number.start)
     return Comparison(tuple(lost), tuple(sorted([*extra, *(place for _, place in wrong)])))
+
+
+def _pairs(
+    source: str, translation: str, languages: Languages, spelling: _Spelling
+) -> tuple[list[_Pair], list[Number]]:
+    """Return the source's numbers, each with the same one of the translation, if there is one, and those left over."""
+    written = _Unpaired(find_numbers(translation))
+    pairs = []
+    for number in paced(find_numbers(source)):
+        same = written.take(_forms(number))
+        if same is None:
+            same = written.take(_further_forms(number, source, languages, spelling))
+        pairs.append((number, same))
+    return pairs, written.left()
+
+
+class _Unpaired:
+    """The numbers of a translation that no number of the source has taken yet."""
+
+    def __init__(self, numbers: Sequence[Number]) -> None:
+        self._numbers: dict[int, Number] = dict(enumerate(numbers))
+        self._by_form: dict[_Form, list[int]] = defaultdict(list)
+        for index in reversed(range(len(numbers))):  # lists are emptied from their ends: first come, first served
+            for form in _forms(numbers[index]):
+                self._by_form[form].append(index)
+
+    def take(self, accepted: Iterable[_Form]) -> Number | None:
+        """Take the first number that has one of these forms, of more parts first."""
+        for form in sorted(accepted, key=len, reverse=True):
+            while found := self._by_form.get(form):
+                number = self._numbers.pop(found.pop(), None)
+                if number is not None:
+                    return number
+        return None
+
+    def left(self) -> list[Number]:
+        return list(self._numbers.values())
+
+
+def _wrong(pairs: Sequence[_Pair], source: str, translation: str) -> list[tuple[Number, Span]]:
+    """Return the numbers that have lost their minus, mixed separators or changed places, and what is there."""
+    wrong: list[tuple[Number, Span]] = []
+    last: tuple[Number, Number] | None = None
+    for number, written in pairs:
+        if written is None:
+            last = None
+            continue
+        if _has_lost_minus(number, written, translation) or _are_mixed(number, written):
+            wrong.append((number, _place(written)))
+        elif last is not None and _are_swapped(*last, number, written, source, translation):
+            wrong += [(last[0], _place(last[1])), (number, _place(written))]
+        last = number, written
+    return wrong
+
+
+def _place(number: Number) -> Span:
+    return Span(number.start, number.end)
+
+
+def _has_lost_minus(number: Number, written: Number, translation: str) -> bool:
+    if not number.is_negative or written.is_negative:
+        return False
+    return _MINUS.search(translation, max(0, written.start - _BEFORE), written.start) is None
 
 
 def _forms(number: Number) -> set[_Form]:
@@ -166,24 +205,15 @@ def _are_mixed(number: Number, run: Number) -> bool:
     return len(old) == len(new) > 1 and len(set(zip(old, new, strict=True))) > len(set(old))
 
 
-def _are_swapped(first: _Pair, second: _Pair, source: str, translation: str) -> bool:
-    """Return whether the numbers of a range, score or share, each with its translation, have changed places."""
+def _are_swapped(
+    first: Number, first_written: Number, second: Number, second_written: Number, source: str, translation: str
+) -> bool:
+    """Return whether the numbers of a range, score or share have changed places in the translation."""
     return (
-        second[1].end <= first[1].start
-        and _RANGE.fullmatch(source, first[0].end, second[0].start) is not None
-        and _RANGE.fullmatch(translation, second[1].end, first[1].start) is not None
+        second_written.end <= first_written.start
+        and _RANGE.fullmatch(source, first.end, second.start) is not None
+        and _RANGE.fullmatch(translation, second_written.end, first_written.start) is not None
     )
-
-
-def _take(accepted: Iterable[_Form], by_form: dict[_Form, list[int]], is_free: list[bool]) -> int | None:
-    """Take the first number that has one of these forms, and return its index; `None` if there is none."""
-    for form in sorted(accepted, key=len, reverse=True):
-        while found := by_form.get(form):
-            at = found.pop()
-            if is_free[at]:
-                is_free[at] = False
-                return at
-    return None
 
 
 class _Parts:

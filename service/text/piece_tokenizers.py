@@ -61,7 +61,7 @@ class M2M100Tokenizer:
         return [token_id for token_id in known if token_id in self._pieces]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode_settled`; the bytes of an incomplete character are at the end."""
+        # The bytes of an incomplete character are at the end.
         return self.decode(token_ids).rstrip(REPLACEMENT).rstrip()
 
 

@@ -127,5 +127,4 @@ def _continues_at_once(line: str, _: int, found: re.Match[str], rules: Abbreviat
 
 
 def _is_chinese(sign: str) -> bool:
-    """Return whether it is a Chinese or Japanese character."""
     return "\u3040" <= sign <= "\u30ff" or "\u3400" <= sign <= "\u9fff"

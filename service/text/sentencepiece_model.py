@@ -72,7 +72,7 @@ class SentencePieceTokenizer:
         return [token_id for token_id in self._model.ids(text) if token_id != self.unk_id]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode_settled`; the bytes of an incomplete character are at the end."""
+        # The bytes of an incomplete character are at the end.
         return self.decode(token_ids).rstrip(REPLACEMENT)
 
     def source_spans(self, text: str) -> list[TokenSpan]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import Term
-from service.text.forms import normalized, visible
+from service.text.normalization import normalized, visible
 from service.text.term_list import TermList
 from service.text.term_table import NONE, FirstParts, TermTable, boundaries, hashes_of
 from service.text.words import is_word_boundary, unbroken

@@ -62,7 +62,6 @@ def without_spaces(spans: Iterable[TokenSpan], text: str, kept: str) -> list[Tok
 
 
 def _num_common(text: str, other: str) -> int:
-    """Return the length of two texts' common prefix."""
     if other.startswith(text):
         return len(text)
     return next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))

@@ -52,10 +52,7 @@ class JsonTokenizer:
         return [token_id for token_id in self.encode(text) if token_id not in self._special_ids]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode_settled`.
-
-        Byte pieces are text only if all adjacent ones are, so those at the end are not settled.
-        """
+        # Byte pieces are text only if all adjacent ones are, so those at the end are not settled.
         end = len(token_ids)
         if self._byte_ids:
             while end and not self._ends_bytes(token_ids[end - 1]):

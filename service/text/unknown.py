@@ -144,7 +144,6 @@ def _whole(text: str, start: int, end: int, done: int) -> tuple[int, int]:
 
 
 def _number_start(text: str, end: int, done: int) -> int:
-    """Return where the number that ends at a position begins."""
     start = end
     while start > done and text[start - 1].isdecimal():
         start -= 1
@@ -154,7 +153,6 @@ def _number_start(text: str, end: int, done: int) -> int:
 
 
 def _number_end(text: str, start: int) -> int:
-    """Return where the number that begins at a position ends."""
     end = start
     while text[end : end + 1].isdecimal():
         end += 1

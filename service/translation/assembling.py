@@ -7,8 +7,8 @@ from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
 from service.text.markup import BlockTranslation
 from service.translation.checks import AnswerSize
-from service.translation.planned import PlannedPassage, PlannedText
 from service.translation.restoring import Alignment
+from service.translation.segments import PlannedPassage, PlannedText
 
 Candidates = tuple[Hypothesis, ...]
 

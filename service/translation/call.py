@@ -1,6 +1,5 @@
 """One request for one model and language pair, from its texts to its translations. Nothing here blocks."""
 
-import copy
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -9,7 +8,6 @@ from dataclasses import replace
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import current_call
-from service.domain.checkpoint import paced
 from service.domain.options import DecodingOptions
 from service.domain.translation import CallLimits, Translation, TranslationRequest
 from service.engine.search.seeds import stream_seed
@@ -21,9 +19,9 @@ from service.text.terms import TermIndex
 from service.translation.assembling import Candidates, assemble, joined
 from service.translation.cache import CacheKey, Decoded
 from service.translation.checks import AnswerSize
-from service.translation.planned import PlannedSegment, PlannedText
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
+from service.translation.segments import PlannedSegment, PlannedText
 from service.translation.streaming import TextStream
 
 _SMALL_CHARACTERS = 1_024
@@ -46,11 +44,13 @@ class TranslationCall:
         documents: Sequence_[HtmlDocument] = (),
         kept: Sequence_[Sequence_[Protected]] = (),
         *,
+        pivot_language_code: str = "",
         is_continued: bool = False,
     ) -> None:
         """Resolve the options. `terms` are those of the request's glossary; `documents` and `kept` as for `Planner`.
 
-        One that `is_continued` translates further what a call that was accepted has translated so far.
+        One with a `pivot_language_code` is the first leg of two. One that `is_continued` translates further what a call
+        that was accepted has translated so far.
         """
         self.request = request
         self.num_characters = sum(map(len, request.texts))
@@ -61,18 +61,18 @@ class TranslationCall:
         self.options = model.options(request.options)
         self._options_of_all = None if self.options.is_sampled else replace(self.options, seed=None)
         self.texts: list[PlannedText] = []
-        self.segments: list[PlannedSegment] = []
+        self.segments: dict[int, PlannedSegment] = {}  # by number, from 0
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
         self._call = current_call()
         self.pair = pair
         self._terms = terms
         self._planner: Planner | None = None
         self._starts: list[int] = []  # number of each text's first segment, and that of all segments
-        self._aligned: list[bool] = []
         self._limits = limits
         self._documents = documents
+        self._pivot_language_code = pivot_language_code
         self._kept = kept
-        self._size = AnswerSize(limits.max_answer_characters)  # of the assembled texts
+        self._restored_size, self._assembled_size = self.new_answer_size(), self.new_answer_size()
         self._tokenizer, self._unknown = model.tokenizer_of(pair)
         self._restorer = Restorer(
             self._tokenizer,
@@ -80,7 +80,6 @@ class TranslationCall:
             pair,
             preserves_formatting=request.preserve_formatting,
             returns_scores=self.options.return_scores,
-            size=AnswerSize(limits.max_answer_characters),
         )
 
     @property
@@ -88,9 +87,9 @@ class TranslationCall:
         return self.options.is_sampled and self.options.seed is None
 
     @property
-    def aligns(self) -> bool:
-        """Return whether restoring may align words, or run a graph for it."""
-        return any(self._aligned) or any(segment.spans for segment in self.segments)
+    def planner(self) -> Planner:
+        assert self._planner is not None, "the call has been planned"
+        return self._planner
 
     def plan(self) -> None:
         """Cut the texts into segments. If it was interrupted, call it again: it continues with the text it was at."""
@@ -102,13 +101,9 @@ class TranslationCall:
         for index, text in enumerate(self.texts):
             self._starts.append(len(self.segments))
             for passage in text.passages:
-                self.segments += passage.segments
-                self._aligned += [passage.needs_alignment or request.return_alignments] * len(passage.segments)
+                self.segments.update(enumerate(passage.segments, len(self.segments)))
             self.places += [(index, number) for number in range(len(self.segments) - self._starts[index])]
         self._starts.append(len(self.segments))
-
-    def check_prefixes(self) -> None:
-        self._new_planner().check_prefixes()
 
     def _new_planner(self) -> Planner:
         request, model, limits = self.request, self.model, self._limits
@@ -130,57 +125,47 @@ class TranslationCall:
             checks_numbers=self.options.check_numbers,
         )
 
-    def key(self, number: int) -> CacheKey:
-        """Return the cache key of a segment."""
-        segment = self.segments[number]
+    def new_answer_size(self) -> AnswerSize:
+        return AnswerSize(self._limits.max_answer_characters)
+
+    def key(self, segment: PlannedSegment) -> CacheKey:
         return CacheKey(self.model.fingerprint, self.pair, self.options, segment.fed, segment.output_prefix_ids)
 
-    def sequences(self, number: int, *, wants_progress: bool = False) -> list[Sequence]:
+    def sequences(self, segment: PlannedSegment, *, wants_progress: bool = False) -> list[Sequence]:
         """Return a segment's sequences: none, one, or one per requested sample, each with its own seed."""
-        segment = self.segments[number]
         if not segment.source_ids:
             return []
-        attends = self.wants_attention(number)
+        attends = self.wants_attention(segment)
         return [
             self._sequence(segment, options, wants_progress=wants_progress and sample == 0, wants_attention=attends)
             for sample, options in enumerate(self._options_of_samples())
         ]
 
-    def wants_attention(self, number: int) -> bool:
+    def wants_attention(self, segment: PlannedSegment) -> bool:
         """Return whether a segment's attention has to be recorded, as it may be needed to restore it."""
-        segment = self.segments[number]
-        may_need = self._aligned[number] or bool(segment.spans) or segment.has_numbers
+        may_need = segment.is_aligned or bool(segment.spans) or segment.has_numbers
         return may_need and self.model.manifest.records_attention
 
-    def restore(self, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
-        """Return the candidates of some segments, by number, from their decoded hypotheses."""
-        candidates = self._restorer.restore(
-            [self.segments[number] for number in decoded],
-            list(decoded.values()),
-            [self._aligned[number] for number in decoded],
-        )
+    def restore(
+        self, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded], size: AnswerSize | None = None
+    ) -> dict[int, Candidates]:
+        """Return the candidates of decoded segments, by number; `size` counts them, by default the call's."""
+        chosen = [segments[number] for number in decoded]
+        candidates = self._restorer.restore(chosen, list(decoded.values()), size or self._restored_size)
         return dict(zip(decoded, candidates, strict=True))
-
-    def protecting(self, spans: Mapping[int, Sequence_[Protected]]) -> "tuple[TranslationCall, list[int]]":
-        """Return a call for those of some segments, by number, that can be read with other protected spans, and the
-        numbers of these segments here.
-        """
-        assert self._planner is not None, "the call has been planned"
-        segments: dict[int, PlannedSegment] = {}
-        for number, protected in paced(spans.items(), every=8):
-            changed = self._planner.protecting(self.segments[number], protected)
-            if changed is not None:
-                segments[number] = changed
-        call = copy.copy(self)
-        call.segments = list(segments.values())
-        call._aligned = [self._aligned[number] for number in segments]
-        call._restorer = replace(self._restorer, size=AnswerSize(self._limits.max_answer_characters))
-        return call, list(segments)
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
         """Return the answer to the text of that index; `candidates` are by segment number."""
         chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
-        return assemble(self.texts[index], chosen, self._size, with_alignment=self.request.return_alignments)
+        with_alignment = self.request.return_alignments
+        translation = assemble(self.texts[index], chosen, self._assembled_size, with_alignment=with_alignment)
+        if not self._pivot_language_code:
+            return translation
+        return replace(translation, pivot_language_code=self._pivot_language_code)
+
+    def translations(self, candidates: Mapping[int, Candidates]) -> tuple[Translation, ...]:
+        """Return the answers to all texts; `candidates` are by segment number."""
+        return tuple(self.translation(index, candidates) for index in range(len(self.texts)))
 
     def joined(self, index: int, candidates: Mapping[int, Candidates]) -> Candidates:
         """Return the candidates of the plain text of that index; `candidates` are by segment number."""
@@ -191,9 +176,6 @@ class TranslationCall:
         """Return whether a segment is the first one of its text that the model reads."""
         own = range(self._starts[self.places[number][0]], number + 1)
         return next((each for each in own if self.segments[each].source_ids), None) == number
-
-    def is_aligned(self, number: int) -> bool:
-        return self._aligned[number]
 
     def streams(self) -> list[TextStream]:
         """Return a stream for each text."""

@@ -46,7 +46,8 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
                 target=len(term.target or ""),
                 allowed=f"1 to {MAX_TERM_LENGTH}, not only white space",
             )
-    check_own(request.placeholders)
+    for index, placeholder in enumerate(request.placeholders):
+        check_own(placeholder, index)
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > MAX_LABEL_CHARACTERS:
             raise InvalidRequest(

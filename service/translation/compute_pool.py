@@ -6,15 +6,20 @@ with one 120 ms (`tests/faults/test_attacks.py`). At its checkpoints, a piece th
 the one that has run the least (least attained service first: Kleinrock, Queueing Systems II, 1976, section 4.4),
 counted by caller and then by piece. So work of milliseconds never waits for work of seconds, however much of that there
 is, and no caller delays another one.
+
+Each piece needs a stack of its own while it pauses, as checkpoints are deep in what it calls. On one stack, what is
+below could neither go on nor end before what was begun above it.
 """
 
 import asyncio
 import contextvars
+import queue
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from service.domain.checkpoint import checkpoints
@@ -35,54 +40,29 @@ _HELD_SECONDS = 0.001
 _MOMENT_SECONDS = 0.000_001  # the system makes some 50 microseconds of it; 0 would take the interpreter back at once
 
 
-class _Thread:
-    """A thread of the pool: idle until it is given `work`, and woken when it is its turn to run."""
-
-    __slots__ = ("_turn", "work")
-
-    def __init__(self) -> None:
-        self.work: _Work | None = None
-        self._turn = threading.Lock()
-        self._turn.acquire()
-
-    def wait(self) -> None:
-        self._turn.acquire()
-
-    def wake(self) -> None:
-        self._turn.release()
+def _taken_lock() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
 
 
+@dataclass(slots=True, eq=False)
 class _Work:
     """One piece of work. Its mutable state is guarded by the pool's lock, except for `is_given_up`."""
 
-    __slots__ = (
-        "caller",
-        "context",
-        "deadline_seconds",
-        "function",
-        "is_given_up",
-        "let_go",
-        "loop",
-        "outcome",
-        "resumed",
-        "size",
-        "thread",
-        "used",
-    )
-
-    def __init__(self, function: Callable[[], Any], size: int, deadline_seconds: float, caller: Hashable) -> None:
-        self.function: Callable[[], Any] | None = function
-        self.context: contextvars.Context | None = contextvars.copy_context()  # so that log lines name the call
-        self.size = size
-        self.deadline_seconds = deadline_seconds
-        self.caller = caller
-        self.loop = asyncio.get_running_loop()
-        self.outcome: asyncio.Future[Any] = self.loop.create_future()
-        self.thread: _Thread | None = None  # once it has begun
-        self.used = 0.0  # seconds it has run
-        self.resumed = 0.0  # when its turn, or the part not counted yet, began
-        self.let_go = 0.0  # when it last let the interpreter go
-        self.is_given_up = False
+    function: Callable[[], Any] | None  # until it runs
+    size: int
+    deadline_seconds: float
+    caller: Hashable
+    context: contextvars.Context | None = field(default_factory=contextvars.copy_context)  # so that logs name the call
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    outcome: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    turn: threading.Lock = field(default_factory=_taken_lock)  # released when its next turn begins
+    has_begun: bool = False  # and holds a thread
+    used: float = 0.0  # seconds it has run
+    resumed: float = 0.0  # when its turn, or the part not counted yet, began
+    let_go: float = 0.0  # when it last let the interpreter go
+    is_given_up: bool = False
 
     def run(self, passed: Callable[[], None]) -> Callable[[], None]:
         """Run the function, calling `passed` at checkpoints, and drop it; return a function reporting the outcome."""
@@ -115,13 +95,14 @@ class ComputePool:
         self._lock = threading.Lock()
         self._waiting: list[_Work] = []  # for a turn; some of it has begun and holds a thread
         self._running: _Work | None = None
-        self._idle = [_Thread() for _ in range(_NUM_THREADS)]
+        self._begun: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()  # taken by an idle thread; `None` ends one
+        self._num_idle = _NUM_THREADS
         self._num_held: Counter[Hashable] = Counter()  # threads by caller
         self._num_large: Counter[Hashable] = Counter()  # threads with large work by caller
         self._used: dict[Hashable, float] = {}  # seconds of work by caller that holds threads
         self._is_closed = False
-        for thread in self._idle:
-            threading.Thread(target=self._serve, args=[thread], name="compute", daemon=True).start()
+        for _ in range(_NUM_THREADS):
+            threading.Thread(target=self._serve, name="compute", daemon=True).start()
 
     async def run(
         self, function: Callable[[], T], size: int, deadline_seconds: float | None = None, caller: Hashable = ""
@@ -149,19 +130,18 @@ class ComputePool:
         """End all work at its next checkpoint, without waiting for it."""
         with self._lock:
             self._is_closed = True
-            queued = [work for work in self._waiting if work.thread is None]
-            self._waiting = [work for work in self._waiting if work.thread is not None]
-            idle, self._idle = self._idle, []
+            queued = [work for work in self._waiting if not work.has_begun]
+            self._waiting = [work for work in self._waiting if work.has_begun]
             self._go_on()
         for work in queued:
             work.failed(_stopping())()
-        for thread in idle:
-            thread.wake()  # to end
+        for _ in range(_NUM_THREADS):
+            self._begun.put(None)
 
     def _check_room(self, caller: Hashable) -> None:
         if self._is_closed:
             raise _stopping()
-        queued = [work.caller for work in self._waiting if work.thread is None]
+        queued = [work.caller for work in self._waiting if not work.has_begun]
         num_own = queued.count(caller)
         if len(queued) >= _MAX_QUEUED or num_own >= _MAX_QUEUED_OF_ONE_CALLER:
             raise Overloaded(
@@ -175,21 +155,19 @@ class ComputePool:
         """Drop work that has not begun; what has begun ends in its next turn, which is soon."""
         work.is_given_up = True
         with self._lock:
-            if work.thread is None and work in self._waiting:
+            if not work.has_begun and work in self._waiting:
                 self._waiting.remove(work)
 
-    def _serve(self, thread: _Thread) -> None:
+    def _serve(self) -> None:
         """Run work until the pool is closed, on each thread."""
         lower_priority()
         show_thread_name()
-        while not self._is_closed:
-            thread.wait()
-            if (work := thread.work) is not None:  # else the pool is closed
-                report = self._ran(work)
-                self._let_go(work, thread)
-                del work
-                report()
-                del report  # a waiting thread must not keep a call's data alive
+        while (work := self._begun.get()) is not None:
+            report = self._ran(work)
+            self._let_go(work)
+            del work
+            report()
+            del report  # a waiting thread must not keep a call's data alive
 
     def _ran(self, work: _Work) -> Callable[[], None]:
         work.resumed = work.let_go = time.monotonic()
@@ -208,8 +186,7 @@ class ComputePool:
         if work.is_given_up or self._is_closed or now - work.resumed >= _SLICE_SECONDS:
             self._check_wanted(work, now)
             if self._has_yielded(work, now):
-                assert work.thread is not None, "it has begun"
-                work.thread.wait()
+                work.turn.acquire()
                 work.resumed = time.monotonic()
                 self._check_wanted(work, work.resumed)
 
@@ -232,12 +209,11 @@ class ComputePool:
             self._grant(first)
             return True
 
-    def _let_go(self, work: _Work, thread: _Thread) -> None:
+    def _let_go(self, work: _Work) -> None:
         """End the turn, and release the thread."""
         with self._lock:
             self._count(work, time.monotonic())
-            thread.work = None
-            self._idle.append(thread)
+            self._num_idle += 1
             self._num_large[work.caller] -= work.size > _SMALL
             self._num_held[work.caller] -= 1
             if not self._num_held[work.caller]:
@@ -257,19 +233,21 @@ class ComputePool:
         """Wake the thread of this work, and no other: each that wakes needs the interpreter, as the event loop does."""
         self._waiting.remove(work)
         self._running = work
-        if work.thread is None:
-            work.thread = self._idle.pop()
-            work.thread.work = work
+        if work.has_begun:
+            work.turn.release()
+        else:
+            work.has_begun = True
+            self._num_idle -= 1
             self._used.setdefault(work.caller, self._least_used())
             self._num_held[work.caller] += 1
             self._num_large[work.caller] += work.size > _SMALL
-        work.thread.wake()
+            self._begun.put(work)
 
     def _may_run(self, work: _Work) -> bool:
-        if work.thread is not None:
+        if work.has_begun:
             return True
         most = _NUM_THREADS - _NUM_RESERVED
-        if not self._idle or self._num_held[work.caller] >= most:
+        if not self._num_idle or self._num_held[work.caller] >= most:
             return False
         if work.size <= _SMALL:
             return True

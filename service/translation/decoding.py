@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from operator import attrgetter
@@ -16,6 +16,7 @@ from service.observe.metrics import Metrics
 from service.translation.cache import Decoded, TranslationCache
 from service.translation.call import TranslationCall
 from service.translation.pending import PendingCall, PendingCalls
+from service.translation.segments import PlannedSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +47,22 @@ class SegmentDecoder:
         self._pending.deliver(updates, progress)
 
     async def decode(
-        self, call: TranslationCall, numbers: Collection[int], given: Mapping[int, Decoded] = MappingProxyType({})
+        self,
+        call: TranslationCall,
+        segments: Mapping[int, PlannedSegment],
+        given: Mapping[int, Decoded] = MappingProxyType({}),
     ) -> dict[int, Decoded]:
-        """Return the decoded hypotheses of some of the call's segments, by number; none for those no model reads.
+        """Return the decoded hypotheses of some segments of the call, by number; none for those no model reads.
 
         Those of the segments in `given` are known.
 
         Cancelling this coroutine aborts the call's sequences in the engine.
         """
-        known = {**self._known(call, numbers), **given}
-        groups = _groups(call, numbers, known)
+        known = {**self._cached(call, segments), **given}
+        groups = _groups(call, segments, known)
         updates = iter(await self._decode(call.model, [sequence for group in groups.values() for sequence in group]))
         fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
-        self._keep(call, fresh)
+        self._keep(call, segments, fresh)
         return known | fresh
 
     async def grow(
@@ -73,9 +77,9 @@ class SegmentDecoder:
         Closing this generator aborts the call's sequences in the engine; callers that may stop early must close it.
         `admit` is called with those that are not cached before they are submitted.
         """
-        numbers = range(len(call.segments))
-        known = self._known(call, numbers)
-        groups = _groups(call, numbers, known, wants_progress=wants_progress)
+        segments = call.segments
+        known = self._cached(call, segments)
+        groups = _groups(call, segments, known, wants_progress=wants_progress)
         known.update({number: () for number, group in groups.items() if not group})
         if known:
             yield known
@@ -96,7 +100,7 @@ class SegmentDecoder:
                     updates[news.sequence] = news
                     if all(sequence in updates for sequence in groups[number]):
                         fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
-                        self._keep(call, fresh)
+                        self._keep(call, segments, fresh)
                         yield fresh
             finally:
                 for news in pending.unread():  # of a stream that ends early
@@ -135,32 +139,43 @@ class SegmentDecoder:
         finally:
             self._pending.close(call)
 
-    def _known(self, call: TranslationCall, numbers: Iterable[int]) -> dict[int, Decoded]:
+    def _cached(self, call: TranslationCall, segments: Mapping[int, PlannedSegment]) -> dict[int, Decoded]:
         if not self._cache.max_bytes or call.is_chance:
             return {}
-        numbers = [number for number in numbers if call.segments[number].source_ids]
-        known = {number: found for number in numbers if (found := self._cached(call, number)) is not None}
-        self._metrics.model(call.model.name).looked_up(num_hits=len(known), num_misses=len(numbers) - len(known))
-        return known
+        cached: dict[int, Decoded] = {}
+        num_read = 0
+        for number, segment in segments.items():
+            if segment.source_ids:
+                num_read += 1
+                found = self._cache.get(call.key(segment))
+                if found and not (found[0].attention is None and call.wants_attention(segment)):
+                    cached[number] = found
+        self._metrics.model(call.model.name).looked_up(num_hits=len(cached), num_misses=num_read - len(cached))
+        return cached
 
-    def _cached(self, call: TranslationCall, number: int) -> Decoded | None:
-        found = self._cache.get(call.key(number))
-        lacks_attention = found and found[0].attention is None and call.wants_attention(number)
-        return None if lacks_attention else found
-
-    def _keep(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> None:
+    def _keep(
+        self, call: TranslationCall, segments: Mapping[int, PlannedSegment], decoded: Mapping[int, Decoded]
+    ) -> None:
         if not self._cache.max_bytes or call.is_chance:
             return
         for number, hypotheses in decoded.items():
             if hypotheses:
-                self._cache.put(call.key(number), hypotheses)
+                self._cache.put(call.key(segments[number]), hypotheses)
 
 
 def _groups(
-    call: TranslationCall, numbers: Iterable[int], known: Mapping[int, Decoded], *, wants_progress: bool = False
+    call: TranslationCall,
+    segments: Mapping[int, PlannedSegment],
+    known: Mapping[int, Decoded],
+    *,
+    wants_progress: bool = False,
 ) -> dict[int, list[Sequence]]:
-    """Return the sequences of each of some of the call's segments that is not known yet, by number."""
-    return {number: call.sequences(number, wants_progress=wants_progress) for number in numbers if number not in known}
+    """Return the sequences of each segment that is not known yet, by number."""
+    return {
+        number: call.sequences(segment, wants_progress=wants_progress)
+        for number, segment in segments.items()
+        if number not in known
+    }
 
 
 def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:

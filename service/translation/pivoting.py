@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path
-from service.domain.options import RequestedOptions
+from service.domain.options import DecodingOptions, RequestedOptions
 from service.domain.translation import (
     AlignedSpan,
     CallLimits,
@@ -26,35 +26,49 @@ from service.text.protected import Protected
 from service.translation.assembling import Candidates, mean_score
 from service.translation.cache import Decoded
 from service.translation.call import TranslationCall
-from service.translation.computations import Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
-from service.translation.repairing import Repairer
-from service.translation.streaming import TextStream
+from service.translation.mending import mend
+from service.translation.planning import target_prefix_ids
+from service.translation.steps import Steps
+from service.translation.streaming import SegmentNews, TextStream
 
-Tell = Callable[[int, "str | Candidates"], None]
+Report = Callable[[int, str | Candidates], None]
+TranslateLeg = Callable[[TranslationCall], Awaitable[dict[int, Candidates]]]
+StreamLeg = Callable[[TranslationCall, Sequence[TextStream]], AsyncGenerator[SegmentNews]]
 
 
 @dataclass(frozen=True, slots=True)
-class Onward:
+class SecondLeg:
     """The second leg of a caller's `request`."""
 
     request: TranslationRequest
     leg: Leg
     limits: CallLimits
 
-    def first_request(self) -> TranslationRequest:
-        """Return the request of the first leg: one candidate of each segment, without the beginnings."""
+    @property
+    def options(self) -> DecodingOptions:
+        return self.leg.model.options(self.request.options)
+
+    @property
+    def num_samples(self) -> int:
+        """Return how many sequences it makes of each segment of the first leg."""
+        return self.options.num_hypotheses if self.options.is_sampled else 1
+
+    def check_prefixes(self) -> None:
+        """Check the request's target prefixes, which only this leg's translations begin with."""
         model, pair = self.leg
-        unsearched = replace(self.request, placeholders=())  # otherwise patterns would be compiled here
-        TranslationCall(unsearched, model, pair, (), self.limits).check_prefixes()
+        tokenizer, _ = model.tokenizer_of(pair)
+        for index, prefix in enumerate(self.request.target_prefixes):
+            if prefix:
+                target_prefix_ids(prefix, index, model.manifest.name, tokenizer)
+
+    def first_request(self) -> TranslationRequest:
+        """Return the request of the first leg: one candidate of each segment, without the prefixes."""
         options = RequestedOptions(**{**self.request.options.chosen, "num_hypotheses": 1})
         return replace(self.request, options=options, target_prefixes=())
 
     def first_limits(self) -> CallLimits:
-        """Return the limits of the first leg, whose segments become that many samples each in the second."""
-        options = self.leg.model.options(self.request.options)
-        num_samples = options.num_hypotheses if options.is_sampled else 1
-        return replace(self.limits, max_segments=self.limits.max_segments // num_samples)
+        return replace(self.limits, max_segments=self.limits.max_segments // self.num_samples)
 
     def admit(self, first: TranslationCall, sequences: Sequence[EngineSequence]) -> None:
         """Check that the second engine would accept its leg of these sequences of the first, and have the first engine
@@ -63,10 +77,8 @@ class Onward:
         Sources of the second leg are about as long as those of the first, of which each becomes as many samples, or as
         wide a beam, as was asked for.
         """
-        options = self.leg.model.options(self.request.options)
-        num_samples = options.num_hypotheses if options.is_sampled else 1
-        each_options = replace(options, num_hypotheses=1) if options.is_sampled else options
-        alike = [replace(sequence, options=each_options) for sequence in sequences for _ in range(num_samples)]
+        options = replace(self.options, num_hypotheses=1) if self.options.is_sampled else self.options
+        alike = [replace(sequence, options=options) for sequence in sequences for _ in range(self.num_samples)]
         first.reserved_seconds = self.leg.model.engine.check_alike(alike)
         for sequence in sequences:
             sequence.reserved_seconds = first.reserved_seconds
@@ -84,7 +96,7 @@ class Onward:
             target_prefixes=self._prefixes(first, best),
             glossary="",
             terms=(),
-            return_alignments=any(map(first.is_aligned, best)),
+            return_alignments=any(first.segments[number].is_aligned for number in best),
             is_strict=False,
         )
         kept = [_protected(each.text, each.kept) for each in best.values()]
@@ -101,31 +113,36 @@ class Onward:
 class Pivoter:
     """Translates calls of two legs. Sentences of both batch with everybody else's. For the event loop's thread."""
 
-    def __init__(self, decoder: SegmentDecoder, repairer: Repairer, computations: Computations) -> None:
+    def __init__(
+        self, decoder: SegmentDecoder, steps: Steps, translate_leg: TranslateLeg, stream_leg: StreamLeg
+    ) -> None:
+        """The second leg is translated by the functions that translate a call of one leg."""
         self._decoder = decoder
-        self._repairer = repairer
-        self._computations = computations
+        self._steps = steps
+        self._translate_leg = translate_leg
+        self._stream_leg = stream_leg
 
     async def translate(
-        self, first: TranslationCall, onward: Onward, tell: Tell | None = None
+        self, first: TranslationCall, second_leg: SecondLeg, report: Report | None = None
     ) -> dict[int, Candidates]:
         """Translate the segments of a planned call of the first leg by both; return the candidates of each, by number.
 
-        Each goes on as soon as the first model has it. `tell` is told what is certain of a segment's translation, as
-        often as that grows, and its candidates.
+        Each goes on as soon as the first model has it. `report` is called with what is certain of a segment's
+        translation, as often as that grows, and with its candidates.
 
         Cancelling this coroutine aborts the sequences of both legs.
         """
         candidates: dict[int, Candidates] = {}
         waiting: dict[int, Decoded] = {}
 
-        async def go_on() -> None:
+        async def translate_waiting() -> None:
             decoded = waiting.copy()
             waiting.clear()
-            restored = await self._repairer.restore(first, decoded)
-            candidates.update(await self._second(first, onward, restored, tell))
+            restored = await self._steps.restore(first, first.segments, decoded)
+            mended = await mend(first, decoded, restored, self._decoder, self._steps)
+            candidates.update(await self._translate_second(first, second_leg, mended, report))
 
-        admit = partial(onward.admit, first)
+        admit = partial(second_leg.admit, first)
         try:
             async with (
                 asyncio.TaskGroup() as group,
@@ -135,28 +152,27 @@ class Pivoter:
                     if isinstance(news, SegmentProgress):
                         continue
                     if not waiting:  # what ends in the same turn of the engine goes on together
-                        group.create_task(go_on())
+                        group.create_task(translate_waiting())
                     waiting.update(news)
         except BaseExceptionGroup as errors:  # the first failure cancelled the others
             raise errors.exceptions[0] from None
         return candidates
 
-    async def grow(
-        self, first: TranslationCall, onward: Onward, streams: Sequence[TextStream]
-    ) -> AsyncGenerator[tuple[int, "str | Candidates"]]:
-        """Yield what is new of the segments of a planned call of the first leg: what is added to the text of its
-        stream, or in the end its candidates.
+    async def stream(
+        self, first: TranslationCall, second_leg: SecondLeg, streams: Sequence[TextStream]
+    ) -> AsyncGenerator[SegmentNews]:
+        """Yield what is new of the segments of a planned call of the first leg.
 
         Closing this generator aborts the sequences of both legs; callers that may stop early must close it.
         """
         news: dict[int, str | Candidates] = {}  # not read yet, the latest of each segment
         has_news = asyncio.Event()
 
-        def tell(number: int, new: "str | Candidates") -> None:
+        def report(number: int, new: str | Candidates) -> None:
             news[number] = new
             has_news.set()
 
-        task = asyncio.create_task(self.translate(first, onward, tell))
+        task = asyncio.create_task(self.translate(first, second_leg, report))
         task.add_done_callback(lambda _: has_news.set())
         try:
             while news or not task.done():
@@ -179,39 +195,45 @@ class Pivoter:
             if not task.cancelled():
                 task.exception()  # which has been raised, or nobody waits for
 
-    async def _second(
-        self, first: TranslationCall, onward: Onward, restored: Mapping[int, Candidates], tell: Tell | None
+    async def _translate_second(
+        self,
+        first: TranslationCall,
+        second_leg: SecondLeg,
+        restored: Mapping[int, Candidates],
+        report: Report | None,
     ) -> dict[int, Candidates]:
-        second = onward.call(first, restored)
+        second = second_leg.call(first, restored)
         numbers = list(restored)
         try:
-            await self._computations.plan(second)
+            await self._steps.plan(second)
         except InvalidRequest as error:
             raise _in_callers_terms(error, first, numbers) from error
-        if tell is None:
-            found = await self._repairer.translate(second)
+        if report is None:
+            translated = await self._translate_leg(second)
         else:
-            found = await self._told(second, numbers, tell)
+            translated = await self._stream_second(second, numbers, report)
 
-        def joined() -> dict[int, Candidates]:
+        def composed() -> dict[int, Candidates]:
             return {
-                number: _composed(restored[number][0], second.joined(index, found))
+                number: _composed(restored[number][0], second.joined(index, translated))
                 for index, number in paced(enumerate(numbers), every=8)
             }
 
-        candidates = await self._computations.assemble(joined, second)
-        if tell is not None:
+        candidates = await self._steps.assemble(second, composed)
+        if report is not None:
             for number, each in candidates.items():
-                tell(number, each)
+                report(number, each)
         return candidates
 
-    async def _told(self, second: TranslationCall, numbers: Sequence[int], tell: Tell) -> dict[int, Candidates]:
-        """Translate a call of the second leg, and tell what grows of its texts, the first leg's `numbers`."""
+    async def _stream_second(
+        self, second: TranslationCall, numbers: Sequence[int], report: Report
+    ) -> dict[int, Candidates]:
+        """Translate a call of the second leg, and report what grows of its texts, the first leg's `numbers`."""
         streams = second.streams()
         sent = [""] * len(streams)
         candidates: dict[int, Candidates] = {}
 
-        async with aclosing(self._repairer.grow(second, streams)) as all_news:
+        async with aclosing(self._stream_leg(second, streams)) as all_news:
             async for segment, new in all_news:
                 index, place = second.places[segment]
                 if isinstance(new, str):
@@ -221,7 +243,7 @@ class Pivoter:
                     delta = streams[index].settle(place, new[0].text)
                 if delta:
                     sent[index] += delta
-                    tell(numbers[index], sent[index])
+                    report(numbers[index], sent[index])
         return candidates
 
 

@@ -10,12 +10,12 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
-from service.text.forms import visible
 from service.text.identifiers import may_have_exact
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
+from service.text.normalization import visible
 from service.text.numbers import DIGITS, Languages
-from service.text.placeholders import own_placeholders
+from service.text.placeholders import OwnPlaceholders
 from service.text.protected import (
     Protected,
     beside,
@@ -33,8 +33,8 @@ from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
 from service.translation.checks import AnswerSize
-from service.translation.correcting import languages_of
-from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
+from service.translation.number_correction import languages_of
+from service.translation.segments import PlannedPassage, PlannedSegment, PlannedText
 
 # A longer text, by as many as the model takes tokens, is divided before it is tokenized.
 _CHARACTERS_PER_TOKEN = 16
@@ -78,7 +78,7 @@ class Planner:
         self._kept = kept
         self._checks_numbers = checks_numbers
         self._unknown = unknown or UnknownCharacters(tokenizer)
-        self._own = own_placeholders(request.placeholders)
+        self._own = OwnPlaceholders(request.placeholders) if request.placeholders else None
 
     def plan(self, index: int) -> PlannedText:
         """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted."""
@@ -107,16 +107,10 @@ class Planner:
         mode = request.split_sentences
         if mode is SplitSentences.OFF:
             kept = beside(kept, verbatim(text, line_ends(text)))
-        passage = self._passage(text, kept, mode, index)
+        passage = self._passage(text, kept, mode, index, is_aligned=request.return_alignments)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
-
-    def check_prefixes(self) -> None:
-        """Check the request's target prefixes."""
-        for index, prefix in enumerate(self._request.target_prefixes):
-            if prefix:
-                self._prefix_ids(index)
 
     def protecting(self, segment: PlannedSegment, spans: Sequence[Protected]) -> PlannedSegment | None:
         """Return a planned segment with other protected spans; `None` if the model can't read it in that way."""
@@ -126,7 +120,12 @@ class Planner:
         is_readable = 0 < len(changed.source_ids) <= self._manifest.limits.max_source_tokens
         if not is_readable or (changed.protected is None and segment.protected is not None):
             return None
-        return replace(changed, output_prefix_ids=segment.output_prefix_ids, has_numbers=segment.has_numbers)
+        return replace(
+            changed,
+            output_prefix_ids=segment.output_prefix_ids,
+            has_numbers=segment.has_numbers,
+            is_aligned=segment.is_aligned,
+        )
 
     def _simple(self, text: str) -> PlannedSegment | None:
         """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
@@ -143,17 +142,20 @@ class Planner:
         source_ids = self._manifest.source_ids(ids, self._pair) if ids else ()
         if len(source_ids) > self._manifest.limits.max_source_tokens:
             return None
-        return PlannedSegment(0, text, text, source_ids, has_numbers=self._has_numbers(text))
+        has_numbers, is_aligned = self._has_numbers(text), request.return_alignments
+        return PlannedSegment(0, text, text, source_ids, has_numbers=has_numbers, is_aligned=is_aligned)
 
     def _block(self, block: Block, index: int) -> PlannedPassage:
         """Return the passage of an HTML block, in which a line end counts as a space."""
         split = self._request.split_sentences
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
         self._size.add(len(block.text))
-        passage = self._passage(block.text, verbatim(block.text, block.protected), mode, index)
-        return replace(passage, needs_alignment=block.needs_alignment)
+        is_aligned = block.needs_alignment or self._request.return_alignments
+        return self._passage(block.text, verbatim(block.text, block.protected), mode, index, is_aligned=is_aligned)
 
-    def _passage(self, written: str, kept: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
+    def _passage(
+        self, written: str, kept: Sequence[Protected], mode: SplitSentences, index: int, *, is_aligned: bool
+    ) -> PlannedPassage:
         """Return the passage of a text as it was written, of which `kept` stays."""
         text, places, offsets = visible(written, bounds(kept))
         if offsets is not None:
@@ -171,6 +173,8 @@ class Planner:
             elif inside:  # protected spans without letters beside them, such as numbers
                 segments.append(_unread(piece.text, start, inside))
             start = end
+        if is_aligned:
+            segments = [replace(segment, is_aligned=True) for segment in paced(segments)]
         return PlannedPassage(text, tuple(segments), offsets=offsets) if segments else PlannedPassage(written, ())
 
     def _count(self, segment: PlannedSegment) -> PlannedSegment:
@@ -230,7 +234,6 @@ class Planner:
         return len(text) - has_symbols * sum(span.end - span.start for span in spans)
 
     def _cut(self, segment: PlannedSegment) -> list[str]:
-        """Split the text of a segment with too many tokens."""
         text, limit = segment.text, self._manifest.limits.max_source_tokens
         # Symbols may take more tokens than the text they replace; then the text's own count is too low.
         num_tokens = self._num_tokens(text)
@@ -278,27 +281,12 @@ class Planner:
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """Return the passage with the caller's prefix at the start of its first segment's translation."""
-        ids = self._prefix_ids(index)
+        ids = target_prefix_ids(self._request.target_prefixes[index], index, self._manifest.name, self._tokenizer)
         for number, segment in enumerate(passage.segments):
             if segment.source_ids:
                 begun = replace(segment, output_prefix_ids=ids)
                 return replace(passage, segments=(*passage.segments[:number], begun, *passage.segments[number + 1 :]))
         return passage
-
-    def _prefix_ids(self, index: int) -> tuple[int, ...]:
-        prefix = self._request.target_prefixes[index]
-        ids = tuple(self._tokenizer.encode_target(prefix))
-        written = self._tokenizer.decode(ids)
-        if _normalized(written) != _normalized(prefix):
-            raise InvalidRequest(
-                "{path} has characters that {model} can't write: of {prefix} only {written} is left",
-                Path("target_prefixes", index),
-                model=Public(self._manifest.name),
-                prefix=prefix,
-                written=written,
-                advice="leave them out",
-            )
-        return ids
 
     def _source_ids(self, pieces: Sequence[int]) -> tuple[int, ...]:
         return self._manifest.source_ids(pieces, self._pair) if pieces else ()
@@ -317,8 +305,23 @@ class Planner:
         )
 
 
+def target_prefix_ids(prefix: str, index: int, model: str, tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Return the token ids of the prefix of that index; reject one with characters that the model can't write."""
+    ids = tuple(tokenizer.encode_target(prefix))
+    written = tokenizer.decode(ids)
+    if _normalized(written) != _normalized(prefix):
+        raise InvalidRequest(
+            "{path} has characters that {model} can't write: of {prefix} only {written} is left",
+            Path("target_prefixes", index),
+            model=Public(model),
+            prefix=prefix,
+            written=written,
+            advice="leave them out",
+        )
+    return ids
+
+
 def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
-    """Return a segment that the model does not read."""
     return PlannedSegment(start, text, text, (), tuple(spans))
 
 

@@ -16,15 +16,15 @@ from service.text.spans import Span, replaced
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation.checks import AnswerSize
-from service.translation.correcting import correct, languages_of
-from service.translation.planned import PlannedSegment
+from service.translation.number_correction import correct, languages_of
+from service.translation.segments import PlannedSegment
 
 Alignment = tuple[AlignedSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Restorer:
-    """Restores segments for one request and language pair, counting their size in `size`.
+    """Restores segments for one request and language pair.
 
     Where the decoder has not recorded its attention and there is no `aligner`, ambiguous positions are guessed.
     """
@@ -34,28 +34,27 @@ class Restorer:
     pair: LanguagePair
     preserves_formatting: bool
     returns_scores: bool
-    size: AnswerSize
 
     def restore(
         self,
         segments: Sequence[PlannedSegment],
         decoded: Sequence[Sequence[DecodedHypothesis]],
-        aligned: Sequence[bool],
+        size: AnswerSize,
     ) -> list[tuple[Hypothesis, ...]]:
-        """Return the candidates of each segment, best first. `aligned` has whether each segment's alignment is wanted.
+        """Return the candidates of each segment, best first, counting them in `size`.
 
         A segment that the model did not read has one candidate, built from its spans' targets.
         """
         texts = [
             [self.tokenizer.decode(each.token_ids) for each in hypotheses] for hypotheses in paced(decoded, every=16)
         ]
-        alignments = self._align(segments, decoded, texts, aligned)
+        alignments = self._align(segments, decoded, texts)
         return [
             tuple(
-                self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()))
+                self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()), size)
                 for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts[number], strict=True))
             )
-            or (self._of_spans(segment),)
+            or (_of_spans(segment, size),)
             for number, (segment, hypotheses) in paced(enumerate(zip(segments, decoded, strict=True)), every=8)
         ]
 
@@ -64,16 +63,15 @@ class Restorer:
         segments: Sequence[PlannedSegment],
         decoded: Sequence[Sequence[DecodedHypothesis]],
         texts: Sequence[Sequence[str]],
-        aligned: Sequence[bool],
     ) -> dict[tuple[int, int], Alignment]:
         """Return the alignments of input with output by segment and rank, where they are wanted or needed."""
-        if not (any(aligned) or any(segment.spans for segment in segments)):
+        if not any(segment.is_aligned or segment.spans for segment in segments):
             return {}
         wanted = [
             (number, rank)
             for number, segment in paced(enumerate(segments))
             for rank, text in enumerate(texts[number])
-            if aligned[number] or _is_unclear(segment, text)
+            if segment.is_aligned or _is_unclear(segment, text)
         ]
         if self.aligner is None:
             attention = {at: recorded for at in wanted if (recorded := decoded[at[0]][at[1]].attention) is not None}
@@ -101,7 +99,7 @@ class Restorer:
         return spans + [(0, 0)] * (len(segment.source_ids) - len(spans))
 
     def _hypothesis(
-        self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment
+        self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment, size: AnswerSize
     ) -> Hypothesis:
         flags: tuple[Flag, ...] = ()
         places: Sequence[Span] = ()
@@ -121,7 +119,7 @@ class Restorer:
             alignment = tuple(span for span in alignment if span.target_end <= len(text))
         if "\u00a0" in segment.text or "\u202f" in segment.text:
             text = with_no_breaks(segment.text, text)
-        self.size.add(len(text), len(alignment))
+        size.add(len(text), len(alignment))
         if not _are_as_often(segment, text) and Flag.PLACEHOLDER not in flags:
             flags = (Flag.PLACEHOLDER, *flags)
         if _is_empty(text, places) and has_letters_outside(segment.text, segment.spans):
@@ -130,14 +128,15 @@ class Restorer:
         kept = _kept(segment, text, places) if places else ()
         return Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags, alignment, kept)
 
-    def _of_spans(self, segment: PlannedSegment) -> Hypothesis:
-        """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
-        self.size.add(0, len(segment.spans))  # planning has already counted their targets
-        parts = (((span.start, span.end), span.target) for span in paced(segment.spans))
-        text, edits = replaced(segment.text, parts)
-        links = (AlignedSpan(each.old_start, each.old_end, each.new_start, each.new_end) for each in paced(edits))
-        kept = _kept(segment, text, [Span(each.new_start, each.new_end) for each in edits])
-        return Hypothesis(text, alignment=tuple(links), kept=kept)
+
+def _of_spans(segment: PlannedSegment, size: AnswerSize) -> Hypothesis:
+    """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
+    size.add(0, len(segment.spans))  # planning has already counted their targets
+    parts = (((span.start, span.end), span.target) for span in paced(segment.spans))
+    text, edits = replaced(segment.text, parts)
+    links = (AlignedSpan(each.old_start, each.old_end, each.new_start, each.new_end) for each in paced(edits))
+    kept = _kept(segment, text, [Span(each.new_start, each.new_end) for each in edits])
+    return Hypothesis(text, alignment=tuple(links), kept=kept)
 
 
 def _is_unclear(segment: PlannedSegment, text: str) -> bool:

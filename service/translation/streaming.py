@@ -5,7 +5,11 @@ from collections.abc import Sequence
 from service.domain.translation import Translation
 from service.text.incremental import IncrementalDecoder
 from service.text.tokenizers import Tokenizer
-from service.translation.planned import PlannedSegment, PlannedText
+from service.translation.assembling import Candidates
+from service.translation.segments import PlannedSegment, PlannedText
+
+# What is new of a segment, by its number: what is added to the text of a stream, or in the end its candidates.
+SegmentNews = tuple[int, str | Candidates]
 
 
 class TextStream:

@@ -1,10 +1,10 @@
-"""The translation path of every API: resolve, check, plan, decode, restore, in this order."""
+"""The translation path of every API: resolve, check, plan, decode, restore, mend, assemble, in this order."""
 
 import asyncio
 import functools
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -34,10 +34,10 @@ from service.translation.assembling import Candidates
 from service.translation.cache import TranslationCache
 from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
-from service.translation.computations import MAX_INLINE_ENTRIES, Computations
-from service.translation.decoding import SegmentDecoder
-from service.translation.pivoting import Onward, Pivoter
-from service.translation.repairing import Repairer
+from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.mending import mend
+from service.translation.pivoting import Pivoter, SecondLeg
+from service.translation.segments import PlannedSegment
 from service.translation.source_languages import (
     Part,
     detect_languages,
@@ -46,6 +46,8 @@ from service.translation.source_languages import (
     unchanged,
     undetermined,
 )
+from service.translation.steps import MAX_INLINE_ENTRIES, Steps
+from service.translation.streaming import SegmentNews, TextStream
 
 T = TypeVar("T")
 
@@ -69,9 +71,8 @@ class Translator:
         self._decoder = SegmentDecoder(metrics, cache)
         self._catalogue = Catalogue()
         self._is_loading = True
-        self._computations = Computations(metrics)
-        self._repairer = Repairer(self._decoder, self._computations)
-        self._pivoter = Pivoter(self._decoder, self._repairer, self._computations)
+        self._steps = Steps(metrics)
+        self._pivoter = Pivoter(self._decoder, self._steps, self._translate_leg, self._stream_leg)
 
     def serve(self, catalogue: Catalogue) -> None:
         """Translate with these models from now on."""
@@ -80,7 +81,7 @@ class Translator:
 
     def close(self) -> None:
         """End all computations without waiting for them."""
-        self._computations.close()
+        self._steps.close()
 
     @property
     def num_pending(self) -> int:
@@ -181,7 +182,7 @@ class Translator:
         check_texts(texts, self.limits.max_characters)
 
         detected = functools.partial(detect_languages, texts, mime_type)
-        return await self._computations.run(detected, sum(map(len, texts)), deadline_seconds)
+        return await self._steps.run(detected, sum(map(len, texts)), deadline_seconds)
 
     async def source_of(self, request: TranslationRequest) -> str:
         """Return the language of a request's only text, one that can be translated into its target or the target's;
@@ -197,7 +198,7 @@ class Translator:
         """
         if num_entries <= MAX_INLINE_ENTRIES:
             return build()
-        return await self._computations.run(build, num_entries)
+        return await self._steps.run(build, num_entries)
 
     def _completed(self, request: TranslationRequest) -> TranslationRequest:
         own = self._placeholders
@@ -213,7 +214,7 @@ class Translator:
         sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
 
         find_parts = functools.partial(parts_by_detection, request, sources)
-        return await self._computations.run(find_parts, sum(map(len, request.texts)), request.deadline_seconds)
+        return await self._steps.run(find_parts, sum(map(len, request.texts)), request.deadline_seconds)
 
     @contextmanager
     def _route_for(self, part: Part) -> Iterator[Route]:
@@ -241,27 +242,90 @@ class Translator:
         if part.documents or request.mime_type is MimeType.PLAIN:
             return unchanged(part)
         work = functools.partial(unchanged, part)
-        return await self._computations.run(work, sum(map(len, request.texts)), request.deadline_seconds)
+        return await self._steps.run(work, sum(map(len, request.texts)), request.deadline_seconds)
 
     async def _translate(self, part: Part) -> TranslationResult:
-        request = part.request
+        """Translate the texts of one language: plan, decode, restore, mend, assemble."""
         with self._route_for(part) as route:
+            model = route.writer
             if not route.legs:
-                return TranslationResult(route.writer.name, route.writer.version, await self._unchanged(part))
-            call, onward = await self._planned(part, route)
-            if onward is None:
-                candidates = await self._repairer.translate(call)
+                return TranslationResult(model.name, model.version, await self._unchanged(part))
+            call, second_leg = await self._plan(part, route)
+            if second_leg is None:
+                candidates = await self._translate_leg(call)
             else:
-                candidates = await self._pivoter.translate(call, onward)
-            translations = await self._computations.assemble(
-                lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))), call
-            )
-            if onward is not None:
-                translations = tuple(
-                    replace(each, pivot_language_code=route.pivot_language_code) for each in translations
-                )
-            self._count(current_call(), route.writer, request.texts, translations)
-            return TranslationResult(route.writer.name, route.writer.version, translations)
+                candidates = await self._pivoter.translate(call, second_leg)
+            translations = await self._steps.assemble(call, lambda: call.translations(candidates))
+            self._count(current_call(), model, part.request.texts, translations)
+            return TranslationResult(model.name, model.version, translations)
+
+    async def _plan(self, part: Part, route: Route) -> tuple[TranslationCall, SecondLeg | None]:
+        """Return the planned call of the first leg, and the second leg if there is one."""
+        request, limits = part.request, self.limits
+        current = current_call()
+        current.uses(route.writer.name, route.writer.version)
+        # Cached translations are returned regardless of the queue.
+        if not self._decoder.keeps:
+            for model, _ in route.legs:
+                _check_queue(model, request, current)
+        terms: list[TermIndex] = []
+        model, pair = route.legs[0]
+        if request.glossary:
+            target = route.legs[-1].pair.target_language_code
+            codes = canonical(pair.source_language_code), canonical(target)
+            terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
+        second_leg = None
+        if len(route.legs) > 1:
+            second_leg = SecondLeg(request, route.legs[1], limits)
+            limits = second_leg.first_limits()
+            second_leg.check_prefixes()
+            request = second_leg.first_request()
+        pivot = route.pivot_language_code
+        call = TranslationCall(request, model, pair, terms, limits, part.documents, pivot_language_code=pivot)
+        await self._steps.plan(call)
+        if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
+            raise DeadlineExceeded("the deadline passed before decoding began.")
+        return call, second_leg
+
+    async def _translate_leg(self, call: TranslationCall) -> dict[int, Candidates]:
+        """Return the candidates of each segment of a planned call, by number.
+
+        Segments with numbers go first and by themselves: what is decoded again is decoded beside the others.
+        """
+        checked = {number: segment for number, segment in call.segments.items() if segment.has_numbers}
+        if not 0 < len(checked) < len(call.segments):
+            return await self._translate_segments(call, call.segments)
+        others = {number: segment for number, segment in call.segments.items() if not segment.has_numbers}
+        try:
+            async with asyncio.TaskGroup() as group:
+                mended = group.create_task(self._translate_segments(call, checked))
+                decoded = group.create_task(self._decoder.decode(call, others))
+        except BaseExceptionGroup as errors:  # the first failure cancelled the other
+            raise errors.exceptions[0] from None
+        return mended.result() | await self._steps.restore(call, others, decoded.result())
+
+    async def _translate_segments(
+        self, call: TranslationCall, segments: Mapping[int, PlannedSegment]
+    ) -> dict[int, Candidates]:
+        decoded = await self._decoder.decode(call, segments)
+        restored = await self._steps.restore(call, segments, decoded)
+        return await mend(call, decoded, restored, self._decoder, self._steps)
+
+    async def _stream_leg(self, call: TranslationCall, streams: Sequence[TextStream]) -> AsyncGenerator[SegmentNews]:
+        """Yield what is new of a planned call's segments.
+
+        Closing this generator aborts the call's sequences; callers that may stop early must close it.
+        """
+        async with aclosing(self._decoder.grow(call)) as all_news:
+            async for news in all_news:
+                if isinstance(news, SegmentProgress):
+                    index, number = call.places[news.segment]
+                    if delta := streams[index].feed(number, news.token_ids):
+                        yield news.segment, delta
+                else:
+                    restored = await self._steps.restore(call, call.segments, news)
+                    for segment, mended in (await mend(call, news, restored, self._decoder, self._steps)).items():
+                        yield segment, mended
 
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
         request = part.request
@@ -271,19 +335,15 @@ class Translator:
                 for index, each in enumerate(await self._unchanged(part)):
                     yield StreamEvent(part.place(index), each.text, each, model.name, model.version)
                 return
-            call, onward = await self._planned(part, route)
+            call, second_leg = await self._plan(part, route)
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
             translations: dict[int, Translation] = {}
             num_left = Counter(index for index, _ in call.places)
 
             async def assembled(index: int) -> Translation:
-                translation = await self._computations.assemble(lambda: call.translation(index, candidates), call)
-                return replace(
-                    translation,
-                    detected_language_code=part.detected_language_code,
-                    pivot_language_code=route.pivot_language_code,
-                )
+                translation = await self._steps.assemble(call, lambda: call.translation(index, candidates))
+                return replace(translation, detected_language_code=part.detected_language_code)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
                 return StreamEvent(part.place(index), delta, translation, model.name, model.version)
@@ -292,8 +352,10 @@ class Translator:
                 if not num_left[index]:
                     translations[index] = await assembled(index)
                     yield event(index, translations[index].text, translations[index])
-            repairer, pivoter = self._repairer, self._pivoter
-            growing = repairer.grow(call, streams) if onward is None else pivoter.grow(call, onward, streams)
+            if second_leg is None:
+                growing = self._stream_leg(call, streams)
+            else:
+                growing = self._pivoter.stream(call, second_leg, streams)
             async with aclosing(growing) as all_news:
                 async for segment, new in all_news:
                     index, number = call.places[segment]
@@ -316,31 +378,6 @@ class Translator:
         requested = (request.model, request.model_version)
         sources = self._catalogue.sources(*requested, request.target_language_code)
         return self._catalogue.resolve(*requested, sources[0], request.target_language_code).writer
-
-    async def _planned(self, part: Part, route: Route) -> tuple[TranslationCall, Onward | None]:
-        """Return the planned call of the first leg, and how it goes on if there are two."""
-        request, limits = part.request, self.limits
-        current = current_call()
-        current.uses(route.writer.name, route.writer.version)
-        # Cached translations are returned regardless of the queue.
-        if not self._decoder.keeps:
-            for model, _ in route.legs:
-                _check_queue(model, request, current)
-        terms: list[TermIndex] = []
-        model, pair = route.legs[0]
-        if request.glossary:
-            target = route.legs[-1].pair.target_language_code
-            codes = canonical(pair.source_language_code), canonical(target)
-            terms.append((await self.latest_glossaries()).get(request.glossary, *codes, current.key_name).index)
-        onward = None
-        if len(route.legs) > 1:
-            onward = Onward(request, route.legs[1], limits)
-            request, limits = onward.first_request(), onward.first_limits()
-        call = TranslationCall(request, model, pair, terms, limits, part.documents)
-        await self._computations.plan(call)
-        if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
-            raise DeadlineExceeded("the deadline passed before decoding began.")
-        return call, onward
 
     def _count(self, call: Call, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         call.translated(translations)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,38 @@ from dragoman_client import Client, ClientError
 from service.calls.keys import Quotas
 from service.domain.call import Phase
 from service.observe.access_log import LOGGER
-from tests.api import operators
-from tests.api.operators import FOREIGN, HELLO, JSON
 from tests.gate import Gate
+from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
 from tests.otlp_collector import otlp_collector
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, distinct_texts, eventually
 
+JSON = {"Content-Type": "application/json"}
+HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
+# Headers by which a browser tells of a page of another site.
+FOREIGN: tuple[dict[str, str], ...] = (
+    {"Content-Type": "text/plain"},
+    {**JSON, "Origin": "http://evil.example"},
+    {**JSON, "Origin": "null"},
+    {**JSON, "Host": "evil.example"},
+    {**JSON, "Host": "evil.example", "Origin": "http://evil.example"},
+)
 
-def ask(server: InProcessServer, *asked: Any, **more: Any) -> tuple[int, Any]:
-    code, answer, server.admin_headers = operators.ask(server.server.admin_port, *asked, **more)  # type: ignore[attr-defined]
-    return code, answer
+
+def ask(
+    server: InProcessServer,
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: Mapping[str, str] = JSON,
+    raw: bytes = b"",
+) -> tuple[int, Any]:
+    """Return the status, and the document or the bytes; the headers are in `server.admin_headers`."""
+    content = raw or (None if body is None else json.dumps(body).encode())
+    reply = call(f"http://127.0.0.1:{server.server.admin_port}", method, path, body=content, **headers)
+    server.admin_headers = reply.headers  # type: ignore[attr-defined]
+    is_json = reply.headers["content-type"] == JSON["Content-Type"]
+    return reply.status, reply.document if is_json else reply.body
 
 
 def status(server: InProcessServer) -> Any:

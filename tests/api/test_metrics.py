@@ -12,9 +12,6 @@ from dragoman_client import ClientError, Flag, Options, Translation
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.models.warm_up import SLOT_COUNTS
-from service.observe.families import from_json
-from service.observe.merging import merged
-from service.observe.metrics import Metrics
 from tests.gate import Gate
 from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
@@ -270,16 +267,6 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Serve) ->
     assert 0 < found["nv_inference_compute_infer_duration_us"] < found["nv_inference_request_duration_us"]
 
 
-def test_the_metrics_of_several_servers_merge_into_those_of_one(busy: InProcessServer) -> None:
-    """Every metric of a server that has all of them has a rule."""
-    families = from_json(busy.get("/metrics.json")[2].encode())
-    own = Metrics()
-    own.tls_valid_until(1e9)
-    names = {family.name for family in merged([families] * 2 + [list(own.families())], own.rules())}
-    exposed = busy.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")[2]
-    assert names - {"dragoman_tls_certificate_not_after_seconds"} == set(re.findall(r"^# TYPE (\S+) ", exposed, re.M))
-
-
 def promtool_says(text: str) -> list[str]:
     run = subprocess.run(
         [tool("promtool", "prometheus"), "check", "metrics"],
@@ -316,10 +303,7 @@ def test_every_metric_is_documented_and_every_documented_one_is_there(busy: InPr
     types = re.findall(r"^# TYPE (\S+) ", busy.get("/metrics")[2], re.MULTILINE)
     exposed = {name.removeprefix("dragoman_") for name in types if name.startswith(("dragoman_", "nv_"))}
     only_with_tls = {"tls_certificate_not_after_seconds"}
-    only_with_workers = {"workers", "worker_restarts_total"}
-    assert {
-        name for name in exposed if not name.endswith("_created")
-    } == documented() - only_with_tls - only_with_workers
+    assert {name for name in exposed if not name.endswith("_created")} == documented() - only_with_tls
 
 
 @pytest.mark.parametrize("version", ["x", "1.x.0", "", "1.0.0; q=NaN", "9" * 5000])

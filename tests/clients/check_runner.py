@@ -1,29 +1,34 @@
-"""Runs the checks of a module beside this one: `python check_runner.py MODULE SETTINGS`, without our code.
+"""Runs the checks of a module beside this one: `python check_runner.py SECONDS MODULE SETTINGS`, without our code.
 
-Every function `check_...` is one check. Settings are JSON, which the module reads; the outcome of each check is printed
-as JSON: why it failed, empty if it did not.
+Every function `check_...` is one check; they run in their order. Settings are JSON, which the module reads; the outcome
+of each check is printed as JSON: why it failed, empty if it did not. A check's name is printed when it has ended.
 """
 
+import faulthandler
 import importlib
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
 
 
-def outcome(check: Callable[[], None]) -> str:
+def outcome(name: str, check: Callable[[], None]) -> str:
     """Return why a check failed; empty if it did not."""
     try:
         check()
-    except Exception:  # whatever it is, it is told to the test
+        return ""
+    except BaseException:  # whatever it is, it is told to the test
         return traceback.format_exc()
-    return ""
+    finally:
+        print(name, file=sys.stderr, flush=True)  # the last one preceded a hang
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(float(sys.argv.pop(1)), exit=True)  # shows where it hangs
     module = importlib.import_module(sys.argv.pop(1))
-    checks = {name: each for name, each in vars(module).items() if name.startswith("check_")}
-    outcomes = {name: outcome(check) for name, check in checks.items()}
+    outcomes = {name: outcome(name, each) for name, each in list(vars(module).items()) if name.startswith("check_")}
     ours = [name for name in sys.modules if name.split(".")[0] == "service"]
     assert not ours, ours
-    print(json.dumps(outcomes))
+    print(json.dumps(outcomes), flush=True)
+    os._exit(0)  # a failed check may leave threads of its client behind

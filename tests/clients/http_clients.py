@@ -20,16 +20,22 @@ _RUNNER = Path(__file__).with_name("check_runner.py")
 
 def checks_of(module: str) -> list[str]:
     """Return the names of the checks in a module beside this one."""
-    return re.findall(r"^def (check_\w+)", _RUNNER.with_name(f"{module}.py").read_text(encoding="utf-8"), re.MULTILINE)
+    source = _RUNNER.with_name(f"{module}.py").read_text(encoding="utf-8")
+    found = re.findall(r"^def (check_\w+)", source, re.MULTILINE)
+    assert found, module
+    return found
 
 
-def run_checks(module: str, settings: Mapping[str, object]) -> dict[str, str]:
+def run_checks(
+    module: str, settings: Mapping[str, object], python: Path = PYTHON, timeout_seconds: float = 100
+) -> dict[str, str]:
     """Run all of a module's checks by the clients' own Python, and return why each failed; empty if it did not."""
+    seconds = patient(timeout_seconds)
     run = subprocess.run(
-        [str(PYTHON), str(_RUNNER), module, json.dumps(settings)],
+        [str(python), str(_RUNNER), str(seconds), module, json.dumps(settings)],
         capture_output=True,
         text=True,
-        timeout=patient(100),
+        timeout=seconds + patient(10),
         check=False,
         env={},
     )

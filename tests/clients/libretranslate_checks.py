@@ -1,7 +1,4 @@
-"""Checks that test_libretranslate.py runs with the clients' own Python, which has none of our code.
-
-Every function `check_...` is one check. Settings are read as JSON; the outcome of each check is printed as JSON.
-"""
+"""Checks that test_libretranslate.py runs with the clients' own Python, which has none of our code."""
 
 import asyncio
 import json
@@ -65,11 +62,6 @@ def check_a_language_that_is_not_served() -> None:
     assert status == 400
     assert "'xx'" in message
     assert message.endswith("from 'en' it can be de.")
-
-
-def check_an_empty_text() -> None:
-    assert refused(lambda: client.translate("", "en", "de")) == (400, "Invalid request: missing q parameter")
-    assert refused(lambda: client.detect("")) == (400, "Invalid request: missing q parameter")
 
 
 def check_a_text_that_is_too_long() -> None:
@@ -138,19 +130,11 @@ def check_a_file() -> None:
     assert requests.get(address.replace("_file/", "_file/0"), timeout=SECONDS).status_code == 404
 
 
-def check_files_that_are_refused() -> None:
-    fields, file = {"source": "en", "target": "de"}, ("a.txt", b"station", "text/plain")
-    cases: list[tuple[Any, Any, str]] = [
-        (fields, {"file": ("a.exe", b"MZ")}, "file ends in '.exe'"),
-        (fields, {"file": ("a.docx", b"PK")}, "file can't be read"),
-        (fields, {"text": (None, "a")}, "file is missing"),
-        ({"source": "en"}, {"file": file}, "missing target parameter"),
-        ({"source": "en", "target": "xx"}, {"file": file}, "'xx'"),
-    ]
-    for data, files, message in cases:
-        answer = requests.post(f"{URL}/translate_file", data=data, files=files, timeout=SECONDS)
-        assert answer.status_code == 400, answer.text
-        assert message in answer.json()["error"], answer.text
+def check_a_file_that_is_refused() -> None:
+    fields, file = {"source": "en", "target": "de"}, {"file": ("a.exe", b"MZ")}
+    answer = requests.post(f"{URL}/translate_file", data=fields, files=file, timeout=SECONDS)
+    assert answer.status_code == 400, answer.text
+    assert "file ends in '.exe'" in answer.json()["error"], answer.text
 
 
 def check_a_file_with_a_key() -> None:

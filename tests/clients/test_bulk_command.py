@@ -1,13 +1,15 @@
 """`dragoman bulk` as a user runs it: killed and continued, in shards, and with the answers that a server gives."""
 
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -28,12 +30,30 @@ TEXTS = [
 ]
 
 
-def bulk(*arguments: str | Path, index: Mapping[str, str] = MappingProxyType({})) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "service", "bulk", *arguments, "--models", BUNDLE, "--num-threads", "1"]
-    variables = environment() | dict(index)
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=REPOSITORY, env=variables, timeout=patient(60), check=False
-    )
+OWN_MODELS = ("--models", str(BUNDLE), "--num-threads", "1")
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "service", "bulk", *map(str, arguments)]
+
+
+def bulk(
+    *arguments: str | Path, by: Sequence[str] = OWN_MODELS, index: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
+    given: Any = {"capture_output": True, "text": True, "timeout": patient(60), "check": False}
+    return subprocess.run(command(*arguments, *by), cwd=REPOSITORY, env=environment() | dict(index), **given)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[ServerProcess]:
+    with ServerProcess(BUNDLE) as server:
+        yield server
+
+
+@pytest.fixture(params=["own models", "server"])
+def by(request: pytest.FixtureRequest, shipped: ServerProcess) -> Sequence[str]:
+    """Return the options that say who translates."""
+    return OWN_MODELS if request.param == "own models" else ("--server", shipped.address)
 
 
 def write_rows(path: Path, num_rows: int) -> list[str]:
@@ -42,31 +62,56 @@ def write_rows(path: Path, num_rows: int) -> list[str]:
     return texts
 
 
-def test_a_killed_run_is_continued_and_gives_the_answers_of_a_server(tmp_path: Path) -> None:
+def test_a_killed_run_is_continued_and_gives_the_answers_of_a_server(
+    tmp_path: Path, by: Sequence[str], shipped: ServerProcess
+) -> None:
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     texts = write_rows(source, 1500)
-    command = [sys.executable, "-m", "service", "bulk", str(source), str(output), "--to", "de", "--rows-per-part", "50"]
-    command += ["--models", str(BUNDLE), "--num-threads", "1"]
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=environment(), start_new_session=True)
+    arguments = (source, output, "--to", "de", "--rows-per-part", "50")
+    process = subprocess.Popen(command(*arguments, *by), cwd=REPOSITORY, env=environment(), start_new_session=True)
     parts = tmp_path / "out.jsonl.parts"
-    eventually(lambda: len(list(parts.glob("0*.jsonl"))) > 2, timeout_seconds=60)
+    eventually(functools.partial(_has_more, parts, 2), timeout_seconds=60)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     kept = len(list(parts.glob("0*.jsonl")))
     assert kept < 30, "it ended before it was killed"
-    answer = bulk(source, output, "--to", "de", "--rows-per-part", "50")
+    answer = bulk(*arguments, by=by)
     assert answer.returncode == 0, answer.stderr
     assert f"1500 rows, {50 * kept} of them from earlier runs" in answer.stderr
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["id"] for row in rows] == list(range(1500))
-    with ServerProcess(BUNDLE) as server, Client(server.address) as client:
+    with Client(shipped.address) as client:
         served = [each.text for each in client.translate(texts[:500], "en", "de")]
     assert [row["translation"] for row in rows[:500]] == served
     assert {row["finish_reason"] for row in rows} >= {"stop"}
     assert not parts.exists()
 
 
-def test_rows_in_other_languages_come_back_unchanged_with_a_flag(tmp_path: Path) -> None:
+def _has_more(parts: Path, least: int) -> bool:
+    return len(list(parts.glob("0*.jsonl"))) > least
+
+
+def test_after_ctrl_c_or_without_its_server_it_says_how_to_go_on(tmp_path: Path, shipped: ServerProcess) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    write_rows(source, 1500)
+    arguments = (source, output, "--to", "de", "--rows-per-part", "50")
+    parts = tmp_path / "out.jsonl.parts"
+    with ServerProcess(BUNDLE) as gone:
+        for stop, code in ((None, ExitCode.INTERRUPTED), (gone, ExitCode.NO_SERVER)):
+            num_parts = len(list(parts.glob("0*.jsonl")))
+            process = subprocess.Popen(
+                command(*arguments, "--server", gone.address), cwd=REPOSITORY, env=environment(), stderr=subprocess.PIPE
+            )
+            eventually(functools.partial(_has_more, parts, num_parts + 2), timeout_seconds=60)
+            stop.kill() if stop else process.send_signal(signal.SIGINT)
+            errors = process.communicate(timeout=patient(60))[1].decode()
+            assert process.returncode == code, errors
+            assert errors.endswith("what is done stays; the same command continues.\n")
+    assert bulk(*arguments, by=("--server", shipped.address)).returncode == 0
+    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == list(range(1500))
+
+
+def test_rows_in_other_languages_come_back_unchanged_with_a_flag(tmp_path: Path, by: Sequence[str]) -> None:
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     texts = {
         "Where is the train station?": ("en", []),
@@ -75,7 +120,7 @@ def test_rows_in_other_languages_come_back_unchanged_with_a_flag(tmp_path: Path)
         "42": ("und", []),
     }
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    assert bulk(source, output, "--to", "de").returncode == 0
+    assert bulk(source, output, "--to", "de", by=by).returncode == 0
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [(row["source_language"], row["flags"]) for row in rows] == list(texts.values())
     assert [row["translation"] for row in rows] == ["Wo ist der Bahnhof?", *list(texts)[1:]]
@@ -94,6 +139,18 @@ def test_shards_share_a_folder_and_the_last_run_joins_it(tmp_path: Path) -> None
     assert pq.read_table(output).column("id").to_pylist() == list(range(40))
 
 
+def test_a_row_that_a_server_refuses_fails_alone(tmp_path: Path, by: Sequence[str]) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [("Hello", "en"), ("Hello", "ja"), ("a " * 3000, "en"), ("x" * (3 << 20), "en"), ("Hello", "en")]
+    source.write_text("".join(json.dumps({"text": text, "from": code}) + "\n" for text, code in rows))
+    answer = bulk(source, output, "--to", "de", "--from-column", "from", "--strict", by=by)
+    assert "5 rows; 3 rows of this run have an error." in answer.stderr
+    errors = [json.loads(line)["error"] for line in output.read_text().splitlines()]
+    assert [bool(error) for error in errors] == [False, True, True, True, False]
+    assert errors[1] == "no model here translates from 'ja' into 'de'; served are en to de."
+    assert errors[2].startswith("texts[0] has a segment of ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -102,9 +159,11 @@ def test_shards_share_a_folder_and_the_last_run_joins_it(tmp_path: Path) -> None
         (("--to", "de", "--column", "body"), ExitCode.DATA, "no column 'body'; there are 'id', 'text'"),
     ],
 )
-def test_mistakes_are_told_in_a_line(arguments: tuple[str, ...], code: int, told: str, tmp_path: Path) -> None:
+def test_mistakes_are_told_in_a_line(
+    arguments: tuple[str, ...], code: int, told: str, tmp_path: Path, by: Sequence[str]
+) -> None:
     write_rows(tmp_path / "in.jsonl", 5)
-    answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", *arguments)
+    answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", *arguments, by=by)
     assert (answer.returncode, told in answer.stderr) == (code, True), answer.stderr
 
 
@@ -125,9 +184,9 @@ def test_a_folder_with_its_output_in_it(tmp_path: Path) -> None:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text("text\nGood morning.\n")
     (source / "link").symlink_to(source)
-    command = (source, source / "crawl.de", "--to", "de", "--output-format", "jsonl")
+    arguments = (source, source / "crawl.de", "--to", "de", "--output-format", "jsonl")
     for kept in ("", ", 3 of them from earlier runs"):
-        answer = bulk(*command)
+        answer = bulk(*arguments)
         assert answer.returncode == 0, answer.stderr
         assert f"crawl.de: 3 rows{kept}." in answer.stderr
         assert "left out, as no files of a known ending: e.xlsx, link" in answer.stderr

@@ -127,6 +127,36 @@ def test_hypotheses_come_with_line_number_and_score(translate: Any) -> None:
     assert len({row[2] for row in rows[:3]}) == 3
 
 
+def test_a_stream_is_the_translation(translate: Any) -> None:
+    texts = ("Save the file. Close the window.", "", "Hello\nkeys")
+    run = translate("--stream", *texts)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout == translate(*texts).stdout
+
+
+def test_words_of_a_stream_come_before_its_end(server: ServerProcess) -> None:
+    command = [sys.executable, "-m", "service", "translate", "--server", server.address, "--to", "de"]
+    text = "Save the file before you close the window. " * 40
+    with subprocess.Popen(
+        [*command, "--stream", text], stdout=subprocess.PIPE, cwd=REPOSITORY, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        raw: Any = process.stdout.raw  # type: ignore[attr-defined]
+        parts = list(iter(lambda: raw.read(1 << 20), b""))  # exactly as written; bounded by pytest-timeout
+        assert process.wait(patient(30)) == 0
+    assert len(parts) > 1
+    assert b"".join(parts) == dragoman("translate", "--server", server.address, "--to", "de", text).stdout
+
+
+def test_terms_and_formatting_reach_the_server(translate: Any) -> None:
+    terms = ("--term", "keys=die = SCHL\u00dcSSEL", "--term", "Hello")
+    written = translate(*terms, "--from", "en", "--preserve-formatting", "keys", "Hello", "close!").stdout.decode()
+    assert written.startswith("die = SCHL\u00dcSSEL\nHello\n")
+    assert written.endswith("!\n")
+    whole, sentences = (translate("--split-sentences", how, "Hello. Hello. keys.").stdout for how in ("off", "on"))
+    assert whole != sentences
+
+
 def test_models_as_a_table_and_as_json(server: ServerProcess) -> None:
     table = dragoman("models", "--server", server.address)
     assert table.returncode == 0
@@ -169,6 +199,10 @@ def test_one_variable_names_the_server_of_every_command(server: ServerProcess, c
         (("-i", "/no/such/file"), None, 66, ["/no/such/file", "No such file"]),
         (("-o", "/no/such/file", "Hello"), None, 73, ["/no/such/file"]),
         ((b"\xff".decode("utf-8", "surrogateescape"),), None, 65, ["text 1", "not UTF-8"]),
+        (("--from", "en", "--glossary", "none", "Hello"), None, 2, ["no glossary 'none' from en into de"]),
+        (("--max-repeats", "-1", "Hello"), None, 65, ["options.max_repeats is -1; allowed is 0 to 100"]),
+        (("--format", "html"), b"a\xff", 65, ["the input: ", "not UTF-8"]),
+        (("--format", "tsv", "--column", "1"), b"a\xff", 65, ["the input: ", "not UTF-8"]),
     ],
 )
 def test_what_a_user_gets_wrong_is_one_clear_line(

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,10 +69,6 @@ def results(server: ServerProcess, keyed: ServerProcess) -> dict[str, str]:
 
 def form(server: ServerProcess, path: str, body: str, method: str = "POST", **headers: str) -> Reply:
     return call(server.http_url, method, path, body=body.encode(), content_type=FORM, **headers)
-
-
-def test_there_are_checks() -> None:
-    assert len(CHECKS) > 20
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -166,42 +161,3 @@ def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
             call(keyed.http_url, "GET", f"/v2/usage?auth_key={key}"),
         ]
         assert [each.status for each in replies] == [expected] * 5
-
-
-@pytest.fixture
-def workers(models: Path, tmp_path: Path) -> Iterator[str]:
-    """Yield the address of a server with two worker processes, whose callers have glossaries."""
-    flags = ("--workers", "2", "--caller-glossaries", "--glossaries", str(tmp_path))
-    with ServerProcess(models, *flags, has_http=True) as process:
-        yield process.http_url
-
-
-@pytest.mark.single  # it starts two itself
-def test_what_becomes_of_a_glossary_every_api_of_every_worker_process_knows(workers: str) -> None:
-    """Each call is on a connection of its own, of which either process takes some."""
-    by_name = {"text": "station", "source_language_code": "en", "target_language_code": "de", "glossary": "a"}
-
-    def asked(path: str, asked: dict[str, Any]) -> set[Any]:
-        replies = [call(workers, "POST", path, asked) for _ in range(10)]
-        return {reply.document["translations"][0]["text"] if reply.status == 200 else reply.status for reply in replies}
-
-    def listed() -> set[int]:
-        path = "/v3/projects/p/locations/l/glossaries"
-        replies = [call(workers, "GET", path) for _ in range(10)]
-        return {len(each.document.get("glossaries", [])) for each in replies}
-
-    assert asked("/v1/translate", by_name) == {404}
-    assert listed() == {0}
-    new: dict[str, Any] = {"name": "a", "dictionaries": [dictionary("Bahnsteig")]}
-    identity = call(workers, "POST", "/v3/glossaries", new).document["glossary_id"]
-    by_id = {"text": ["station"], **PAIR, "glossary_id": identity}
-    for path, request in (("/v1/translate", by_name), ("/v2/translate", by_id)):
-        [text] = asked(path, request)
-        assert "Bahnsteig" in text
-    assert listed() == {1}
-    assert call(workers, "PUT", f"/v3/glossaries/{identity}/dictionaries", dictionary("Halt")).status == 200
-    [text] = asked("/v1/translate", by_name)
-    assert "Halt" in text
-    assert call(workers, "DELETE", f"/v3/glossaries/{identity}").status == 204
-    assert asked("/v1/translate", by_name) == asked("/v2/translate", by_id) == {404}
-    assert listed() == {0}

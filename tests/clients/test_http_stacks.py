@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from tests.servers import ServerProcess
 from tests.tools import tool
 
 ASKED = json.dumps({"text": "station", "source_language_code": "en", "target_language_code": "de"})
-
-
-@pytest.fixture(scope="module")
-def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tiny_models, has_http=True) as process:
-        yield process
 
 
 def run(*command: str | Path, given: str = "") -> str:

@@ -104,7 +104,6 @@ def check(name: str, written: bytes) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.single
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_large_document_over_http_takes_little_memory(server: ServerProcess, name: str) -> None:
@@ -123,7 +122,6 @@ def test_a_large_document_over_http_takes_little_memory(server: ServerProcess, n
 
 
 @pytest.mark.full
-@pytest.mark.single
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_large_document_by_the_command_line_takes_little_memory(

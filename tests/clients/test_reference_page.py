@@ -2,19 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.axe import findings
 from tests.browser import Browser, browser, like
 from tests.servers import ServerProcess
-
-
-@pytest.fixture(scope="module")
-def server(tiny_models: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tiny_models, has_http=True) as process:
-        yield process
 
 
 @pytest.fixture(scope="module")

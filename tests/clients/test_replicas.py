@@ -1,8 +1,9 @@
-"""Two server processes behind client-side balancing, nginx or Envoy: calls are shared, and restarts lose none."""
+"""Two server processes behind client-side balancing, nginx, Envoy, or on one port: calls are shared, none is lost."""
 
+import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,19 @@ import pytest
 from dragoman_client import Client, Options, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.grpc_calls import request_of
+from tests.http_caller import call
 from tests.patience import patient
 from tests.proxies import envoy, nginx
-from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
+from tests.servers import (
+    REPOSITORY,
+    ServerProcess,
+    distinct_texts,
+    dragoman,
+    eventually,
+    free_port,
+    read_line,
+    samples,
+)
 
 WAYS = ("round_robin", "nginx", "envoy")
 # The drain delay is longer than the intervals of Envoy's health checks and of gRPC's attempts to connect. Connections
@@ -27,6 +38,7 @@ FLAGS = (
 )
 NUM_LONG = 500
 TRANSLATED = r'dragoman_requests_total{code="OK",method="dragoman.v1.TranslationService/Translate"}'
+UNIT = REPOSITORY / "deploy" / "systemd" / "dragoman@.service"
 
 
 class Replicas:
@@ -223,7 +235,6 @@ def test_restarts_lose_no_call_of_the_documented_client(replicas: Replicas, addr
         assert callers.failures() == []
 
 
-@pytest.mark.single  # workers of a supervisor that is killed keep the port until they have answered
 def test_a_killed_server_loses_none_either_but_other_clients_see_it(
     replicas: Replicas, addresses: dict[str, str]
 ) -> None:
@@ -255,3 +266,66 @@ def test_a_server_that_answers_no_more_loses_none_and_is_left_alone(
 
 def trailer(call: Any, key: str) -> Any:
     return dict(call.trailing_metadata())[key]
+
+
+def unit_variables(number: int) -> dict[str, str]:
+    """Return what the template unit of systemd sets for this server."""
+    unit = UNIT.read_text(encoding="utf-8").replace("%i", str(number))
+    return dict(re.findall(r"^Environment=(\w+)=(.*)$", unit, re.MULTILINE))
+
+
+def num_answered(server: ServerProcess, method: str) -> float:
+    return sum(samples(server.get("/metrics")[2], rf'dragoman_requests_total{{code="OK",method="{method}"}}'))
+
+
+def test_the_servers_of_the_template_unit_have_ports_of_their_own_for_operators(tiny_models: Path) -> None:
+    command = re.search(r"^ExecStart=\S+/dragoman serve (.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert command is not None
+    assert command[1].startswith("--config ")
+    shown = [
+        dragoman("config", "--models", str(tiny_models), stdin=None, timeout_seconds=30.0, **unit_variables(number))
+        for number in (1, 2)
+    ]
+    assert [(run.returncode, b"reuse_port = true" in run.stdout) for run in shown] == [(0, True)] * 2
+    ports = [set(re.findall(rb"(?:metrics|admin)_port = (\d+)", run.stdout)) for run in shown]
+    assert len(ports[0] | ports[1]) == 4
+
+
+def test_two_servers_on_one_port_share_its_calls_and_a_restart_loses_none(tiny_models: Path) -> None:
+    port, http_port = free_port(), free_port()
+
+    def start(number: int) -> ServerProcess:
+        ports = ("--http-port", str(http_port))
+        return ServerProcess(tiny_models, *FLAGS, *ports, port=port, variables=unit_variables(number))
+
+    def translate() -> None:
+        with Client(f"127.0.0.1:{port}") as client:  # a connection, which either server takes
+            translate_one(client)
+
+    def translate_over_http() -> None:
+        asked = {"source_language_code": "en", "target_language_code": "de", "text": "Hello"}
+        assert call(f"http://127.0.0.1:{http_port}", "POST", "/v1/translate", asked).status == 200
+
+    def share(servers: Sequence[ServerProcess], method: str, caller: Caller) -> None:
+        eventually(lambda: caller.failure is not None or all(num_answered(each, method) >= 2 for each in servers))
+        assert caller.failure is None
+
+    with start(1) as first, start(2) as second, Caller(translate) as caller:
+        with Caller(translate_over_http) as over_http:  # it does not try again, so it ends before the restart
+            share((first, second), "http/v1/translate", over_http)
+        share((first, second), "dragoman.v1.TranslationService/Translate", caller)
+        first.signal(signal.SIGTERM)
+        assert first.wait() == (0, "", "")
+        with start(1) as third:
+            share((second, third), "dragoman.v1.TranslationService/Translate", caller)
+        assert caller.failure is None
+
+
+@pytest.mark.parametrize(("first", "second"), [(["--reuse-port"], []), ([], ["--reuse-port"])])
+def test_a_port_is_taken_unless_both_servers_share_it(tiny_models: Path, first: list[str], second: list[str]) -> None:
+    own = ("--metrics-port", "0", "--admin-port", "-1", "--models", str(tiny_models))
+    with ServerProcess(tiny_models, *first) as server:
+        run = dragoman("serve", *own, "--port", str(server.port), *second)
+    assert run.returncode == 71
+    (line,) = run.stderr.decode().splitlines()
+    assert line.startswith(f"dragoman: can't listen on {server.address} for gRPC: Address already in use.")

@@ -1,13 +1,32 @@
-"""TLS and API keys with server processes: when `dragoman serve` refuses to start, and what its callers see."""
+"""TLS and API keys with server processes: what `dragoman serve` refuses, what its callers see, and the guide."""
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dragoman_client import Client, Tls
+from service.calls.keys import read_keys
 from service.cli.exit_codes import ExitCode
 from tests.certificates import Authority, Pair, replace
-from tests.servers import ServerProcess, dragoman, eventually, free_port, samples
+from tests.patience import patient
+from tests.servers import (
+    REPOSITORY,
+    Serve,
+    ServerProcess,
+    dragoman,
+    environment,
+    eventually,
+    free_port,
+    samples,
+)
+from tests.tools import tool
+
+COMMANDS = re.findall(r"^```bash\n(.*?)^```$", (REPOSITORY / "docs" / "security.md").read_text(), re.M | re.S)
+DRAGOMAN = f'set -euo pipefail; dragoman() {{ {sys.executable} -m service "$@"; }}\n'
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +135,27 @@ def test_new_files_are_taken_without_a_restart(
     eventually(lambda: samples(process.get("/metrics")[2], name) == [fresh.not_after.timestamp()])
     code, _, err = ask(process, "models", "--tls-ca", str(folder / "ca.crt"), key=api_key)
     assert (code, err) == (0, "")
+
+
+def test_the_commands_of_the_guide_make_what_they_say(serve: Serve, tmp_path: Path) -> None:
+    tool("openssl", "openssl")
+    assert len(COMMANDS) == 3
+    script = DRAGOMAN + "".join(COMMANDS)
+    run = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=patient(60)
+    )
+    assert run.returncode == 0, run.stderr
+    assert read_keys(tmp_path / "keys.toml").names == {"web-shop", "nightly"}
+    files = {
+        "tls_certificate": "server.crt",
+        "tls_key": "server.key",
+        "tls_client_ca": "ca.crt",
+        "api_keys": "keys.toml",
+    }
+    server = serve(**{setting: tmp_path / name for setting, name in files.items()})
+    tls = Tls(tmp_path / "ca.crt", tmp_path / "client.crt", tmp_path / "client.key")
+    for name in ("web-shop", "nightly"):
+        key = (tmp_path / f"{name}.key").read_text().strip()
+        with Client(server.address, tls=tls, api_key=key) as client:
+            assert client.translate(["Hello"], "en", "de")
+    assert (tmp_path / "keys.toml").stat().st_mode & 0o077 == 0

@@ -54,6 +54,25 @@ def test_columns_of_a_table_by_name(translate: Any, words: dict[str, str]) -> No
     assert rows[0] == ["id", "text", "more"]
     assert [cell.strip() for cell in rows[1]] == ["1", words["Hello"], words["window"]]
     assert rows[2:] == [[""], [""]]
+    numbered = translate("u.tsv", b"1\tHello\tx\r\n\r\n2\tkeys\t", "--column", "2").decode()
+    assert [[cell.strip() for cell in line.split("\t")] for line in numbered.split("\r\n")] == [
+        ["1", words["Hello"], "x"],
+        [""],
+        ["2", words["keys"], ""],
+    ]
+
+
+def test_a_page(translate: Any, server: ServerProcess, words: dict[str, str]) -> None:
+    source = b"<!doctype html>\r\n<p class=a>Hello</p>\n<p title='keys'><!-- Hello --><i>keys</i></p>"
+    written = translate("t.HTM", source).decode()
+    expected = source.decode().replace(">Hello<", f">{words['Hello']}<").replace(">keys<", f">{words['keys']}<")
+    assert written.startswith("<!doctype html>\r\n<p class=a>")
+    assert "".join(written.split()) == "".join(expected.split())  # the model's translations have white space around
+    arguments = ("translate", "--server", server.address, *OPTIONS, "--format", "html")
+    assert dragoman(*arguments, stdin=source).stdout.decode() == written
+    both = dragoman(*arguments, "<p>Hello</p>", "<b>keys</b>")
+    assert both.stdout.decode().startswith(f"<p>{words['Hello']}</p>\n")
+    assert both.stderr == b"note: 2 texts were cut off: 2 length.\n"
 
 
 def test_a_po_file(translate: Any, words: dict[str, str]) -> None:

@@ -1,60 +1,24 @@
 """The real tritonclient, unmodified, against a real server; its descriptors and ours cannot share a process."""
 
-import json
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
-from tests.clients.http_clients import triton_models
+from tests.clients.http_clients import checks_of, run_checks, triton_models
 from tests.patience import patient
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
+from tests.servers import TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations
 
-SCRIPT = Path(__file__).with_name("triton_checks.py")
 pytestmark = pytest.mark.timeout(240)  # the first test pays for the fixture's two servers and all checks
-CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
-
-DESCRIPTORS = """
-import json
-from tritonclient.grpc import model_config_pb2, service_pb2
-
-messages, enums, methods = {}, {}, {}
-
-def kind(field):
-    named = field.message_type or field.enum_type
-    return [field.name, field.type, field.is_repeated, named.full_name if named else "",
-            field.containing_oneof.name if field.containing_oneof else ""]
-
-def note(message):
-    messages[message.full_name] = {field.number: kind(field) for field in message.fields}
-    for nested in message.nested_types:
-        note(nested)
-    for each in message.enum_types:
-        enums[each.full_name] = {value.number: value.name for value in each.values}
-
-for file in (model_config_pb2.DESCRIPTOR, service_pb2.DESCRIPTOR):
-    for message in file.message_types_by_name.values():
-        note(message)
-    for each in file.enum_types_by_name.values():
-        enums[each.full_name] = {value.number: value.name for value in each.values}
-    for service in file.services_by_name.values():
-        for method in service.methods:
-            methods[method.full_name] = [
-                method.input_type.full_name, method.output_type.full_name, method.client_streaming,
-                method.server_streaming]
-print(json.dumps([messages, enums, methods]))
-"""
+CHECKS = checks_of("triton_checks")
 
 OPEN_STREAM = """
 import queue, sys
@@ -73,23 +37,12 @@ client.stop_stream()
 """
 
 
-def run_client(*arguments: str, timeout_seconds: float = 160) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=patient(timeout_seconds),
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(),
-    )
-
-
 @pytest.fixture(scope="module")
 def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Yield the outcome of each check, all run against the same two servers."""
     folder = tmp_path_factory.mktemp("triton")
     models, explicit_models = triton_models(tiny_versions, folder)
+    (folder / "descriptor.pb").write_bytes(pb.DESCRIPTOR.serialized_pb)
     limits = ("--max-slots", "8", "--max-waiting", "1100")
     with (
         ServerProcess(models, "--max-versions", "2", *limits) as server,
@@ -101,21 +54,20 @@ def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> It
             "explicit": explicit.address,
             "explicit_metrics": f"http://127.0.0.1:{explicit.metrics_port}/metrics",
             "explicit_pid": explicit.process.pid,
+            "descriptor": str(folder / "descriptor.pb"),
             "models": str(explicit_models),
             "bundles": str(tiny_versions),
             "golden_texts": GOLDEN_TEXTS,
             "seconds": round(TIMEOUT_SECONDS),
             "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
         }
-        run = run_client(str(SCRIPT), json.dumps(settings))
-        assert run.returncode == 0, run.stderr
-        outcomes: dict[str, str] = json.loads(run.stdout)
+        outcomes = run_checks("triton_checks", settings, Path(sys.executable), timeout_seconds=160)
         for process in (server, explicit):
             process.signal(signal.SIGTERM)
             code, _, log = process.wait()
             outcomes[f"log of {process.address}"] = log if code or "Traceback" in log or "ERROR" in log else ""
             if process is explicit and "SIGHUP changes no models" not in log:
-                outcomes["check_explicit_3_nothing_else_loads"] += f"SIGHUP was not noticed: {log}"
+                outcomes["check_explicit_3_a_new_version"] += f"SIGHUP was not noticed: {log}"
         yield outcomes
 
 
@@ -167,46 +119,3 @@ def test_an_explicit_server_starts_with_what_is_named(tiny_models: Path) -> None
     server = ServerProcess(tiny_models, *explicit)
     server.kill()
     assert "No model is loaded yet" in server.ready_line
-
-
-def test_our_messages_are_the_client_s_in_name_number_and_type() -> None:
-    run = run_client("-c", DESCRIPTORS)
-    assert run.returncode == 0, run.stderr
-    messages, enums, methods = json.loads(run.stdout)
-    ours = list(all_messages(pb.DESCRIPTOR.message_types_by_name.values()))
-    assert len(ours) > 50
-    for message in ours:
-        theirs = messages[message.full_name]
-        for field in message.fields:
-            assert described(field) == theirs[str(field.number)], f"{message.full_name}.{field.name}"
-    for enum in pb.DESCRIPTOR.enum_types_by_name.values():
-        assert isinstance(enum, EnumDescriptor)
-        for value in enum.values:
-            assert value.name == enums[enum.full_name][str(value.number)]
-    (service,) = pb.DESCRIPTOR.services_by_name.values()
-    assert {
-        method.full_name: [
-            method.input_type.full_name,
-            method.output_type.full_name,
-            method.client_streaming,
-            method.server_streaming,
-        ]
-        for method in service.methods
-    } == methods
-
-
-def all_messages(messages: Any) -> Iterator[Descriptor]:
-    for message in messages:
-        yield message
-        yield from all_messages(message.nested_types)
-
-
-def described(field: Any) -> list[Any]:
-    named = field.message_type or field.enum_type
-    return [
-        field.name,
-        field.type,
-        field.is_repeated,
-        named.full_name if named else "",
-        field.containing_oneof.name if field.containing_oneof else "",
-    ]

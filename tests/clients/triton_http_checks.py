@@ -1,7 +1,4 @@
-"""Checks that test_triton_http_client.py runs with the clients' own Python, which has none of our code.
-
-Every function `check_...` is one check. Settings are read as JSON; the outcome of each check is printed as JSON.
-"""
+"""Checks that test_triton_http_client.py runs with the clients' own Python, which has none of our code."""
 
 import asyncio
 import json
@@ -52,16 +49,12 @@ def fails(status: int, *says: str, work: Callable[[], Any]) -> None:
     try:
         answer = work()
     except InferenceServerException as error:
-        refused(error, status, *says)
+        refusal = error
     else:
         raise AssertionError(f"it was answered: {answer}")
-
-
-def refused(error: InferenceServerException, status: int, *says: str) -> None:
-    assert error.status() == str(status), error
-    assert isinstance(error.message(), str), error
+    assert refusal.status() == str(status), refusal
     for each in says:
-        assert each in error.message(), error
+        assert each in refusal.message(), refusal
 
 
 def infer_fails(status: int, *says: str, texts: Sequence[str] = ("Hello",), **asked: Any) -> None:
@@ -102,9 +95,7 @@ def check_metadata_and_config() -> None:
     assert [each["optional"] for each in config["input"]] == [False, True, True]
     assert [each["data_type"] for each in config["output"]] == ["TYPE_STRING", "TYPE_FP32", "TYPE_STRING"]
     assert config["parameters"]["language_pairs"] == {"string_value": "en:de"}
-    for ask in (client.get_model_metadata, client.get_model_config, client.get_inference_statistics):
-        fails(404, "'nobody'", work=partial(ask, "nobody"))
-        fails(404, "'7'", "tiny", work=partial(ask, "tiny", "7"))
+    fails(404, "'7'", "tiny", work=lambda: client.get_model_metadata("tiny", "7"))
 
 
 def check_infer_in_binary() -> None:
@@ -124,7 +115,6 @@ def check_infer_in_binary() -> None:
 def check_infer_in_json() -> None:
     asked = outputs("translation", "score", binary=False)
     result = client.infer("tiny", inputs(GOLDEN_TEXTS, binary=False), outputs=asked)
-    assert result.get_response()["outputs"][0]["data"] == GOLDEN["2"]
     assert strings(result) == GOLDEN["2"]
     in_binary = client.infer("tiny", inputs(GOLDEN_TEXTS), outputs=outputs("score"))
     assert (result.as_numpy("score") == in_binary.as_numpy("score")).all()
@@ -160,27 +150,22 @@ def check_texts_outside_of_ascii() -> None:
 
 
 def check_languages() -> None:
-    asked = {"source_language": "EN", "target_language": "de"}
-    assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters=asked)) == GOLDEN["2"]
-
-    def ask(texts: list[str], sources: list[str], targets: list[str], **more: Any) -> list[str]:
-        return strings(client.infer("many", inputs(texts, source=sources, target=targets), **more))
-
-    texts, sources, targets = ["Hello", "Find keys", "Help", "Save"], ["fr", "it", "fr", "es"], ["it", "es", "it", "fr"]
-    mixed = ask(texts, sources, targets)
-    assert mixed == [ask([text], [s], [t])[0] for text, s, t in zip(texts, sources, targets, strict=True)]
+    texts, sources, targets = ["Hello", "Find keys", "Help"], ["fr", "it", "es"], ["it", "es", "fr"]
+    mixed = strings(client.infer("many", inputs(texts, source=sources, target=targets)))
+    alone = [
+        strings(client.infer("many", inputs([text], source=[source], target=[target])))[0]
+        for text, source, target in zip(texts, sources, targets, strict=True)
+    ]
+    assert mixed == alone
     fails(400, "'target_language'", "'many'", work=lambda: client.infer("many", inputs(["Hello"])))
-    fails(404, "'de'", work=lambda: ask(texts, ["fr"], ["it", "it", "de", "it"]))
 
 
 def check_parameters() -> None:
     shortest = client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"max_output_tokens": 2})
     assert strings(shortest, "finish_reason") == ["length"] * 3
-    infer_fails(400, "'custom' is unknown", parameters={"custom": 1})
-    infer_fails(400, "'beam_size'", parameters={"beam_size": "4"})
     client.infer("tiny", inputs(["Hello"]), priority=3, timeout=SECONDS * 1_000_000)
-    infer_fails(400, "'priority' is 4", priority=4)
     client.infer("tiny", inputs(["Hello"]), sequence_id=7, sequence_start=True, sequence_end=True)
+    infer_fails(400, "'beam_size'", parameters={"beam_size": "4"})
 
 
 def check_a_deadline_passes() -> None:
@@ -193,18 +178,13 @@ def check_bad_tensors() -> None:
     """Check what only this client makes of arrays: raw bytes of the wrong length, and data in JSON."""
     in_json = triton.InferInput("text", [1], "INT32")
     in_json.set_data_from_numpy(np.array([1], dtype=np.int32), binary_data=False)
-    shared = triton.InferInput("text", [1], "BYTES")
-    shared.set_shared_memory("region", 8)
     more, fewer = tensor("text", ["a"]).set_shape([2]), tensor("text", ["a", "b"]).set_shape([1])
-    for status, says, given in (
-        (400, "'text' is of datatype 'INT32'", [in_json]),
-        (400, "'text' has shape [2] and 1 elements", [more]),
-        (400, "'text' has 5 bytes of raw contents after its 1 elements", [fewer]),
-        (501, "shared_memory", [shared]),
+    for says, given in (
+        ("'text' is of datatype 'INT32'", in_json),
+        ("'text' has shape [2] and 1 elements", more),
+        ("'text' has 5 bytes of raw contents after its 1 elements", fewer),
     ):
-        fails(status, says, work=partial(client.infer, "tiny", given))
-    fails(404, "'nobody'", work=lambda: client.infer("nobody", inputs(["Hello"])))
-    fails(404, "'7'", work=lambda: client.infer("tiny", inputs(["Hello"]), model_version="7"))
+        fails(400, says, work=partial(client.infer, "tiny", [given]))
 
 
 def check_compression() -> None:
@@ -216,27 +196,20 @@ def check_compression() -> None:
 
 def check_the_others_are_not_supported() -> None:
     fails(501, "shared memory is not supported", work=client.get_system_shared_memory_status)
-    fails(501, "shared memory is not supported", work=partial(client.unregister_cuda_shared_memory, "region"))
     fails(501, "tracing", work=client.get_trace_settings)
-    fails(501, "tracing", work=lambda: client.update_trace_settings("tiny", {"trace_level": "TENSORS"}))
     fails(501, "--log-level", work=client.get_log_settings)
-    fails(501, "--log-level", work=lambda: client.update_log_settings({"log_info": True}))
 
 
 def check_statistics() -> None:
     before = statistics("1")
     client.infer("tiny", inputs(GOLDEN_TEXTS), model_version="1")
-    infer_fails(400, model_version="1", parameters={"strict": True}, texts=["Hello " * 200])
     after = statistics("1")
     assert after["inference_count"] == before["inference_count"] + 3
     assert after["execution_count"] > before["execution_count"]
-    assert after["last_inference"] > 10**12
     success = after["inference_stats"]["success"]
     assert success["count"] == before["inference_stats"]["success"]["count"] + 1
     assert success["ns"] > 0
-    assert set(after["inference_stats"]) >= {"success", "fail", "queue", "compute_input", "compute_infer"}
     assert {each["name"] for each in client.get_inference_statistics()["model_stats"]} == {"tiny", "many"}
-    assert [each["version"] for each in client.get_inference_statistics("tiny")["model_stats"]] == ["2", "1"]
 
 
 def check_asyncio() -> None:
@@ -253,12 +226,6 @@ def check_asyncio() -> None:
             ]
             results = await asyncio.gather(*calls)
             assert [strings(result)[0] for result in results] == [text for text in GOLDEN["2"] for _ in range(4)]
-            try:
-                await each.infer("nobody", inputs(["Hello"]))
-            except InferenceServerException as error:
-                refused(error, 404, "'nobody'")
-            else:
-                raise AssertionError("it was answered")
 
     asyncio.run(asyncio.wait_for(scenario(), SECONDS))
 
@@ -267,19 +234,15 @@ def check_without_model_control_nothing_is_loaded_by_call() -> None:
     index = {(each["name"], each["version"]): each["state"] for each in client.get_model_repository_index()}
     assert index == {("tiny", "1"): "READY", ("tiny", "2"): "READY", ("many", "1"): "READY"}
     fails(400, "--model-control explicit", work=lambda: client.load_model("tiny"))
-    fails(400, "--model-control explicit", work=lambda: client.unload_model("tiny"))
 
 
 # A server whose callers have keys and load its models. Its tests run in this order.
 
 
 def check_keys() -> None:
-    assert explicit.is_server_live() is True
     assert explicit.is_server_ready() is True
-    wrong = {"Authorization": "Bearer dgm_wrong"}
-    for headers in (None, wrong):
+    for headers in (None, {"Authorization": "Bearer dgm_wrong"}):
         fails(401, "API key", work=partial(explicit.infer, "tiny", inputs(["Hello"]), headers=headers))
-        fails(401, "API key", work=partial(explicit.get_model_repository_index, headers))
         fails(401, "API key", work=partial(explicit.unload_model, "tiny", headers))
     assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS), headers=dict(KEYED))) == GOLDEN["1"]
     assert explicit.is_model_ready("tiny", headers=KEYED) is True
@@ -290,14 +253,7 @@ def check_models_are_loaded_and_unloaded() -> None:
     reasons = {each["name"]: each["reason"] for each in explicit.get_model_repository_index(KEYED)}
     assert reasons == {"tiny": "", "many": "it is not loaded"}
     assert explicit.is_model_ready("many", headers=KEYED) is False
-    fails(
-        404,
-        "'many'",
-        work=lambda: explicit.infer("many", inputs(["a"], source=["fr"], target=["it"]), headers=dict(KEYED)),
-    )
     fails(404, "'nobody'", "many, tiny", work=lambda: explicit.load_model("nobody", KEYED))
-    fails(404, "'many'", work=lambda: explicit.unload_model("many", KEYED))
-    fails(501, "'config'", work=lambda: explicit.load_model("many", KEYED, config="{}"))
     explicit.load_model("many", KEYED)
     assert states() == {("tiny", "1"): "READY", ("many", "1"): "READY"}
     assert strings(explicit.infer("many", inputs(["Hello"], source=["fr"], target=["it"]), headers=dict(KEYED)))[0]

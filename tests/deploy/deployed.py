@@ -2,7 +2,9 @@
 
 import functools
 import importlib.util
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +15,7 @@ from service.observe.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "rules"
+DASHBOARD = DEPLOY / "grafana" / "dashboards" / "dragoman.json"
 RULE_TESTS = DEPLOY / "prometheus" / "tests"
 
 ONLY_WITH_TLS = {"dragoman_tls_certificate_not_after_seconds"}
@@ -42,11 +45,28 @@ def read(path: Path) -> Any:
 @functools.cache
 def known_metrics() -> set[str]:
     """Return the names of all series that a server or a recording rule produces."""
-    metrics = Metrics()
-    metrics.of_workers()
-    types = re.findall(r"^# TYPE (\S+) (\S+)$", metrics.render()[0].decode(), re.MULTILINE)
+    types = re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().render()[0].decode(), re.MULTILINE)
     names = {name for name, _ in types}
     names |= {
         f"{name}_{suffix}" for name, kind in types if kind == "histogram" for suffix in ("bucket", "sum", "count")
     }
     return names | {rule["record"] for rule in rules("record")} | ONLY_WITH_TLS
+
+
+def all_panels() -> list[dict[str, Any]]:
+    """Return all panels of the dashboard, without the titles of rows."""
+    return [panel for panel in json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"] if panel["type"] != "row"]
+
+
+def expressions(panel: dict[str, Any], *, window: str, shown: str) -> Iterator[str]:
+    """Yield a panel's queries for all servers and models: rates over `window`; `shown` is the whole time range."""
+    variables = {"__rate_interval": window, "__range": shown, "instance": ".+", "model": ".+"}
+    variables |= dict.fromkeys(("namespace", "deployment", "pool"), ".*")
+    for target in panel["targets"]:
+        yield re.sub(r"\$(\w+)", lambda match: variables[match.group(1)], target["expr"])
+
+
+def metric_names(expression: str) -> set[str]:
+    """Return the metrics and recording rules that an expression reads."""
+    without_strings = re.sub(r'"[^"]*"', '""', expression)
+    return set(re.findall(r"\b(?:dragoman|process|python)[_:][\w:]+", without_strings))

@@ -1,5 +1,6 @@
 """The output of kustomize for deploy/kubernetes, as data."""
 
+import json
 import math
 import os
 import subprocess
@@ -9,6 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import jsonschema  # type: ignore[import-untyped]
+import kubernetes_validate  # type: ignore[import-untyped]
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,6 +21,10 @@ from tests.servers import REPOSITORY
 from tests.tools import built_file
 
 KUBERNETES = REPOSITORY / "deploy" / "kubernetes"
+VERSIONS = ("1.33", "1.34", "1.35", "1.36", "1.37")
+SCHEMAS = Path(__file__).parent / "schemas"  # of operators
+GOLDEN = Path(__file__).parent / "golden"
+CUSTOM = {path.stem for path in SCHEMAS.iterdir()}
 COMPONENTS = tuple(sorted(path.name for path in (KUBERNETES / "components").iterdir()))
 PREFIX = "DRAGOMAN_SERVE_"
 CONFIG_VARIABLE = PREFIX + "CONFIG"  # path of the settings file
@@ -50,6 +57,26 @@ def kustomize(folder: Path, kustomization: Any) -> list[dict[str, Any]]:
     answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
     assert answer.returncode == 0, answer.stderr
     return list(yaml.load_all(answer.stdout, yaml.CSafeLoader))
+
+
+def validate(document: dict[str, Any], version: str = VERSIONS[0]) -> None:
+    """Check a document by the schema of its operator, or by Kubernetes' own.
+
+    Raises:
+        jsonschema.ValidationError: it does not fit.
+    """
+    kind = document["kind"]
+    if kind in CUSTOM:
+        jsonschema.validate(document, json.loads((SCHEMAS / f"{kind}.json").read_text()))
+    else:
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+def check_as_reviewed(documents: list[dict[str, Any]], golden: Path, folder: Path) -> None:
+    """Check that documents are those of a golden file; those that are not are written to `folder`."""
+    text = yaml.safe_dump_all(documents)
+    (folder / golden.name).write_text(text)
+    assert text == golden.read_text(), f"review, and copy {folder / golden.name} to {golden}"
 
 
 def quantity(written: str | int) -> Decimal:

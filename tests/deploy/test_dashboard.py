@@ -13,12 +13,11 @@ import pytest
 from benchmarks.prometheus import Prometheus, QueryError, scraping
 from deploy.grafana import build
 from dragoman_client import ClientError
-from tests.deploy import panels
-from tests.deploy.deployed import ONLY_WITH_TLS, known_metrics, rules
+from tests.deploy.deployed import ONLY_WITH_TLS, all_panels, expressions, known_metrics, metric_names, rules
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 from tests.tools import tool
 
-PANELS = panels.all_panels()
+PANELS = all_panels()
 # Events of these kinds do not occur in these tests' server.
 EMPTY_HERE = {"Calls by key", "Certificate", "Taken out while running", "Flagged segments"}
 WINDOW = "15s"
@@ -58,8 +57,8 @@ def problem(prometheus: Prometheus, panel: dict[str, Any]) -> str:
     """Return what is wrong with a panel; empty if nothing is."""
     has_data = False
     names: set[str] = set()
-    for expression, target in zip(panels.expressions(panel, window=WINDOW, shown="1m"), panel["targets"], strict=True):
-        names |= panels.metric_names(expression)
+    for expression, target in zip(expressions(panel, window=WINDOW, shown="1m"), panel["targets"], strict=True):
+        names |= metric_names(expression)
         try:
             found = prometheus.query(expression)
         except QueryError as error:
@@ -116,8 +115,8 @@ def test_the_json_is_what_the_panels_make() -> None:
 
 def test_panels_read_metrics_that_exist() -> None:
     for panel in PANELS:
-        for expression in panels.expressions(panel, window=WINDOW, shown="1m"):
-            assert panels.metric_names(expression) <= known_metrics(), panel["title"]
+        for expression in expressions(panel, window=WINDOW, shown="1m"):
+            assert metric_names(expression) <= known_metrics(), panel["title"]
 
 
 def test_panels_are_told_apart_and_do_not_overlap() -> None:

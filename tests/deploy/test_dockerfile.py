@@ -50,45 +50,13 @@ def last(dockerfile: str, target: str, keyword: str) -> str:
     return ([i.value for i in instructions(dockerfile, target) if i.keyword == keyword] or [""])[-1]
 
 
-def problems(dockerfile: str, target: str) -> list[str]:
-    """Return what is wrong with a server's image."""
-    user = last(dockerfile, target, "USER")
-    health = last(dockerfile, target, "HEALTHCHECK")
-    found = []
-    if not re.fullmatch(r"[1-9]\d*:[1-9]\d*", user):
-        found.append(
-            f"USER {user or 'is missing'}: a number above 0, which Kubernetes' runAsNonRoot can tell from root"
-        )
-    if not re.search(r'--start-period=\d+s .*CMD \["', health):
-        found.append("HEALTHCHECK: needs a start period and the exec form, as there may be no shell")
-    if last(dockerfile, target, "STOPSIGNAL") != "SIGTERM":
-        found.append("STOPSIGNAL: SIGTERM is what has the server drain")
-    if last(dockerfile, target, "ENTRYPOINT") != '["dragoman", "serve"]':
-        found.append("ENTRYPOINT: the exec form, so that signals reach the server")
-    return found
-
-
 @pytest.mark.parametrize("target", SERVERS)
 def test_a_servers_image_runs_as_nobody_and_tells_its_health(target: str) -> None:
-    assert problems(DOCKERFILE, target) == []
-
-
-@pytest.mark.parametrize(
-    ("ours", "fault", "keyword"),
-    [
-        ("USER 10001:10001", "USER root", "USER"),
-        ("USER 10001:10001", "USER 0:0", "USER"),
-        ("USER 10001:10001\n", "", "USER"),
-        ("HEALTHCHECK --interval", "# HEALTHCHECK --interval", "HEALTHCHECK"),
-        ("--start-period=60s ", "", "HEALTHCHECK"),
-        ("STOPSIGNAL SIGTERM", "STOPSIGNAL SIGKILL", "STOPSIGNAL"),
-        ('ENTRYPOINT ["dragoman", "serve"]', "ENTRYPOINT dragoman serve", "ENTRYPOINT"),
-    ],
-)
-def test_a_planted_fault_is_found(ours: str, fault: str, keyword: str) -> None:
-    assert ours in DOCKERFILE
-    (problem,) = problems(DOCKERFILE.replace(ours, fault), "cpu")
-    assert problem.startswith(keyword)
+    """A number as user, which Kubernetes can tell from root; the exec form, as there is no shell; SIGTERM drains."""
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", last(DOCKERFILE, target, "USER"))
+    assert re.search(r'--start-period=\d+s .*CMD \["', last(DOCKERFILE, target, "HEALTHCHECK"))
+    assert last(DOCKERFILE, target, "STOPSIGNAL") == "SIGTERM"
+    assert last(DOCKERFILE, target, "ENTRYPOINT") == '["dragoman", "serve"]'
 
 
 def test_the_targets_and_the_default() -> None:

@@ -14,8 +14,17 @@ from tests.container_registry import registry
 from tests.deploy.deployed import RULES, loaded, rules
 from tests.deploy.helm import CHART, IMAGE, chart_documents, helm, merged, program, refusal
 from tests.deploy.manifest_checks import complaints
-from tests.deploy.manifests import COMPONENTS, KUBERNETES, Manifests, render
-from tests.deploy.test_kubernetes import SITES, TOGETHER, VERSIONS, commands_run, documented_examples, validate
+from tests.deploy.manifests import (
+    COMPONENTS,
+    GOLDEN,
+    KUBERNETES,
+    VERSIONS,
+    Manifests,
+    check_as_reviewed,
+    render,
+    validate,
+)
+from tests.deploy.test_kubernetes import SITES, TOGETHER, commands_run, documented_examples
 from tests.servers import REPOSITORY
 
 RUNBOOKS = "https://docs.example.org/runbooks.md"
@@ -110,30 +119,23 @@ def test_rules_are_those_of_prometheus_with_addresses_of_runbooks() -> None:
     assert all(each["annotations"]["runbook_url"].startswith(f"{RUNBOOKS}#") for each in given)
 
 
-def test_dashboards_come_with_the_label_of_grafanas_sidecar() -> None:
-    documents = chart_documents({"monitoring": {"dashboards": {"enabled": True}}})
-    (dashboard,) = [d for d in documents if d["kind"] == "ConfigMap" and "dashboard" in d["metadata"]["name"]]
-    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
-    (text,) = dashboard["data"].values()
+def test_what_kustomize_does_not_have_is_rendered_as_last_reviewed(tmp_path: Path) -> None:
+    """Pools of which one looks like a number, monitoring by a Service, a store with a port, dashboards."""
+    store = {**VALUES["models-store"]["models"], "port": 9000}
+    monitoring = {"monitor": {"by": "service"}, "dashboards": {"enabled": True}}
+    values = {
+        "monitoring": monitoring,
+        "ingress": {"grpc": {"enabled": True, "host": "*.example.org", "tlsSecret": "certificate"}},
+        "settings": {"drain_delay_seconds": 0, "grace_seconds": 120.5},
+        "tmp": "64Mi",
+        "pools": {"default": {}, "1": {"device": "cuda", "models": store}},
+    }
+    documents = chart_documents(values)
+    (dashboard,) = [each for each in documents if "dashboard" in each["metadata"]["name"]]
+    (text,) = dashboard.pop("data").values()
     source = REPOSITORY / "deploy" / "grafana" / "dashboards" / "dragoman.json"
     assert json.loads(text) == json.loads(source.read_text())
-
-
-def test_a_service_monitor_finds_the_metrics_of_the_pods() -> None:
-    documents = chart_documents({"monitoring": {"monitor": {"by": "service"}}})
-    (monitor,) = (each["spec"] for each in documents if each["kind"] == "ServiceMonitor")
-    labels = monitor["selector"]["matchLabels"].items()
-    (service,) = (
-        each for each in documents if each["kind"] == "Service" and labels <= each["metadata"]["labels"].items()
-    )
-    validate(service)
-    assert {each["port"] for each in monitor["endpoints"]} == {each["name"] for each in service["spec"]["ports"]}
-    (deployment,) = (each for each in documents if each["kind"] == "Deployment")
-    pod = deployment["spec"]["template"]
-    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
-    assert {each["targetPort"] for each in service["spec"]["ports"]} <= {
-        each["name"] for each in pod["spec"]["containers"][0]["ports"]
-    }
+    check_as_reviewed(documents, GOLDEN / "helm.yaml", tmp_path)
 
 
 def test_dashboards_link_to_the_runbooks_of_the_rules() -> None:
@@ -214,10 +216,6 @@ def test_wrong_values_are_refused(values: dict[str, Any], told: str) -> None:
     assert told in refusal(values)
 
 
-def test_the_port_of_a_registry_is_no_tag() -> None:
-    assert refusal({"image": {"repository": "localhost:5000/dragoman"}}) == ""
-
-
 @pytest.mark.parametrize(
     ("values", "secrets"),
     [
@@ -287,36 +285,10 @@ def test_pools_and_releases_do_not_select_each_others_pods() -> None:
         assert not labels or sum(labels.items() <= each.items() for each in pods) == expected, document
 
 
-def test_names_are_texts_whatever_they_look_like() -> None:
-    door = {"enabled": True, "host": "*.example.org", "tlsSecret": "certificate"}
-    for document in chart_documents({"pools": {"1": {}, "true": {}}, "ingress": {"grpc": door}}):
-        assert all(isinstance(label, str) for label in document["metadata"]["labels"].values())
-        if document["kind"] == "Ingress":
-            assert document["spec"]["tls"][0]["hosts"] == [document["spec"]["rules"][0]["host"]] == ["*.example.org"]
-
-
-def test_a_store_is_reached_at_its_port() -> None:
-    own = site({"models": {"from": "store", "url": "s3://bucket/models", "port": 9000}}, "default")
-    (policy,) = (each for each in own.of("NetworkPolicy") if each["metadata"]["name"].endswith("-store"))
-    assert policy["spec"]["egress"][0] == {"ports": [{"port": 9000, "protocol": "TCP"}]}
-
-
-@pytest.mark.parametrize(("values", "size"), [({}, "256Mi"), ({"tmp": "64Mi"}, "64Mi"), ({"tmp": "1Gi"}, "1Gi")])
-def test_tmp_is_as_large_as_it_is_set(values: dict[str, Any], size: str) -> None:
-    volumes = site({"http": {"enabled": True}, **values}, "default").pod["volumes"]
-    assert {"name": "tmp", "emptyDir": {"sizeLimit": size}} in volumes
-
-
 def test_a_change_of_settings_rolls_the_pods() -> None:
     before, after = (site({"settings": {"cache_mib": size}}, "default").deployment for size in (1, 2))
     sums = [each["spec"]["template"]["metadata"]["annotations"]["checksum/config"] for each in (before, after)]
     assert sums[0] != sums[1]
-
-
-@pytest.mark.parametrize(("drain", "grace", "allowed"), [(10, 60, 90), (0, 120.5, 141)])
-def test_the_grace_period_follows_the_settings(drain: float, grace: float, allowed: int) -> None:
-    values = {"settings": {"drain_delay_seconds": drain, "grace_seconds": grace}}
-    assert site(values, "default").pod["terminationGracePeriodSeconds"] == allowed
 
 
 # --- the guide

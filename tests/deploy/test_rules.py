@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.observe.registry import REQUEST_BUCKETS
-from tests.deploy.deployed import DEPLOY, RULE_TESTS, RULES, known_metrics, read, rules
-from tests.deploy.panels import metric_names
+from service.observe.table import REQUEST_BUCKETS
+from tests.deploy.deployed import DEPLOY, RULE_TESTS, RULES, known_metrics, metric_names, read, rules
 from tests.patience import patient
 from tests.tools import tool
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.faults.proofs import PROVED, Proved, write_proof
-from tests.servers import ServerProcess
 
 _PASSED = pytest.StashKey[bool]()
 
@@ -18,14 +17,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.when == "call":
         item.stash[_PASSED] = report.passed
     return report
-
-
-@pytest.fixture
-def two_workers(tiny_models: Path) -> Iterator[ServerProcess]:
-    """Return a server of two worker processes of eight slots each, with a cache."""
-    flags = ("--workers", "2", "--num-threads", "2", "--max-slots", "16", "--cache-mib", "4")
-    with ServerProcess(tiny_models, *flags) as process:
-        yield process
 
 
 @pytest.fixture
@@ -44,8 +35,6 @@ def proved(request: pytest.FixtureRequest) -> Iterator[Proved]:
     form = "long" if request.node.get_closest_marker("full") else "short"
     if request.config.getoption("fused"):
         form += "_fused"
-    if request.config.getoption("workers") > 1:
-        form += "_workers"
     for each in notes:
         failed = not request.node.stash.get(_PASSED, False)
         write_proof(

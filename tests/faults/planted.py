@@ -1,9 +1,36 @@
-"""Faults that several tests inject."""
+"""Faults that several tests inject: in the runs of graphs, whichever kind of graphs a server runs, or in a worker."""
+
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from service.bundle import fused_io, graph_io
 from service.engine.runner import RunLimits
+from service.engine.runtime.session import Binding, GraphSession
 from service.engine.worker import StepResult, Worker
+
+Run = Callable[[Binding], None]
+
+
+def plant(patch: pytest.MonkeyPatch, graph: str, run: Callable[[Run, Binding], None]) -> None:
+    """Replace all runs of "encoder", "decoder_step" or "alignment": `run` gets what runs it really, and what on."""
+    work = GraphSession.run
+
+    def planted(session: GraphSession, binding: Binding) -> None:
+        if _graph_of(binding) == graph:
+            run(partial(work, session), binding)
+        else:
+            work(session, binding)
+
+    patch.setattr(GraphSession, "run", planted)
+
+
+def _graph_of(binding: Binding) -> str:
+    if graph_io.TARGET_IDS in binding.inputs:
+        return "alignment"
+    is_step = graph_io.NUM_CANDIDATES in binding.inputs or fused_io.DECODE_INPUTS[0] in binding.inputs
+    return "decoder_step" if is_step else "encoder"
 
 
 def swap_answers(patch: pytest.MonkeyPatch) -> None:

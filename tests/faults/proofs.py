@@ -17,7 +17,7 @@ Proved = Callable[..., None]  # the fixture `proved`
 def write_proof(
     path: Path, *, promise: str, cases: int, failures: int, numbers: dict[str, float], test: str, form: str, **more: Any
 ) -> None:
-    """Write one record; `form` is `short` or `long`, with `_fused` on fused graphs and `_workers` on several processes;
+    """Write one record; `form` is `short` or `long`, with `_fused` on fused graphs;
     `test` is a path in the repository or pytest's name of a test."""
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {

@@ -52,7 +52,7 @@ ATTACKS = {
     "an opened placeholder, four times": Attack("{%", MOST - 2, OK, num_calls=4),
     "white space": Attack(" ", MOST - 2, OK),
     "paragraphs that nobody waits for": Attack(
-        "<p>a", 3 * MIB, LATE, num_calls=2, deadline_seconds=1.0, options={"mime_type": "text/html"}
+        "<p>a", 3 * MIB, LATE, num_calls=2, deadline_seconds=patient(1.0), options={"mime_type": "text/html"}
     ),
     "an answer larger than memory": Attack("1 ", 1_200_000, REFUSED, options={"terms": [WIDE_TERM]}),
     "lines": Attack("a\n", MOST - 2, REFUSED),

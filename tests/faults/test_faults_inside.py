@@ -23,8 +23,8 @@ from service.engine.runtime.session import Binding, GraphSession
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.supervisor import Supervisor
+from tests.faults.planted import Run, plant
 from tests.faults.proofs import Proved
-from tests.faults.sessions import Run, plant
 from tests.grpc_calls import outcome, request_of
 from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually

@@ -22,8 +22,8 @@ from service.faces.http import monitoring
 from service.models.reload_plan import ReloadOutcome
 from service.process.lifecycle import Phase
 from tests.faults.faulty_server import FAULT_FILE
+from tests.faults.planted import Run, plant
 from tests.faults.proofs import Proved
-from tests.faults.sessions import Run, plant
 from tests.grpc_calls import outcome, request_of, stub_of
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, Serve, ServerProcess, distinct_texts, eventually

@@ -25,7 +25,7 @@ from tests.faults.hostile_bundles import Hostile
 from tests.faults.mutated_graphs import mutate
 from tests.faults.proofs import Proved
 from tests.found_bundles import find_bundles
-from tests.fuzz.messages import check_message
+from tests.fuzz.properties import check_message
 from tests.patience import patient
 from tests.servers import Serve
 

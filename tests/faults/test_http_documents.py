@@ -30,9 +30,6 @@ from tests.key_files import BOB, write_keys
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, eventually
 
-pytestmark = pytest.mark.single  # their limits are those of a process
-
-
 LONG = b"".join(b"station window %d\n" % number for number in range(20_000))
 LINE_SECONDS = patient(3.0)  # for a document of one line; 0.2 s on an idle machine
 
@@ -233,35 +230,33 @@ def test_a_document_of_250_000_texts_beside_a_small_caller(tmp_path: Path, prove
     proved("attacks", cases=2, p99_ms=round(p99_ms), worst_ms=round(worst_ms))
 
 
-@pytest.mark.parametrize("path", ["/v2/document", "/translate_file"])
-def test_a_full_disk_is_told(tiny_models: Path, tmp_path: Path, path: str) -> None:
+def test_a_full_disk_is_told(tiny_models: Path, tmp_path: Path) -> None:
     """Before the fix, it was an internal error, and the log had a traceback."""
     fields = {"source_lang": "EN", "target_lang": "DE", "source": "en", "target": "de"}
     with serving(tiny_models, tmp_path) as server:
-        assert send(server, path, b"station\n", **fields).status == 200
-        for most in (2_000, 10):  # bytes of any file: not enough for a translation, and not for an entry
-            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-            reply = send(server, path, b"station window keys\n" * 200, **fields)
-            assert reply.status == 503, reply.body
-            assert b"the server can't keep documents: File too large; its operator has to see to" in reply.body
-        assert translated(server, b"station\n").status == 200  # which keeps nothing
-        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-        assert send(server, path, b"station\n", **fields).status == 200
+        for path in ("/v2/document", "/translate_file"):
+            assert send(server, path, b"station\n", **fields).status == 200
+            for most in (2_000, 10):  # bytes of any file: not enough for a translation, and not for an entry
+                resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+                reply = send(server, path, b"station window keys\n" * 200, **fields)
+                assert reply.status == 503, reply.body
+                assert b"the server can't keep documents: File too large; its operator has to see to" in reply.body
+            assert translated(server, b"station\n").status == 200  # which keeps nothing
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            assert send(server, path, b"station\n", **fields).status == 200
         server.signal(signal.SIGTERM)
         _, _, errors = server.wait()
         assert "documents can't be kept in the folder for temporary files: File too large; see TMPDIR" in errors
         assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_a_killed_server_has_left_goes_when_the_next_one_starts(tiny_models: Path, workers: int) -> None:
+def test_what_a_killed_server_has_left_goes_when_the_next_one_starts(tiny_models: Path) -> None:
     """Before the fix, translations stayed in the folder for temporary files for ever."""
     with TemporaryDirectory() as folder:  # pytest's have names that may be too long
         others = [Path(folder) / name for name in ("dragoman-of-somebody", "dragoman-1")]
         for each in others:
             each.mkdir()
-        flags = ("--workers", str(workers))
-        with serving(tiny_models, Path(folder), *flags) as server:
+        with serving(tiny_models, Path(folder)) as server:
             assert upload(server, b"station\n").status == 200
             [left] = set(Path(folder).glob("dragoman-*")) - set(others)
             assert [path.stat().st_mode & 0o777 for path in left.rglob("*") if len(path.name) == 32] == [0o600]

@@ -60,13 +60,11 @@ def start(tiny_models: Path) -> Iterator[Start]:
 
 
 def phase(process: ServerProcess) -> str:
-    """Return the phase of the server, or of its workers if all are in the same."""
+    """Return the phase of the server."""
     try:
-        whole, *workers = process.get("/readyz")[2].splitlines()
+        return process.get("/readyz")[2].strip()
     except OSError:
         return "not listening"
-    phases = {line.partition(": ")[2] for line in workers} or {whole}
-    return phases.pop() if len(phases) == 1 else "mixed"
 
 
 def end(process: ServerProcess, number: signal.Signals, lines: int = 0, limit_seconds: float = STOP_SECONDS) -> float:
@@ -77,15 +75,14 @@ def end(process: ServerProcess, number: signal.Signals, lines: int = 0, limit_se
     code, out, err = process.wait(limit_seconds)
     seconds = time.monotonic() - began
     assert (code, out) == (-number if number == signal.SIGKILL else 0, "")
-    told = [line for line in err.splitlines() if "the supervisor has ended" not in line]  # by workers
-    assert len(told) == lines, err
+    assert len(err.splitlines()) == lines, err
     is_left_clean(process, children)
     return seconds
 
 
 def is_left_clean(process: ServerProcess, children: list[psutil.Process]) -> None:
     """Check that there are no children, and that a new server could have the ports at once."""
-    eventually(lambda: not any(child.is_running() for child in children))  # workers notice that theirs is killed
+    eventually(lambda: not any(child.is_running() for child in children))
     for port in (process.port, process.metrics_port, process.admin_port):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
@@ -240,7 +237,6 @@ def test_busy_calls_over_http_are_answered(start: Start, number: signal.Signals,
     proved("signals", cases=10)
 
 
-@pytest.mark.single  # workers of a supervisor that is killed answer their calls
 def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_models: Path, proved: Proved) -> None:
     process = start("--max-slots", "1")
     with stub_of(process.address) as stub:
@@ -258,7 +254,7 @@ def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_mod
     proved("signals", cases=4)
 
 
-@pytest.mark.parametrize("number", [*STOPS, pytest.param(signal.SIGKILL, marks=pytest.mark.single)])  # workers drain
+@pytest.mark.parametrize("number", EVERY)
 def test_a_second_signal_while_draining(start: Start, number: signal.Signals, proved: Proved) -> None:
     process = start("--drain-delay-seconds", "60")
     process.signal(signal.SIGTERM)
@@ -267,8 +263,7 @@ def test_a_second_signal_while_draining(start: Start, number: signal.Signals, pr
     process.signal(number)
     code, _, err = process.wait(STOP_SECONDS)
     assert code == (-number if number == signal.SIGKILL else 128 + number)
-    told = [line for line in err.splitlines() if "the supervisor has ended" not in line]  # by workers
-    assert len(told) == (0 if number == signal.SIGKILL else 1), err
+    assert len(err.splitlines()) == (0 if number == signal.SIGKILL else 1), err
     is_left_clean(process, [])
     proved("signals", cases=1, seconds=time.monotonic() - began)
 
@@ -288,7 +283,6 @@ def test_while_reloading(
 
 
 @pytest.mark.full
-@pytest.mark.single  # workers leave their temporary files to the supervisor
 def test_while_the_disk_does_not_answer(start: Start, fault: Path, proved: Proved) -> None:
     """When the server removes its temporary files: nothing can end that, and the process ends without it."""
     process = start("--grace-seconds", "1", program=FAULTY)
@@ -362,7 +356,7 @@ def tries(process: ServerProcess, models: Path, _: ExitStack) -> None:
 LONG = (pytest.mark.full, pytest.mark.timeout(patient(1_200)))
 
 
-@pytest.mark.parametrize("num_stops", [2, pytest.param(50, marks=LONG)])
+@pytest.mark.parametrize("num_stops", [1, pytest.param(50, marks=LONG)])
 @pytest.mark.parametrize("begin", [plans, decodes, reads, tries])
 def test_at_any_moment_of_work(
     start: Start, tiny_bundle: Path, tmp_path: Path, begin: Begin, num_stops: int, proved: Proved

@@ -9,10 +9,10 @@ import pytest
 
 from tests.faults.proofs import Proved
 from tests.patience import patient
-from tests.servers import REPOSITORY, distinct_texts, environment
+from tests.servers import REPOSITORY, environment
 from tests.tiny_bundle import write_tiny_bundle
 
-# A leak is found at once; without one, versions have to come and go, and clients to be killed.
+# A leak is found at once; without one, versions have to come and go, and clients to be killed, however long that takes.
 RUNS: dict[str, tuple[float, tuple[str, ...]]] = {"clean": (6.0, ()), "leaking": (4.0, ("--plant", "leak"))}
 # Five processes for each, and two reference servers: long on a machine that does other things too.
 pytestmark = pytest.mark.timeout(300)
@@ -30,12 +30,10 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Soaked]:
     place = tmp_path_factory.mktemp("soak")
     for version in ("first", "second"):
         write_tiny_bundle(place / version / "tiny" / "1", seed=len(version))
-    (place / "texts.tsv").write_text("".join(f"{text}\n" for text in distinct_texts(60)))
     command = [
         *(sys.executable, "-m", "tests.soak", "--calls-per-kind", "1", "--most-rate", "15"),
         *("--answers", str(place / "answers.json")),
         *("--models", str(place / "first"), "--second-models", str(place / "second")),
-        *("--texts", str(place / "texts.tsv")),
     ]
     soaked = {}
     for name, (seconds, plant) in RUNS.items():

@@ -28,8 +28,8 @@ from tests.export.notebooks import checkpoints as notebooks
 from tests.export.notebooks.readings import Attention002, Choices
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
 from tests.fuzz.bounded import Target
-from tests.fuzz.messages import check_message
 from tests.fuzz.models import folder
+from tests.fuzz.properties import check_message
 from tests.fuzz.source import Source
 
 _MAX_PROBLEMS = 12_000  # characters of a message that lists them all

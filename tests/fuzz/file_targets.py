@@ -24,8 +24,8 @@ from service.text.sentencepiece_model import SentencePieceTokenizer
 from service.text.terms import find_terms
 from service.text.tokenizer_json import JsonTokenizer
 from service.text.vocabulary import parse_vocabulary
-from tests.fuzz.messages import check_message
 from tests.fuzz.models import MANIFEST, folder
+from tests.fuzz.properties import check_message
 from tests.fuzz.source import Source
 
 

@@ -41,6 +41,5 @@ TARGETS: dict[str, Target] = {
     "http": wire_targets.http,
     "same-site": wire_targets.same_site,
     "names": wire_targets.names,
-    "cli-formats": wire_targets.cli_formats,
 }
 PLANTED: dict[str, Target] = {"planted": planted.planted, "planted-slow": planted.planted_slow}

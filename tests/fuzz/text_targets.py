@@ -16,12 +16,12 @@ from service.domain.translation import (
 from service.engine.sequence import DecodedHypothesis
 from service.text.detection import UNDETERMINED, LanguageDetector, source_detector
 from service.text.formatting import preserve_formatting
-from service.text.forms import has_invisible, normalized, visible
 from service.text.languages import ServedLanguages, canonical, folded, is_well_formed, language_of, script_of
 from service.text.long_segments import split_long
 from service.text.markup import BlockTranslation, parse
 from service.text.markup.lexer import Token, TokenKind, tokens
 from service.text.markup.structure import parts
+from service.text.normalization import has_invisible, normalized, visible
 from service.text.placeholders import find_placeholders, search_placeholders
 from service.text.protected import find_protected
 from service.text.protection import protect, replace_aligned
@@ -35,8 +35,8 @@ from service.translation.checks import AnswerSize
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from tests.fuzz.models import MANIFEST, TOKENIZERS
+from tests.fuzz.properties import are_apart, covers
 from tests.fuzz.source import Source
-from tests.fuzz.spans import are_apart, covers
 
 _LANGUAGES = ("en", "de", "zh-Hant", "ja", "hi", "xx", "sr_Latn")
 _CODES = ("en", "eng_Latn", "zh", "zho_Hant", "cmn", "pt-BR", "pt", "sr", "sr-Latn", "no", "nb", "he", "hbo", "x-own")
@@ -242,6 +242,7 @@ def documents(data: bytes) -> None:
         mime_type=mime_type,
         split_sentences=mode,
         deadline_seconds=0.0,
+        return_alignments=True,
     )
     tokenizer, pair = TOKENIZERS[name](), MANIFEST.first_pair
     planner = Planner(request, MANIFEST, pair, tokenizer, _MAX_SEGMENTS, AnswerSize(_MAX_ANSWER), [TermIndex(given)])
@@ -263,17 +264,10 @@ def documents(data: bytes) -> None:
         assert visible(translated).text == visible(text).text
     # A model that repeats made-up ids, and no aligner.
     ids = tuple(range(3, 3 + len(text) % 50))
-    restorer = Restorer(
-        tokenizer,
-        None,
-        pair,
-        preserves_formatting=bool(len(text) % 2),
-        returns_scores=False,
-        size=AnswerSize(_MAX_ANSWER),
-    )
+    restorer = Restorer(tokenizer, None, pair, preserves_formatting=bool(len(text) % 2), returns_scores=False)
     segments = list(planned.segments)
     decoded = [[DecodedHypothesis(ids, 0.0, FinishReason.STOP)] if each.source_ids else [] for each in segments]
-    restored = restorer.restore(segments, decoded, [True] * len(segments))
+    restored = restorer.restore(segments, decoded, AnswerSize(_MAX_ANSWER))
     assemble(planned, restored, AnswerSize(_MAX_ANSWER), with_alignment=True)
 
 

@@ -3,8 +3,8 @@
 from service.text.incremental import IncrementalDecoder
 from tests.fuzz.bounded import Target
 from tests.fuzz.models import TOKENIZERS
+from tests.fuzz.properties import covers
 from tests.fuzz.source import Source
-from tests.fuzz.spans import covers
 
 _NUM_IDS = 700  # more than any vocabulary here: a model's output layer may be padded
 _MAX_IDS = 200

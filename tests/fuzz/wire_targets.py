@@ -1,11 +1,8 @@
 """Targets: input by gRPC's metadata and messages, by HTTP, and in lines to the command line."""
 
 import functools
-import io
-import json
 import re
 import socket
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TypeVar
@@ -15,15 +12,11 @@ from google.protobuf.message import DecodeError, Message
 
 from dragoman_client import target_of
 from service.calls.metadata import api_key_in, request_id_in
-from service.cli.command_error import CommandError
-from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColumn, render
-from service.cli.lines import Line, count_lines, read_document, read_lines
-from service.cli.output_file import _whole_lines
 from service.domain.call import Call
 from service.domain.errors import InvalidRequest, Path, ServiceError
 from service.domain.translation import TranslationRequest
 from service.faces.admin.calls import parsed
-from service.faces.admin.same_site import refusal
+from service.faces.admin.server import refusal
 from service.faces.dragoman import messages
 from service.faces.google import messages as google_messages
 from service.faces.google import names as google_names
@@ -211,47 +204,6 @@ class _refusing(suppress):  # noqa: N801
         if isinstance(error, InvalidRequest):
             _check(error)
         return super().__exit__(kind, error, trace)  # type: ignore[arg-type]
-
-
-def cli_formats(data: bytes) -> None:
-    """Check that lines are unchanged if nothing is translated, and that translations stay in their field."""
-    source = Source(data)
-    forms: tuple[Format, ...] = (
-        TextLines(),
-        Documents(),
-        TsvColumn(1),
-        TsvColumn(2),
-        TsvColumn(2, appends=True),
-        JsonField("text", "text"),
-        JsonField("text", "de"),
-    )
-    form = source.pick(forms)
-    body = source.bytes()
-    read: Callable[..., Iterator[Line]] = read_document if isinstance(form, Documents) else read_lines
-    num_lines = 0
-    try:
-        for line in read(io.BytesIO(body)):
-            num_lines += 1
-            record = form.record(line)
-            same = render(record, record.text, form)
-            adds = (isinstance(form, TsvColumn) and form.appends) or (
-                isinstance(form, JsonField) and form.field != form.target_field
-            )
-            assert adds or same == line.text + line.ending
-            if isinstance(form, JsonField) and record.raw:
-                assert json.loads(record.raw) == record.text
-                translated = json.loads(render(record, 'Über\n"\t', form))
-                assert translated[form.target_field] == 'Über\n"\t'
-            if isinstance(form, TsvColumn) and record.text:
-                before = (same[: -len(line.ending)] if line.ending else same).split("\t")
-                after = render(record, "a\tb\nc", form).removesuffix(line.ending).split("\t")
-                assert len(after) == len(before)
-    except CommandError as error:
-        _check_line(str(error))
-        return
-    assert isinstance(form, Documents) or num_lines == count_lines(io.BytesIO(body))
-    whole, end = _whole_lines(io.BytesIO(body))
-    assert whole == body.count(b"\n") and body[:end].count(b"\n") == whole
 
 
 def _check(error: ServiceError) -> None:

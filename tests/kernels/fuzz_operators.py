@@ -22,7 +22,7 @@ from service.bundle.errors import BundleError
 from service.bundle.graph_file import check_graph
 from service.engine.runtime.session import Buffer, GraphSession
 from tests.faults.mutated_graphs import mutate
-from tests.fuzz.messages import check_message
+from tests.fuzz.properties import check_message
 from tests.kernels.any_sequence import any_sequence
 from tests.kernels.fused_graphs import SHAPES, decode_graph, encode_graph
 from tests.kernels.fuzz_search import EDGES, damage

@@ -15,6 +15,7 @@ import pytest
 from kernels import compilers
 from kernels.build import LIBRARY, NO_COMPILER, build
 from kernels.compilers import INSTRUCTION_SETS, KERNELS, ROOT, BuildError, NoCompiler, Target, find_compiler
+from kernels.layout import HEADER, header
 from tests.patience import patient
 from tests.tools import tool
 
@@ -254,3 +255,7 @@ def test_the_kernels_use_only_what_zig_runtime_cpp_compiles_of_the_c_plus_plus_l
     names = re.findall(r"^ +U (?:vtable for |typeinfo for )?std::(?:__cxx11::)?(\w+)", undefined, re.MULTILINE)
     assert {"bad_alloc", "thread"} < set(names)
     assert {name for name in names if not name.startswith("__throw_")} <= known
+
+
+def test_the_header_is_written_from_the_table_of_today() -> None:
+    assert HEADER.read_text(encoding="utf-8") == header(), "run `python -m kernels.layout`"

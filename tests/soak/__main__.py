@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from benchmarks.workload import SENTENCES, held_out_texts
 from tests.faults.proofs import PROVED, write_proof
-from tests.soak.calls import distinct_calls, load, save
+from tests.mixed_calls import calls_of_each_kind
+from tests.soak.answers import save
 from tests.soak.planted_server import PLANTS
 from tests.soak.reloads import bundles_of
-from tests.soak.soak import Soak, answered_alone
+from tests.soak.soak import Soak, answered_alone, model_of
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -27,13 +27,6 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     type=_FOLDER,
     help="The same models with other weights: they come and go as version 2.",
 )
-@click.option(
-    "--texts",
-    default=SENTENCES,
-    show_default=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="Sentences in the models' source language, up to the first tab of each line.",
-)
 @click.option("--calls-per-kind", default=6, show_default=True, help="Distinct calls of each kind, for each model.")
 @click.option(
     "--answers",
@@ -41,7 +34,6 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="Take the answers that each call gets alone from this file; write it if it does not exist.",
 )
 @click.option("--most-rate", default=math.inf, help="Calls per second, even if half of what is possible is more.")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
 @click.option("--plant", type=click.Choice(sorted(PLANTS)), help="Serve with this fault, which must be found.")
 @click.option(
     "--output",
@@ -54,11 +46,9 @@ def main(
     minutes: float,
     models: Path,
     second_models: Path,
-    texts: Path,
     calls_per_kind: int,
     answers: Path | None,
     most_rate: float,
-    workers: int,
     plant: str | None,
     output: Path,
 ) -> None:
@@ -71,20 +61,16 @@ def main(
             "each must be in both. `make soak` exports what is missing."
         )
     output.parent.mkdir(parents=True, exist_ok=True)
-    sentences = held_out_texts(texts)
-    calls = distinct_calls(first, sentences, calls_per_kind)
+    served = [model_of(bundle) for bundle in first]
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        if answers is not None and answers.exists():
-            asked = load(answers)
-        else:
+        answers = answers or Path(folder) / "answers.json"
+        if not answers.exists():
+            calls = calls_of_each_kind(calls_per_kind, served)
             click.echo(f"{len(calls)} distinct calls are answered alone, by either version of their models ...")
-            asked = answered_alone(calls, (first, second), sentences, Path(folder))
-        if answers is not None:
-            save(asked, answers)
-        versions, seconds = (first, second), minutes * 60.0
-        soak = Soak(Path(folder), asked, versions, sentences, seconds, plant or "", workers, output.parent, most_rate)
+            save(answers, served, calls_per_kind, answered_alone(calls, (first, second), Path(folder)))
+        soak = Soak(Path(folder), answers, (first, second), minutes * 60.0, plant or "", output.parent, most_rate)
         outcome = soak.run()
-    numbers = outcome.numbers() | {"minutes": minutes, "workers": workers}
+    numbers = outcome.numbers() | {"minutes": minutes}
     write_proof(
         output,
         promise="soak",

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import random
@@ -19,8 +18,9 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from tests.mixed_calls import ALL_KINDS, Place
 from tests.patience import patient
-from tests.soak.calls import SHARES, Asked, abandon, ask, difference, load
+from tests.soak.answers import Asked, ask, difference, load
 
 TIMEOUT_SECONDS = patient(60.0)
 MAX_TOLD = 5  # failures that a report describes in full
@@ -35,11 +35,10 @@ class Traffic:
 
     address: str
     http_url: str
-    calls: str  # a file of `calls.save`
+    answers: str  # a file of `answers.save`
     rate: float
     most_at_once: int
     seed: int
-    connections: int = 1
     report_seconds: float = 1.0
 
 
@@ -68,8 +67,8 @@ class Caller:
         self._by_kind: defaultdict[str, list[Asked]] = defaultdict(list)
         for each in asked:
             self._by_kind[each.call.kind].append(each)
-        self._kinds = [kind for kind in SHARES if self._by_kind[kind]]
-        self._shares = [SHARES[kind] for kind in self._kinds]
+        self._kinds = [kind for kind in ALL_KINDS if self._by_kind[kind]]
+        self._shares = [ALL_KINDS[kind] for kind in self._kinds]
         self._number = traffic.seed * 100_003
         self._report = Report()
         self._stopped = asyncio.Event()
@@ -79,17 +78,12 @@ class Caller:
         """Call until SIGTERM, then wait for calls in progress."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stopped.set)
         room = asyncio.Semaphore(self._traffic.most_at_once)
-        options = [("grpc.use_local_subchannel_pool", 1)]  # or all channels would share a connection
-        async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-            channels = [
-                await stack.enter_async_context(grpc.aio.insecure_channel(self._traffic.address, options))
-                for _ in range(self._traffic.connections)
-            ]
+        channel = grpc.aio.insecure_channel(self._traffic.address)
+        async with channel, asyncio.TaskGroup() as tasks:
             reporting = tasks.create_task(self._report_on())
-            watching = [tasks.create_task(self._watch_health(channel)) for channel in channels]
+            watching = tasks.create_task(self._watch_health(channel))
             calls: set[asyncio.Task[None]] = set()
-            for channel in channels:
-                await channel.channel_ready()
+            await channel.channel_ready()
             self._tell()  # signals the start
             self._started = due = time.monotonic()
             while not self._stopped.is_set():
@@ -98,14 +92,13 @@ class Caller:
                     await self._pause(due - time.monotonic())
                 self._report.held_back += room.locked() and self._traffic.rate > 0
                 await room.acquire()
-                call = tasks.create_task(self._call(self._random.choice(channels)))
+                call = tasks.create_task(self._call(Place(channel, self._traffic.http_url)))
                 calls.add(call)
                 call.add_done_callback(calls.discard)
                 call.add_done_callback(lambda _: room.release())
             if calls:
                 await asyncio.wait(calls, timeout=TIMEOUT_SECONDS + 10)
-            for each in watching:
-                each.cancel()
+            watching.cancel()
             reporting.cancel()
         self._tell()
 
@@ -116,40 +109,38 @@ class Caller:
             except TimeoutError:
                 return
 
-    async def _call(self, channel: grpc.aio.Channel) -> None:
+    async def _call(self, place: Place) -> None:
         (kind,) = self._random.choices(self._kinds, self._shares)
         (manner,) = self._random.choices(list(MANNERS), list(MANNERS.values()))
         if manner == "abandoned":
             kind = self._random.choice(("stream", "http stream"))
         asked = self._random.choice(self._by_kind[kind])
-        self._number += 1
-        fresh = 0 if self._random.random() < CACHED_SHARE else self._number
         self._report.calls[kind] += 1
         self._report.manners[manner] += 1
         try:
             if manner == "plain":
-                await self._check(channel, asked, TIMEOUT_SECONDS, fresh, manner)
+                await self._check(place, asked, TIMEOUT_SECONDS, manner)
             elif manner == "reconnected":
-                options = [("grpc.use_local_subchannel_pool", 1)]
+                options = [("grpc.use_local_subchannel_pool", 1)]  # or it would share the other channel's connection
                 async with grpc.aio.insecure_channel(self._traffic.address, options) as another:
-                    await self._check(another, asked, TIMEOUT_SECONDS, fresh, manner)
+                    await self._check(Place(another, place.http_url), asked, TIMEOUT_SECONDS, manner)
             elif manner == "out of time":
-                await self._check(channel, asked, self._random.uniform(0.001, 0.04), fresh, manner)
+                await self._check(place, asked, self._random.uniform(0.001, 0.04), manner)
             elif manner == "abandoned":
-                await abandon(channel, self._traffic.http_url, asked.call, TIMEOUT_SECONDS)
+                await asked.call.give_up(place, "at a part", 0.0)
             else:
-                call = asyncio.ensure_future(self._check(channel, asked, TIMEOUT_SECONDS, fresh, manner))
+                call = asyncio.ensure_future(self._check(place, asked, TIMEOUT_SECONDS, manner))
                 await asyncio.wait({call}, timeout=self._random.uniform(0.0, 0.06))
                 if not call.cancel():
                     call.result()
         except Exception as error:  # any error is a finding
             self._fail(asked, manner, repr(error))
 
-    async def _check(
-        self, channel: grpc.aio.Channel, asked: Asked, timeout_seconds: float, fresh: int, manner: str
-    ) -> None:
+    async def _check(self, place: Place, asked: Asked, timeout_seconds: float, manner: str) -> None:
         began = time.monotonic()
-        answer = await ask(channel, self._traffic.http_url, asked.call, timeout_seconds, fresh)
+        self._number += 1
+        call = asked.call if self._random.random() < CACHED_SHARE else asked.call.uncached(self._number)
+        answer = await ask(place, call, timeout_seconds)
         self._report.codes[answer.code] += 1
         if answer.code == "RESOURCE_EXHAUSTED":  # the machine was busy for a moment; counted
             return
@@ -163,9 +154,7 @@ class Caller:
     def _fail(self, asked: Asked, manner: str, what: Any) -> None:
         self._report.failures += 1
         if len(self._report.told) < MAX_TOLD:
-            self._report.told.append(
-                {"kind": asked.call.kind, "method": asked.call.method, "manner": manner, "what": what}
-            )
+            self._report.told.append({"kind": asked.call.kind, "manner": manner, "what": what})
 
     async def _watch_health(self, channel: grpc.aio.Channel) -> None:
         async for status in health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest()):
@@ -185,7 +174,7 @@ class Caller:
 
 
 async def main(traffic: Traffic) -> None:
-    await Caller(traffic, load(Path(traffic.calls))).run()
+    await Caller(traffic, load(Path(traffic.answers))).run()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from service.cli.percentile import percentile
+from benchmarks.measures import percentile
 
 MAX_SLOPE_MIB_PER_MINUTE = 1.0
 # Allocators and caches take memory in steps: growth below this cannot be told from such steps.

@@ -2,7 +2,8 @@
 
 The expected answers are those that each call gets on an otherwise idle server, from either version of each model. Then
 client processes call at half the measured maximum rate, over all APIs of gRPC and over HTTP, with cancelled calls, bad
-input and reconnects, while versions come and go on disk, clients are killed, and metrics and status page are read.
+input and reconnects, while versions come and go on disk, clients are killed, and metrics and status page are read. It
+lasts for the time that it is given, and longer on a machine that has not done enough by then.
 """
 
 import asyncio
@@ -24,11 +25,13 @@ import click
 import grpc
 import psutil
 
+from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, running, serve_command
-from service.cli.percentile import percentile
+from service.bundle.manifest import Manifest
+from tests.mixed_calls import MixedCall, Model, Place, glossary_of
 from tests.patience import patient
+from tests.soak.answers import Answer, Asked, ask
 from tests.soak.caller import Traffic
-from tests.soak.calls import Answer, Asked, Call, ask, glossary_of, save
 from tests.soak.judge import floor_growth, judge, p99_of_thirds, slope_error_per_minute, slope_per_minute
 from tests.soak.reloads import SECOND, Reloads, put_all
 from tests.soak.watch import Series, Watch, codes_of, sample_of
@@ -36,13 +39,13 @@ from tests.soak.watch import Series, Watch, codes_of, sample_of
 NUM_CLIENTS = 2
 LOAD_SHARE = 0.5
 MIN_RATE = 4.0  # calls per second, where the maximum could not be measured: a short run on a slow machine
-MIN_CALLS = 80  # such a run continues until there are that many
+MIN_CALLS = 80  # a short run continues until there are that many
+MIN_RELOADS = 2  # and that many steps
 CALLS_AT_ONCE = 16  # while the maximum is measured
 MOST_CALLS_AT_ONCE = CALLS_AT_ONCE // NUM_CLIENTS  # of a client: a slow machine must not become overloaded
-CONNECTIONS_PER_WORKER = 4  # of each client, if there are several workers: all of them have some, most likely
 ALONE_SECONDS = patient(60.0)
 STOP_SECONDS = patient(60.0)
-LATE_SECONDS = patient(90.0)  # after the last call: nothing is waiting any longer
+LATE_SECONDS = patient(90.0)  # after the time that it is given: it has done enough; after that: nothing waits
 WARM_SHARE = 0.2  # of the time: caches and pools fill up
 MAX_TOLD = 20
 JUDGED_KIND = "one"  # shown by the progress line and the picture
@@ -156,25 +159,20 @@ class Soak:
     def __init__(
         self,
         place: Path,
-        asked: Sequence[Asked],
+        answers: Path,
         versions: Versions,
-        texts: Sequence[str],
         seconds: float,
         plant: str,
-        workers: int,
         log_folder: Path,
         most_rate: float,
     ) -> None:
-        """Take `place`, a folder that is empty or in which only `answered_alone` has worked."""
+        """Take `place`, a folder that is empty or in which only `answered_alone` has worked, and a file of `save`."""
         self._most_rate = most_rate
         self._place, self._versions, self._seconds = place, versions, seconds
         self._log = log_folder / "soak-server.log"
-        self._calls = place / "calls.json"
-        save(asked, self._calls)
+        self._answers = answers
         put_all(versions[0], place / "models", "1")
-        self._workers = workers
-        flags = (*FLAGS, "--workers", str(workers))
-        self._command = serve(place / "models", _glossaries(place, versions[0], texts), *flags)
+        self._command = serve(place / "models", _glossaries(place, versions[0]), *FLAGS)
         if plant:
             self._command[1:3] = ["-m", "tests.soak.planted_server", plant]
 
@@ -221,7 +219,7 @@ class Soak:
             client.wait()
         started = time.monotonic()
         watch = Watch(server, started, min(max(self._seconds / 100, 0.2), 5.0))
-        reloads = Reloads(server, self._place / "models", self._versions[1], self._workers)
+        reloads = Reloads(server, self._place / "models", self._versions[1])
         try:
             num_killed = self._disturb(server, reloads, clients, watch, started, rate)
             findings += [f"a client ended with {code}; expected 0." for client in clients if (code := client.stop())]
@@ -267,7 +265,8 @@ class Soak:
         doomed: Client | None = None
         try:
             while (now := time.monotonic()) < started + self._seconds or (
-                _num_calls(clients) < MIN_CALLS and now < started + self._seconds + LATE_SECONDS
+                (_num_calls(clients) < MIN_CALLS or reloads.count < MIN_RELOADS)
+                and now < started + self._seconds + LATE_SECONDS
             ):
                 if now >= due:
                     due = now + period
@@ -291,17 +290,21 @@ class Soak:
         return num_killed
 
     def _traffic(self, server: RunningServer, rate: float, seed: int, most_at_once: int) -> Traffic:
-        connections = 1 if self._workers == 1 else CONNECTIONS_PER_WORKER * self._workers
-        return Traffic(server.address, server.http_url, str(self._calls), rate, most_at_once, seed, connections)
+        return Traffic(server.address, server.http_url, str(self._answers), rate, most_at_once, seed)
 
 
 def serve(models: Path, glossaries: Path, *flags: str) -> list[str]:
     return serve_command(str(models), "--glossaries", str(glossaries), "--http-port", "0", *flags)
 
 
-def answered_alone(calls: Sequence[Call], versions: Versions, texts: Sequence[str], place: Path) -> list[Asked]:
+def model_of(bundle: Path) -> Model:
+    manifest = Manifest.load(bundle)
+    return Model(manifest.name, manifest.first_pair.source_language_code, manifest.first_pair.target_language_code)
+
+
+def answered_alone(calls: Sequence[MixedCall], versions: Versions, place: Path) -> list[Asked]:
     """Return each call's answer when it is the only one, by the version that answers."""
-    glossaries = _glossaries(place, versions[0], texts)
+    glossaries = _glossaries(place, versions[0])
     expected: list[dict[str, Answer]] = [{} for _ in calls]
     for version, bundles in zip(("1", SECOND), versions, strict=True):
         models = place / f"only-{version}"
@@ -316,16 +319,16 @@ def answered_alone(calls: Sequence[Call], versions: Versions, texts: Sequence[st
     return [Asked(call, answers) for call, answers in zip(calls, expected, strict=True)]
 
 
-async def _ask_all(server: RunningServer, calls: Sequence[Call]) -> list[Answer]:
+async def _ask_all(server: RunningServer, calls: Sequence[MixedCall]) -> list[Answer]:
     async with grpc.aio.insecure_channel(server.address) as channel:
-        return [await ask(channel, server.http_url, call, ALONE_SECONDS) for call in calls]
+        return [await ask(Place(channel, server.http_url), call, ALONE_SECONDS) for call in calls]
 
 
-def _glossaries(place: Path, bundles: Sequence[Path], texts: Sequence[str]) -> Path:
+def _glossaries(place: Path, bundles: Sequence[Path]) -> Path:
     folder = place / "glossaries"
     folder.mkdir(exist_ok=True)
     for bundle in bundles:
-        name, content = glossary_of(bundle, texts)
+        name, content = glossary_of(model_of(bundle))
         (folder / name).write_text(content, encoding="utf-8")
     return folder
 

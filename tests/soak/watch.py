@@ -76,7 +76,7 @@ class Watch:
 
 
 def sample_of(server: RunningServer) -> dict[str, float]:
-    """Return the server's present state; of its memory, pages that worker processes share once for each."""
+    """Return the server's present state, with its child processes."""
     totals = metrics_of(server)
     held = [held_by(process) for process in (server.process, *server.process.children(recursive=True))]
     rss, threads, descriptors = (float(sum(values)) for values in zip(*held, strict=True))

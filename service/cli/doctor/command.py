@@ -60,7 +60,6 @@ def _findings(config: "ServerConfig", *, loads: bool) -> "Iterator[Finding]":
     yield from device.gpu(config)
     yield from ports.ports(config)
     yield from files.certificate(config)
-    yield from files.api_keys(config)
     yield from files.other_settings(config)
     yield from faults
     yield from bundles.bundles(config, found, loads=loads)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from service.cli.doctor.finding import Finding, fail, ok, warn
+from service.cli.doctor.finding import Finding, fail, ok
 from service.config.server_config import ServerConfig
 
 _DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
@@ -43,8 +43,6 @@ def gpu(config: ServerConfig, devices: Path = Path("/dev"), library: str = "libc
         )
     if nodes and has_driver:
         yield ok("gpu", f"{', '.join(nodes)}, with a driver")
-    if config.workers > 1:
-        yield warn("gpu", f"{config.workers} workers", "each has a copy of the models on the GPU; take one.")
 
 
 def _is_installed(name: str) -> bool:

@@ -33,25 +33,9 @@ def certificate(config: ServerConfig, now: datetime | None = None) -> Iterator[F
     yield from (warn("tls", each, "") for each in warnings)
 
 
-def api_keys(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether the file of API keys can be used."""
-    from service.calls.keys import read_keys
-
-    if config.api_keys is None:
-        return
-    with _logged() as warnings:
-        try:
-            read_keys(config.api_keys)
-        except FileProblem as problem:
-            yield fail("api keys", str(problem))
-            return
-        warn_if_world_readable(config.api_keys, "API keys")
-    yield ok("api keys", f"{config.api_keys} can be used")
-    yield from (warn("api keys", each, "") for each in warnings)
-
-
 def other_settings(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether glossaries and placeholders can be used, and whether there is what tracing needs."""
+    """Yield whether API keys, glossaries and placeholders can be used, and whether there is what tracing needs."""
+    from service.calls.keys import read_keys
     from service.server.optional_parts import (
         TracingUnavailable,
         WrongPlaceholder,
@@ -61,7 +45,13 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
     )
     from service.text.glossary import GlossaryError
 
+    def check_keys(config: ServerConfig) -> None:
+        if config.api_keys:
+            read_keys(config.api_keys)
+            warn_if_world_readable(config.api_keys, "API keys")
+
     for what, value, check, problem in (
+        ("api keys", config.api_keys, check_keys, FileProblem),
         ("glossaries", config.glossaries, glossaries_of, GlossaryError),
         ("placeholders", ", ".join(config.placeholder), placeholders_of, WrongPlaceholder),
         ("tracing", config.otlp_endpoint, tracing_of, TracingUnavailable),

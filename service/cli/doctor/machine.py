@@ -14,6 +14,8 @@ from service.config.server_config import ServerConfig
 _MIB, _GIB = 2**20, 2**30
 _LARGE_BUNDLE = 16 * _MIB  # from here on weights don't fit into the CPU's caches (docs/tuning.md)
 _TMP_BYTES = 64 * _MIB
+_PROCESS_BYTES = 0.3 * _GIB  # the server itself (docs/sizing.md)
+_MEMORY_STEP = 256 * _MIB
 _CLOCK_UNSYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
 _TIMEX_BYTES = 512  # more than its struct has anywhere
 
@@ -49,7 +51,6 @@ def kernels() -> Iterator[Finding]:
 
 def memory(sizes: Sequence[int], config: ServerConfig, meminfo: Path = Path("/proc/meminfo")) -> Iterator[Finding]:
     """Yield what memory there is, for bundles of these sizes in bytes."""
-    from service.cli.sizing.advice import Memory
     from service.observe.own_memory import memory_limit_bytes
 
     limit, available = memory_limit_bytes(), _available_bytes(meminfo)
@@ -62,7 +63,7 @@ def memory(sizes: Sequence[int], config: ServerConfig, meminfo: Path = Path("/pr
     if not sizes:
         yield ok("memory", value)
         return
-    needed = Memory(0.0, sizes, 0.0, config.cache_mib * _MIB).limit
+    needed = _needed_bytes(sizes, config.cache_mib * _MIB)
     value += f", for {_size(sum(sizes))} of bundles"
     if there < sum(sizes):
         yield fail("memory", value, f"they don't fit; give {_size(needed)} and more for slots, or serve fewer models.")
@@ -101,8 +102,8 @@ def open_files(config: ServerConfig) -> Iterator[Finding]:
 
 
 def temporary_files(config: ServerConfig) -> Iterator[Finding]:
-    """Yield whether there is a folder for temporary files, which workers and documents need, with some room."""
-    is_needed = config.workers != 1 or config.http_port >= 0
+    """Yield whether there is a folder for temporary files, which documents need, with some room."""
+    is_needed = config.http_port >= 0
     try:
         folder = Path(tempfile.gettempdir())
         with tempfile.NamedTemporaryFile(dir=folder):
@@ -114,7 +115,7 @@ def temporary_files(config: ServerConfig) -> Iterator[Finding]:
         return
     free = status.f_bavail * status.f_frsize
     if free < _TMP_BYTES:
-        yield warn("tmp", f"{folder} has {_size(free)} left", f"workers and documents need {_size(_TMP_BYTES)}.")
+        yield warn("tmp", f"{folder} has {_size(free)} left", f"documents need {_size(_TMP_BYTES)}.")
     else:
         yield ok("tmp", f"{folder} can be written, {_size(free)} left")
 
@@ -160,6 +161,14 @@ def _available_bytes(meminfo: Path) -> float:
     except (OSError, ValueError):
         pass
     return math.inf
+
+
+def _needed_bytes(bundles: Sequence[int], cache: int) -> int:
+    """Return the bytes for bundles of these sizes and the largest once more while it is reloaded, by the formula of
+    docs/sizing.md, but for the slots.
+    """
+    needed = 2 * sum(bundles) + max(bundles) + cache + _PROCESS_BYTES
+    return math.ceil(needed / _MEMORY_STEP) * _MEMORY_STEP
 
 
 def _size(num_bytes: float) -> str:

@@ -91,7 +91,7 @@ class FusedGraphs:
     ) -> "FusedGraphs":
         """Open the graphs."""
         graphs, limits, tokens = manifest.graphs, manifest.limits, manifest.tokenizer
-        weights = Weights(directory, maps=session_config.maps_weights)
+        weights = Weights(directory)
         one_thread = dataclasses.replace(session_config, intra_op_threads=1)
         encoder, decoder = (
             GraphSession(

@@ -41,15 +41,13 @@ class SessionConfig:
 
     `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per CPU that the process may use. Threads that
     spin between runs are faster on an idle machine but much slower when anything else needs the cores: off by default.
-    Prepacked weights are a copy in the kernels' own layout: faster runs for twice the memory. `maps_weights`: other
-    processes serve the same bundles, and share what is mapped.
+    Prepacked weights are a copy in the kernels' own layout: faster runs for twice the memory.
     """
 
     device: str = "cpu"
     intra_op_threads: int = 0
     allow_spinning: bool = False
     prepacks_weights: bool = True
-    maps_weights: bool = False
 
     def __post_init__(self) -> None:
         if self.device not in _PROVIDERS:

@@ -24,18 +24,16 @@ _DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10:
 class Weights:
     """The files of weights in a bundle's folder, which are read when a graph refers to them.
 
-    Equal parts of a file are in memory once, whichever graphs refer to them. A process that serves alone reads them, so
-    that whoever writes to a file, or shortens it, changes nothing of what is served. A whole file is one piece of
+    Equal parts of a file are in memory once, whichever graphs refer to them. They are read, not mapped, so that
+    whoever writes to a file, or shortens it, changes nothing of what is served. A whole file is one piece of
     memory then: NumPy asks for huge pages for arrays of this size, with which a step of a large model, which reads all
     of its weights, takes 2 to 6 % less time (Linux 6.18; more where the page cache has no large folios).
     """
 
-    def __init__(self, directory: Path, *, maps: bool = False, apart: bool = False) -> None:
-        """With `maps`, map the files, which other processes share. With `apart`, each constant has memory of its own,
-        which is free as soon as no session uses it: for sessions that make copies of most constants in the kernels' own
-        layout."""
+    def __init__(self, directory: Path, *, apart: bool = False) -> None:
+        """With `apart`, each constant has memory of its own, which is free as soon as no session uses it: for sessions
+        that make copies of most constants in the kernels' own layout."""
         self._directory = directory
-        self._maps = maps
         self._apart = apart
         self._files: dict[str, npt.NDArray[np.uint8]] = {}
         self._in_use: WeakValueDictionary[tuple[str, int, npt.DTypeLike, tuple[int, ...]], Array] = (
@@ -73,9 +71,7 @@ class Weights:
         if self._apart:
             return _contents(path, begin, num_bytes)
         if name not in self._files:
-            # Private, as ONNX Runtime takes no read-only arrays by DLPack; nobody writes, so the pages stay shared.
-            read = np.memmap(path, np.uint8, "c") if self._maps else _contents(path, 0, path.stat().st_size)
-            self._files[name] = read
+            self._files[name] = _contents(path, 0, path.stat().st_size)
         return self._files[name][begin : begin + num_bytes]
 
 

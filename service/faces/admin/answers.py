@@ -12,7 +12,6 @@ from service.faces.http.application import HttpAnswer
 
 Document = dict[str, Any]
 
-CHANGE_SECONDS = 600.0  # for loading, unloading and reloading, which continue after that
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

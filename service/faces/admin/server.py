@@ -1,88 +1,105 @@
-"""What answers operators in a server's process: its data for the status page, and their actions."""
+"""The operators' port: the pages, the data of the status page, and actions; protected against other web pages."""
 
 import asyncio
 import os
+import re
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import service
+from service.calls.call_hold import PIECE_BYTES
+from service.config.server_config import ServerConfig
 from service.domain.errors import DeadlineExceeded, ServiceError, Unavailable
-from service.faces.admin.answers import CHANGE_SECONDS, Document, in_json, of_error
+from service.faces.admin.answers import HEADERS, Document, failure, in_json, of_error
 from service.faces.admin.calls import AdminCalls
-from service.faces.admin.status import errors_of, models_of
-from service.faces.admin.status_numbers import numbers_of
-from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.admin.pages import operators_page, status_page
+from service.faces.admin.status import errors_of, models_of, numbers_of
+from service.faces.http.application import HttpAnswer, HttpRequest, application
+from service.faces.http.listener import HttpListener
+from service.faces.http.same_site import has_own_host, has_own_origin
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.hangs import HUNG_SECONDS
-from service.process.lifecycle import LAST_SECONDS, Phase
+from service.process.lifecycle import HUNG_SECONDS, LAST_SECONDS, Phase
 
-
-@dataclass(frozen=True, slots=True)
-class ServerView:
-    """The server's data for the page; the functions are called from other threads."""
-
-    device: str
-    is_explicit: bool  # models are loaded and unloaded only by calls
-    phase: Callable[[], Phase]
-    models: Callable[[], Sequence[LoadedModel]]
+_CHANGE_SECONDS = 600.0  # for loading, unloading and reloading, which continue after that
+_MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
+_MAX_BODY_BYTES = 2 * PIECE_BYTES  # can be parsed as JSON in a few milliseconds, which block everything else
+_PATHS = {
+    "GET": "/, /status, /status.json, /api/models",
+    "POST": "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload",
+}
 
 
 class AdminServer:
-    """What answers operators, see `Operators`; operations on models run on the server's event loop."""
+    """What answers operators, on the event loop of its listener; their calls run on the server's."""
 
     def __init__(
         self,
-        view: ServerView,
+        config: ServerConfig,
         calls: AdminCalls,
+        phase: Callable[[], Phase],
+        models: Callable[[], Sequence[LoadedModel]],
         metrics: Metrics,
         errors: RecentErrors,
-        loop: asyncio.AbstractEventLoop,
-        deadline_seconds: float,
     ) -> None:
-        """Give translations `deadline_seconds`."""
-        self._view = view
+        """Take the calls of this event loop; `phase` and `models` are called from other threads."""
+        self._config = config
         self._calls = calls
+        self._phase = phase
+        self._models = models
         self._metrics = metrics
         self._errors = errors
-        self._loop = loop
-        self._deadline_seconds = deadline_seconds
+        self._loop = asyncio.get_running_loop()
+        self._pages = {"/": operators_page().answer(HEADERS), "/status": status_page().answer(HEADERS)}
         self._started_seconds = time.monotonic()
 
-    async def status(self) -> HttpAnswer:
-        return await asyncio.to_thread(lambda: in_json(self._status()))  # it takes the models' locks
+    def listener(self) -> HttpListener:
+        """Open the port. Bodies may have as many bytes as the messages of other calls, at most 128 KiB.
 
-    async def models(self) -> HttpAnswer:
-        return await self._awaited(self._calls.models(), HUNG_SECONDS)
+        Raises:
+            PortError: the port can't be listened on.
+        """
+        config = self._config
+        app = application(self.answer, min(config.max_request_bytes, _MAX_BODY_BYTES))
+        return HttpListener(config.admin_host, config.admin_port, "the status page", "--admin-port", app)
 
-    async def translate(self, request: HttpRequest) -> HttpAnswer:
-        work = self._calls.translate(request.body, request.headers)
-        return await self._awaited(work, self._deadline_seconds + LAST_SECONDS)
-
-    async def reload(self, request: HttpRequest) -> HttpAnswer:
-        return await self._awaited(self._calls.reload(request.headers), CHANGE_SECONDS)
-
-    async def load(self, name: str, request: HttpRequest) -> HttpAnswer:
-        return await self._awaited(self._calls.load(name, request.headers), CHANGE_SECONDS)
-
-    async def unload(self, name: str, request: HttpRequest) -> HttpAnswer:
-        return await self._awaited(self._calls.unload(name, request.headers), CHANGE_SECONDS)
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
+        if reason := refusal(request.method, request.headers, self._config.admin_host):
+            return failure("PERMISSION_DENIED", reason)
+        headers = request.headers
+        match request.method, request.path:
+            case "GET", "/" | "/status":
+                return self._pages[request.path]
+            case "GET", "/status.json":
+                return await asyncio.to_thread(lambda: in_json(self._status()))  # it takes the models' locks
+            case "GET", "/api/models":
+                return await self._awaited(self._calls.models(), HUNG_SECONDS)
+            case "POST", "/api/translate":
+                seconds = self._config.default_deadline_seconds + LAST_SECONDS
+                return await self._awaited(self._calls.translate(request.body, headers), seconds)
+            case "POST", "/api/reload":
+                return await self._awaited(self._calls.reload(headers), _CHANGE_SECONDS)
+        if request.method == "POST" and (found := _MODEL_ACTION.fullmatch(request.path)):
+            change = self._calls.load if found[2] == "load" else self._calls.unload
+            return await self._awaited(change(unquote(found[1]), headers), _CHANGE_SECONDS)
+        message = f"{request.method} {request.path!r:.80} is not here; there are {_PATHS[request.method]}."
+        return failure("NOT_FOUND", message)
 
     def _status(self) -> Document:
         return {
             "version": service.__version__,
-            "device": self._view.device,
-            "is_explicit": self._view.is_explicit,
-            "phase": self._view.phase().value,
+            "device": self._config.device,
+            "is_explicit": self._config.is_explicit,
+            "phase": self._phase().value,
             "pid": os.getpid(),
             "uptime_seconds": time.monotonic() - self._started_seconds,
             "time_seconds": time.time(),
             **numbers_of(self._metrics.samples()),
-            "models": models_of(self._view.models()),
+            "models": models_of(self._models()),
             "errors": errors_of(self._errors.latest()),
         }
 
@@ -102,3 +119,22 @@ class AdminServer:
             return of_error(error)
         milliseconds = (time.monotonic() - started) * 1000
         return in_json(document, {"Server-Timing": f"total;dur={milliseconds:.1f}"})
+
+
+def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
+    """Return why a request is rejected, in one line; empty if it is allowed. Header names are in lower case.
+
+    Beside what `faces.http.same_site` says: a page can't send JSON to another site without a preflight request, which
+    is never answered here.
+    """
+    if not has_own_host(headers, own_host):
+        given = headers["host"]
+        return f"Host is {given!r:.80}; allowed are addresses, names without a dot and that of --admin-host."
+    if method == "GET":
+        return ""
+    if not has_own_origin(headers):
+        return f"Origin is {headers.get('origin', '')!r:.80}; only this server's own status page may do this."
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        return f"Content-Type is {content_type!r:.80}; expected application/json."
+    return ""

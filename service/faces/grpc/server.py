@@ -44,15 +44,13 @@ def build_grpc_server(
     open_calls: OpenCalls,
     health_servicer: HealthServicer,
     memory: Memory,
-    *,
-    shares_port: bool = False,
 ) -> grpc.aio.Server:
-    """Return a server that is neither bound to a port nor started; `shares_port`: with other processes."""
+    """Return a server that is neither bound to a port nor started."""
     logging.getLogger(GRPC_LOGGER).addFilter(is_worth_logging)
     with patient_threads():
         server = grpc.aio.server(
             interceptors=[CallInterceptor(apis, pipeline, Intake(memory), open_calls)],
-            options=_channel_options(config, shares_port=shares_port),
+            options=_channel_options(config),
         )
     for api in apis:
         api.add_to(server)
@@ -62,12 +60,12 @@ def build_grpc_server(
     return server
 
 
-def _channel_options(config: ServerConfig, *, shares_port: bool = False) -> list[tuple[str, int]]:
+def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
     options = [
         # Compressed messages are rejected before inflating them, which could take a thousand times the memory.
         ("grpc.compression_enabled_algorithms_bitset", _ALGORITHMS),
         ("grpc.per_message_decompression", int(_INFLATES)),
-        ("grpc.so_reuseport", int(shares_port)),  # else a second server shares the port unnoticed
+        ("grpc.so_reuseport", int(config.reuse_port)),  # without this option a second server shares the port unnoticed
         ("grpc.max_receive_message_length", config.max_request_bytes),
         # Between these two sizes gRPC rejects some calls at random.
         ("grpc.max_metadata_size", config.max_metadata_bytes),

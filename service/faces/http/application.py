@@ -3,7 +3,6 @@
 `calls.py` has the one of callers.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,18 +114,6 @@ def check_head(head: Head, methods: Sequence[str]) -> None:
             allowed=f"{MAX_HEADERS}",
             advice="send fewer",
         )
-
-
-def on_loop(answer: Answer, loop: asyncio.AbstractEventLoop) -> Answer:
-    """Return what answers with `answer` on another event loop, instead of the listener's."""
-
-    async def on_other(request: HttpRequest) -> HttpAnswer:
-        async def answered() -> HttpAnswer:
-            return await answer(request)
-
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answered(), loop))
-
-    return on_other
 
 
 async def _read(exchange: Exchange, max_body_bytes: int) -> HttpRequest:

@@ -333,6 +333,6 @@ def _wake(waiting: asyncio.Future[None] | None) -> None:
 
 def _limit_unsent(transport: asyncio.BaseTransport) -> None:
     connected = transport.get_extra_info("socket")
-    if hasattr(socket, "TCP_NOTSENT_LOWAT") and connected is not None and connected.family != socket.AF_UNIX:
+    if hasattr(socket, "TCP_NOTSENT_LOWAT") and connected is not None:
         with contextlib.suppress(OSError):  # it is closed, or the system has no such option for it
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)

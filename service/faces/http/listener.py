@@ -23,8 +23,6 @@ _STOP_SECONDS = 5 * LINGER_SECONDS
 _MOST_AT_ONCE = 16  # connections, in one iteration of the event loop
 _RETRY_SECONDS = 0.1  # without descriptors: it is unknown when one will be free
 
-UNIX = "unix:"  # begins the address of a socket in the file system
-
 
 class CallListener:
     """Listens once constructed; answers on the running event loop from `start` to `stop`."""
@@ -33,7 +31,7 @@ class CallListener:
         self, listening: socket.socket, app: Application, limits: ConnectionLimits, tls: ssl.SSLContext | None = None
     ) -> None:
         """Take a bound socket; with `tls`, speak HTTPS only."""
-        self.port: int = 0 if listening.family == socket.AF_UNIX else listening.getsockname()[1]
+        self.port: int = listening.getsockname()[1]
         self._socket = listening
         self._socket.setblocking(False)
         self._socket.listen(socket.SOMAXCONN)
@@ -74,8 +72,7 @@ class CallListener:
                 self._retry = loop.call_later(_RETRY_SECONDS, self.start)
                 return
             connected.setblocking(False)
-            peer = (host_of(address[0]), address[1]) if isinstance(address, tuple) else (UNIX, 0)
-            connection = Connection(self._connections, connected, peer)
+            connection = Connection(self._connections, connected, (host_of(address[0]), address[1]))
             if not self._connections.admit(connection):
                 connection.abort()
                 connected.close()
@@ -100,17 +97,14 @@ class HttpListener:
     """Listens once constructed; answers from `start` to `stop`."""
 
     def __init__(self, host: str, port: int, purpose: str, flag: str, app: Application) -> None:
-        """Open the port; 0 takes any free one. `host` may be unix: and a path instead, for a socket in the file system.
-
-        `app` is called on this listener's event loop.
+        """Open the port; 0 takes any free one. `app` is called on this listener's event loop.
 
         `purpose`, and `flag`, the port's setting, are for error messages.
 
         Raises:
             PortError: the port can't be listened on.
         """
-        if not host.startswith(UNIX):
-            check_port(host, port, purpose, flag)
+        check_port(host, port, purpose, flag)
         try:
             listening = _listening_socket(host, port)
         except OSError as error:
@@ -148,10 +142,6 @@ class HttpListener:
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:
-    if host.startswith(UNIX):
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(host.removeprefix(UNIX))
-        return listening
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     return socket.create_server(address[:2], family=family, backlog=MAX_CONNECTIONS)
 

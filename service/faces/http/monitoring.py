@@ -1,49 +1,16 @@
 """/metrics, /readyz and /livez over HTTP."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 
 from service.config.server_config import is_loopback
-from service.faces.http.application import PLAIN, Answer, HttpAnswer, HttpRequest, application
+from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.faces.http.same_site import has_own_host
-from service.observe.families import to_json
 from service.observe.metrics import Metrics
-from service.process.hangs import HUNG_SECONDS
-from service.process.lifecycle import Phase
-
-FAMILIES_PATH = "/metrics.json"  # the metrics as `families.to_json`, for what merges those of several workers
-
-Page = Callable[[str], Awaitable[HttpAnswer]]  # of a request's `Accept`
-
-
-def monitoring(pages: Mapping[str, Page], host: str) -> Answer:
-    """Return what answers scrapers and probes with these pages, by path, on a listener of this `host`.
-
-    One for this machine only is asked by an address, localhost or `host`: a page whose own name resolves to it reads
-    nothing. Others have names of which the server knows nothing.
-    """
-    checks_host = is_loopback(host)
-
-    async def answer(request: HttpRequest) -> HttpAnswer:
-        if checks_host and not has_own_host(request.headers, host):
-            return HttpAnswer(
-                HTTPStatus.FORBIDDEN, PLAIN, b"Host must be an address, localhost or the host of --metrics-host\n"
-            )
-        if request.method != "GET":
-            return HttpAnswer(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN, b"only GET is possible here\n", {"Allow": "GET"})
-        page = pages.get(request.path)
-        if page is None:
-            return HttpAnswer(HTTPStatus.NOT_FOUND, PLAIN, b"not here; try /metrics, /readyz or /livez\n")
-        return await page(request.headers.get("accept", ""))
-
-    return answer
-
-
-def probed(text: str, *, fine: bool) -> HttpAnswer:
-    """Return the answer to a probe."""
-    return HttpAnswer(HTTPStatus.OK if fine else HTTPStatus.SERVICE_UNAVAILABLE, PLAIN, f"{text}\n".encode())
+from service.process.lifecycle import HUNG_SECONDS, Phase
 
 
 def monitoring_listener(
@@ -51,34 +18,40 @@ def monitoring_listener(
 ) -> HttpListener:
     """Open the port for scrapers and probes; 0 takes any free one.
 
-    `phase` and `silent_seconds` (of the event loop) are called from other threads.
+    `phase` and `silent_seconds` (of the event loop) are called from other threads. A listener for this machine only is
+    asked by an address, localhost or `host`: a page whose own name resolves to it reads nothing. Others have names of
+    which the server knows nothing.
 
     Raises:
         PortError: the port can't be listened on.
     """
+    checks_host = is_loopback(host)
 
-    async def text(accept: str) -> HttpAnswer:
-        # On a thread, so that probes are answered even while a metric blocks.
-        body, content_type = await asyncio.to_thread(metrics.render, accept)
-        return HttpAnswer(HTTPStatus.OK, content_type, body)
+    def probed(is_fine: Callable[[Phase], bool]) -> HttpAnswer:
+        if (silent := silent_seconds()) > HUNG_SECONDS:  # probes retry several times before they act
+            text = f"stuck: the event loop has not run for {silent:.0f} s, and answers no calls"
+            return _plain(HTTPStatus.SERVICE_UNAVAILABLE, text)
+        now = phase()
+        return _plain(HTTPStatus.OK if is_fine(now) else HTTPStatus.SERVICE_UNAVAILABLE, now.value)
 
-    async def families(_: str) -> HttpAnswer:
-        body = await asyncio.to_thread(lambda: to_json(metrics.families()))
-        return HttpAnswer(HTTPStatus.OK, "application/json", body)
+    async def answer(request: HttpRequest) -> HttpAnswer:
+        if checks_host and not has_own_host(request.headers, host):
+            return _plain(HTTPStatus.FORBIDDEN, "Host must be an address, localhost or the host of --metrics-host")
+        if request.method != "GET":
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is possible here", {"Allow": "GET"})
+        match request.path:
+            case "/metrics":
+                # On a thread, so that probes are answered even while a metric blocks.
+                body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("accept", ""))
+                return HttpAnswer(HTTPStatus.OK, content_type, body)
+            case "/readyz":
+                return probed(lambda now: now.is_ready)
+            case "/livez":
+                return probed(lambda now: now.is_alive)
+        return _plain(HTTPStatus.NOT_FOUND, "not here; try /metrics, /readyz or /livez")
 
-    def probe(is_fine: Callable[[Phase], bool]) -> Page:
-        async def answer(_: str) -> HttpAnswer:
-            if (silent := silent_seconds()) > HUNG_SECONDS:  # probes retry several times before they act
-                return probed(f"stuck: the event loop has not run for {silent:.0f} s, and answers no calls", fine=False)
-            now = phase()
-            return probed(now.value, fine=is_fine(now))
+    return HttpListener(host, port, "metrics", "--metrics-port", application(answer))
 
-        return answer
 
-    pages: dict[str, Page] = {
-        "/metrics": text,
-        FAMILIES_PATH: families,
-        "/readyz": probe(lambda now: now.is_ready),
-        "/livez": probe(lambda now: now.is_alive),
-    }
-    return HttpListener(host, port, "metrics", "--metrics-port", application(monitoring(pages, host)))
+def _plain(status: HTTPStatus, text: str, headers: Mapping[str, str] = MappingProxyType({})) -> HttpAnswer:
+    return HttpAnswer(status, PLAIN, f"{text}\n".encode(), headers)

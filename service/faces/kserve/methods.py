@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 import service
 from service.domain.call import current_call
@@ -11,7 +10,8 @@ from service.domain.translation import TranslationResult
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
 from service.faces.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
-from service.models.index import LoadState, ModelState
+from service.models.control import ModelControl
+from service.models.index import LoadState
 from service.models.loaded_model import LoadedModel
 from service.process.event_loop import all_of
 from service.process.lifecycle import Phase
@@ -22,26 +22,13 @@ from service.translation.translator import Translator
 _EXTENSIONS = ("model_configuration", "model_repository", "parameters", "schedule_policy", "statistics")
 
 
-class Control(Protocol):
-    """Loads and unloads models at callers' request; see `ModelControl`."""
-
-    async def load(self, name: str) -> None:
-        """Load a model."""
-
-    async def unload(self, name: str) -> None:
-        """Unload a model."""
-
-    async def states(self) -> list[ModelState]:
-        """Return the state of each version."""
-
-
 class KServeMethods:
     """The supported methods. All belong to the event loop's thread. They raise only ServiceError.
 
     A `version` may be empty: the highest one is meant. There is one repository, whose name is empty.
     """
 
-    def __init__(self, translator: Translator, control: Control, phase: Callable[[], Phase]) -> None:
+    def __init__(self, translator: Translator, control: ModelControl, phase: Callable[[], Phase]) -> None:
         """`phase` returns the server's phase."""
         self._translator = translator
         self._control = control

@@ -279,6 +279,50 @@ WORD_KINDS = (
     Kind("", rf"(?<!\w)\w{{0,40}}(?:{_LETTER}\w{{0,40}}){{1,20}}+"),  # words with escaped letters
 )
 
+_KEPT_ELEMENTS = "code|kbd|pre|tt|samp|var|command|filename|icode|envar|shortcut|placeholder|resource|interface"
+_BBCODE = "b|i|u|s|url|color|size|quote|code|list|img|center|font|email|h[1-6]"
+_ROLE = r":[A-Za-z][\w:+.-]{0,40}:"
+_MODIFIERS = "Ctrl|Control|Alt|Shift|Meta|Cmd|Command|Option|Super|Win"
+_KEYS = r"F\d{1,2}|Del|Delete|Esc|Escape|Ins|Insert|Home|End|PgUp|PgDn|Enter|Return|Tab|Space|Backspace"
+
+# What is no text in strings of programs (gettext, XLIFF) besides their arguments, in order of precedence, by what
+# `documents/program_strings.py` makes of it: most is formatting there, whose words are translated.
+STRING_KINDS = {
+    # Kept with its text, or if an argument is in it, formatting: <kbd>Ctrl</kbd>
+    "element": (rf"<(?P<name>{_KEPT_ELEMENTS})(?:\s[^<>]{{0,200}})?>[^<>]{{0,200}}</(?P=name)>",),
+    # Formatting, or a break
+    "tag": (
+        r"</?[A-Za-z0-9][^<>]{0,500}>",  # HTML, Pango, KUIT: <b>, </b>, <br/>
+        rf"\[/?(?:{_BBCODE})(?:=[^][\n]{{1,200}})?\]",  # BBCode: [b], [url=x]
+    ),
+    # Kept
+    "entity": (
+        r"&lt;/?[A-Za-z0-9][\w./:-]{0,60}&gt;",  # &lt;name&gt;
+        r"&(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});",  # &nbsp; &#160;
+    ),
+    # Kept, or if an argument is in it, formatting
+    "literal": (
+        rf"{_ROLE}`[^`<>\n]{{1,200}}`",  # reStructuredText: :kbd:`Ctrl`
+        r"``(?:[^`\n]|`(?!`)){1,200}``",  # reStructuredText, Markdown: ``code``
+        r"`[^`'<>\n]{1,200}`_{0,2}(?!\w)",  # reStructuredText, Markdown: `code`, `link`_
+        r"(?<!\w)\|[\w.-]{1,60}\|(?!\w)",  # reStructuredText: |name|
+        r"\\[\"']",  # escaped quotation marks
+        r"(?<![\w-])-(?:[A-Za-z?]|-[A-Za-z][\w-]{0,40})(?![\w-])",  # options of programs: -h, --help
+    ),
+    # A break
+    "escape": (r"\\[nrt]",),
+    # Formatting around a text
+    "around": (
+        rf"(?:{_ROLE})?`[^`<>\n]{{1,200}}<[^`<>\n]{{1,500}}>`_{{0,2}}",  # reStructuredText: :ref:`title <target>`
+        r"\*\*(?=\S)[^*\n]{1,500}(?<=\S)\*\*",  # **strong**
+        r"\[[^][\n]{1,500}\]\([^()\s]{1,1000}\)",  # Markdown: [text](address)
+    ),
+    # Kept: the key behind a menu's entry
+    "shortcut": (rf"(?<=\t)(?:(?:(?:{_MODIFIERS})[+-]){{1,4}}\S{{1,12}}|{_KEYS})\Z",),
+    # A break: "Open..."
+    "ellipsis": (r"(?:\.\.\.|…)\s{0,20}(?:\Z|(?<=\t))",),
+}
+
 
 def compiled(kinds: tuple[Kind, ...]) -> re.Pattern[str]:
     """Return a regular expression for any of the kinds; the matching group's index, less one, is that of the kind."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import TooMany
+from service.text.placeholders.custom import OwnPlaceholders
 from service.text.placeholders.kinds import KINDS, LONGEST, WORD_KINDS, WORD_SIGNS, Kind, compiled
 from service.text.placeholders.messages import find_messages
-from service.text.placeholders.own import OwnPlaceholders
 from service.text.spans import Span
 
 MAX_PLACEHOLDERS = 65_536  # in a text: each takes a few hundred bytes during translation

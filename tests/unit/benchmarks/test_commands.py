@@ -31,7 +31,6 @@ LONG = (
     "serving --model en-de --quick --seconds 0.3",
     "overload --model en-de --seconds 1 --rounds 1 --no-control",
     "autoscaling --window 5s --scenario 'one model'",
-    "planner --rounds 1 --seconds 0.5 --plan-seconds 3 --p99 500",
     "inside",
     "scale --model en-de --rounds 1",
     "limit --model en-de --rounds 1",

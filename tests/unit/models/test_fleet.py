@@ -235,23 +235,6 @@ def test_a_start_with_nothing_to_serve_fails_with_the_first_reason(
         asyncio.run(stage.fleet().load(["a", "c"]))
 
 
-def test_who_joins_others_tries_each_and_falls_back_to_older_versions(stage: Stage) -> None:
-    """A worker that replaces another one, while bundles are there that the others have refused."""
-    stage.put("a", "1")
-    stage.put("a", "2", "crashes")
-    stage.put("b", "1", "bad")
-    stage.put("c", "1")
-    stage.put("c", "2")
-    stage.put("d", "1")
-    stage.fails_trials.add("crashes")
-    stage.refuses.add("bad")
-    asyncio.run(stage.fleet().load(["a", "b", "c", "gone"], beside_others=True))
-    assert stage.tried == ["a/2:crashes", "a/1:0", "b/1:bad", "c/2:0"]
-    assert stage.since()[-1] == "serves a/1:0 c/2:0"
-    with pytest.raises(RuntimeError, match=r"b.1\nis not to be"):
-        asyncio.run(stage.fleet().load(["b"], beside_others=True))
-
-
 async def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:
     fleet = await stage.serving("a")
     assert await fleet.reload() is UNCHANGED

@@ -1,8 +1,7 @@
-"""A model's metrics over its versions and worker processes."""
+"""A model's metrics over its versions."""
 
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
-from service.observe.merging import merged
 from service.observe.metrics import Metrics, ModelInfo
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import Recorder
@@ -25,15 +24,6 @@ def test_versions_share_the_cpus_so_the_batches_of_one_count() -> None:
     assert batches(metrics) == 3
     metrics.retired("m", "2", new)
     assert batches(metrics) == 2
-
-
-def test_worker_processes_have_cpus_of_their_own_so_the_batches_of_all_count() -> None:
-    workers = [Metrics(), Metrics()]
-    for metrics in workers:
-        metrics.model("m").loaded(engine(2), "1", 1.0)
-    families = merged([metrics.families() for metrics in workers], workers[0].rules())
-    (family,) = (each for each in families if each.name == "dragoman_engine_batches")
-    assert [sample.value for sample in family.samples] == [4]
 
 
 def of_versions(metrics: Metrics) -> dict[str, float]:

@@ -9,12 +9,17 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from service.observe.registry import STEP_BUCKETS, Registry
+from service.observe.registry import Registry
+from service.observe.table import OF_MODELS, OF_SERVER, STEP_BUCKETS, TLS_NOT_AFTER, Kind, Metric
+
+CALLS = Metric(Kind.COUNTER, "calls", "Calls.", ("method",))
+SECONDS = Metric(Kind.HISTOGRAM, "seconds", "Durations.", ("method",), STEP_BUCKETS)
 
 
 def test_a_value_observed_several_times_at_once_is_counted_as_often() -> None:
-    registry = Registry()
-    at_once, one_by_one = (registry.histogram(name, "Rows.", (1.0, 2.0, 4.0), "model") for name in ("once", "each"))
+    table = [Metric(Kind.HISTOGRAM, name, "Rows.", ("model",), (1.0, 2.0, 4.0)) for name in ("once", "each")]
+    registry = Registry(table)
+    at_once, one_by_one = (registry.histograms[metric.name] for metric in table)
     for value, count in ((0.5, 3), (2.0, 5), (2.5, 0), (3.0, 1), (9.0, 2)):
         at_once.labels("en-de").observe_times(value, count)
         for _ in range(count):
@@ -33,17 +38,15 @@ def test_a_value_observed_several_times_at_once_is_counted_as_often() -> None:
     st.sampled_from(["", "application/openmetrics-text; version=1.0.0"]),
 )
 def test_a_page_is_as_prometheus_client_writes_it(observed: list[tuple[str, float]], accept: str) -> None:
-    ours, theirs = Registry(), CollectorRegistry()
-    counter = ours.counter("calls", "Calls.", "method")
-    histogram = ours.histogram("seconds", "Durations.", STEP_BUCKETS, "method")
+    ours, theirs = Registry([CALLS, SECONDS]), CollectorRegistry()
     their_counter = prometheus_client.Counter("dragoman_calls", "Calls.", ["method"], registry=theirs)
     their_histogram = prometheus_client.Histogram(
         "dragoman_seconds", "Durations.", ["method"], buckets=STEP_BUCKETS, registry=theirs
     )
     for method, seconds in observed:
-        counter.labels(method).inc()
+        ours.counters["calls"].labels(method).inc()
         their_counter.labels(method).inc()
-        histogram.labels(method).observe(seconds, {"trace_id": "t"})
+        ours.histograms["seconds"].labels(method).observe(seconds, {"trace_id": "t"})
         their_histogram.labels(method).observe(seconds, {"trace_id": "t"})
     expected = choose_encoder(accept)[0](theirs).decode()
     assert _own(ours.render(accept)[0].decode()) == _own(expected)
@@ -56,12 +59,13 @@ def _own(page: str) -> list[str]:
 
 
 def test_series_are_removed_by_their_labels() -> None:
-    registry = Registry()
-    counter = registry.counter("finish", "Finished.", "model", "reason")
+    finish = Metric(Kind.COUNTER, "finish", "Finished.", ("model", "reason"))
+    registry = Registry([finish])
+    counter = registry.counters["finish"]
     for model in "ab":
         for reason in "xy":
             counter.labels(model, reason).inc()
-    counter.remove_by_labels({"model": "a"})
+    registry.remove(finish, {"model": "a"})
     counter.remove("b", "x")
     counter.remove("b", "x")
     assert [each.labels for each in registry.samples() if each.name == "dragoman_finish_total"] == [
@@ -69,3 +73,9 @@ def test_series_are_removed_by_their_labels() -> None:
     ]
     with pytest.raises(ValueError, match="labels"):
         counter.labels("b")
+
+
+def test_only_histograms_have_buckets_in_ascending_order() -> None:
+    for metric in (*OF_SERVER, TLS_NOT_AFTER, *OF_MODELS):
+        assert (metric.kind is Kind.HISTOGRAM) == bool(metric.buckets)
+        assert list(metric.buckets) == sorted(set(metric.buckets))

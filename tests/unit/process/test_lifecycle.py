@@ -47,7 +47,12 @@ def test_a_loop_that_is_held_up_does_not_beat(loop_thread: LoopThread) -> None:
 async def test_after_a_stop_it_beats_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.process.lifecycle.LOOK_SECONDS", 0.0)
     beats: list[None] = []
-    heartbeat = Heartbeat(on_beat=lambda: beats.append(None))
+
+    def clock() -> float:  # which each beat reads
+        beats.append(None)
+        return 0.0
+
+    heartbeat = Heartbeat(clock)
     heartbeat.stop()  # harmless before the start
     heartbeat.start()
     for _ in range(10):

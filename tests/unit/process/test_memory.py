@@ -62,26 +62,6 @@ print(seen() is None)
     assert output_of(script).split() == ["True"] * 4
 
 
-def test_the_first_call_leaves_alone_what_was_frozen_before_a_fork() -> None:
-    script = """
-import gc, weakref
-from service.process.memory import give_back
-
-class Node: pass
-
-node = Node()
-node.itself = node
-gc.freeze()
-seen = weakref.ref(node)
-del node
-give_back(is_first=True)
-print(seen() is not None)
-give_back()
-print(seen() is None)
-"""
-    assert output_of(script).split() == ["True"] * 2
-
-
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such bound")
 @pytest.mark.parametrize(("fixed", "is_returned"), [("map_large_blocks()", True), ("", False)])
 def test_large_blocks_stay_apart_from_small_ones(fixed: str, is_returned: bool) -> None:

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from service.process.ports import PortError, check_port, join_address, reserve_port
+from service.process.ports import PortError, bound_port, check_port, join_address
 
 
 def test_a_taken_port_is_refused_and_a_free_one_is_not() -> None:
@@ -28,15 +28,18 @@ def test_ipv6_addresses_get_brackets() -> None:
     assert join_address("localhost", 80) == "localhost:80"
 
 
-def test_a_reserved_port_is_shared_by_those_that_ask_for_it_only() -> None:
-    with reserve_port("127.0.0.1", 0, "gRPC", "--port") as reserved:
-        address = reserved.getsockname()
-        with socket.socket() as first, socket.socket() as second, socket.socket() as stranger:
-            for each in (first, second):
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                each.bind(address)
-                each.listen()
-            with pytest.raises(OSError, match="in use"):
-                stranger.bind(address)
-            with pytest.raises(PortError, match="in use"):
-                reserve_port(address[0], address[1], "gRPC", "--port")
+def test_a_port_is_shared_by_those_that_all_ask_for_it() -> None:
+    def bound(port: int, *, is_shared: bool = True) -> socket.socket:
+        return bound_port("127.0.0.1", port, "calls over HTTP", "--http-port", is_shared=is_shared)
+
+    with bound(0) as first:
+        port = first.getsockname()[1]
+        first.listen()
+        with bound(port) as second:
+            second.listen()
+        with pytest.raises(PortError, match=r"in use.* --http-port\."):
+            bound(port, is_shared=False)
+    with bound(0, is_shared=False) as alone:
+        alone.listen()
+        with pytest.raises(PortError, match="in use"):
+            bound(alone.getsockname()[1])

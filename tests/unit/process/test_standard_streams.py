@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.process.standard_streams import _MOST_WAITING_BYTES, NonBlockingText, QueuedText, can_write, write_all
+from service.process.standard_streams import _MOST_WAITING_BYTES, QueuedText, write_all
 from tests.patience import patient
 
 LINE = "x" * 1023 + "\n"
@@ -90,16 +90,3 @@ def test_a_descriptor_that_does_not_wait_is_written_whole(pipe: tuple[int, int])
     assert everything(reading, b"\n") == data
     writer.join(WAIT_SECONDS)
     os.close(reading)
-
-
-def test_hasty_text_is_written_at_once_or_not_at_all(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    print("ä\udc80", file=NonBlockingText(writing))
-    assert os.read(reading, 100) == b"\xc3\xa4\\udc80\n"
-    for _ in range(1000):  # more than a pipe holds
-        print(LINE, end="", file=NonBlockingText(writing))
-    assert not can_write(writing)
-    assert os.read(reading, 2**20).decode().startswith(LINE)
-    os.close(reading)
-    assert can_write(writing)  # it fails at once
-    print(LINE, file=NonBlockingText(writing))

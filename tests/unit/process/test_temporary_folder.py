@@ -1,7 +1,5 @@
-"""Folders for temporary files: for this user only, and gone with their processes, however these end."""
+"""Folders for temporary files: for this user only, and gone with their process, however it ends."""
 
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -10,17 +8,15 @@ from pathlib import Path
 import pytest
 
 from service.process.temporary_folder import TemporaryFolder, remove_leftovers
-from tests.servers import REPOSITORY, TIMEOUT_SECONDS, environment, eventually, read_line
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, environment, read_line
 
-# Makes a folder, forks, says which process has been forked, and waits to be killed.
+# Makes a folder, says so, and waits to be killed.
 MAKES = """
-import os, time
+import time
 from service.process.temporary_folder import TemporaryFolder
 path = TemporaryFolder().path()
 (path / "translation").write_text("secret")
-child = os.fork()
-if child:
-    print(child, flush=True)
+print("made", flush=True)
 time.sleep(600)
 """
 
@@ -68,27 +64,18 @@ def test_what_is_of_nobody_is_left_alone(parent: Path) -> None:
     assert sorted(parent.rglob("*")) == before
 
 
-def test_what_killed_processes_have_left_goes_when_the_last_of_them_has_ended(parent: Path) -> None:
+def test_what_a_killed_process_has_left_goes_when_it_has_ended(parent: Path) -> None:
     variables = {**environment(), "TMPDIR": str(parent)}
     process = subprocess.Popen(
         [sys.executable, "-c", MAKES], cwd=REPOSITORY, env=variables, stdout=subprocess.PIPE, text=True
     )
-    child = int(read_line(process))
     try:
+        assert read_line(process) == "made\n"
         [left] = parent.iterdir()
-        remove_leftovers()
-        assert left.exists()
-        process.kill()
-        process.wait(TIMEOUT_SECONDS)
         remove_leftovers()
         assert left.exists()
     finally:
         process.kill()
-        os.kill(child, signal.SIGKILL)
         process.communicate(timeout=TIMEOUT_SECONDS)
-
-    def is_gone() -> bool:
-        remove_leftovers()
-        return not left.exists()
-
-    eventually(is_gone)
+    remove_leftovers()
+    assert not left.exists()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.text.number_comparison import Comparison, compare
 from service.text.numbers import MASK, Languages, find_numbers, in_place_of, localized
 from service.text.spans import masked
-from service.translation.correcting import substitutes
+from service.translation.number_correction import substitutes
 from tests.patience import patient
 
 GERMAN = Languages("en", "de")

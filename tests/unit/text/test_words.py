@@ -1,4 +1,4 @@
-"""Words: what counts as one, and that nothing visible is lost."""
+"""Words: what counts as one, and that nothing visible is lost; spans of tokens."""
 
 import sys
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.text.token_spans import by_prefixes
 from service.text.words import is_word, is_word_boundary, unbroken, words
 from tests.nasty_texts import nasty_text
 
@@ -81,3 +82,10 @@ def test_no_character_is_without_its_word_boundaries() -> None:
     others = range(0x20000, sys.maxunicode, 97)  # ideographs, private use, nothing
     text = "".join(f"a{chr(code)}a{chr(code)}-" for code in (*range(0x20000), *others, *range(0xE0000, 0xE0200)))
     assert unbroken(text) == _between_boundaries(text)
+
+
+def test_by_prefixes_takes_what_each_token_adds() -> None:
+    assert by_prefixes(lambda ids: " ".join("abc"[i] for i in ids), [0, 2, 1]) == [(0, 1), (1, 3), (3, 5)]
+    # Two bytes of one character: the first alone is a different character.
+    half = {(0,): "\ufffd", (0, 1): "é", (0, 1, 2): "é!"}
+    assert by_prefixes(lambda ids: half.get(tuple(ids), ""), [0, 1, 2]) == [(0, 0), (0, 1), (1, 2)]

@@ -24,15 +24,15 @@ from service.domain.translation import (
     TranslationRequest,
 )
 from service.engine.sequence import DecodedHypothesis
-from service.text.forms import visible
+from service.text.normalization import visible
 from service.text.sentences import line_ends
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.translation.assembling import assemble
 from service.translation.checks import AnswerSize
-from service.translation.planned import PlannedSegment, PlannedText
 from service.translation.planning import Planner
 from service.translation.restoring import Restorer
+from service.translation.segments import PlannedSegment, PlannedText
 from service.translation.streaming import TextStream
 from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, PoorTokenizer, is_known, letters_manifest
 
@@ -103,9 +103,7 @@ def candidates(
     planned: PlannedText, write: Callable[[str], str] = str, formatting: bool = False, tokenizer: Tokenizer = LETTERS
 ) -> list[Any]:
     """Return the output for each segment of a model that writes `write(what it reads)`."""
-    restorer = Restorer(
-        tokenizer, None, PAIR, preserves_formatting=formatting, returns_scores=True, size=AnswerSize(10_000_000)
-    )
+    restorer = Restorer(tokenizer, None, PAIR, preserves_formatting=formatting, returns_scores=True)
     segments = list(planned.segments)
     decoded = [
         (DecodedHypothesis(tuple(tokenizer.encode(write(segment.fed))), -0.5, FinishReason.STOP),)
@@ -113,7 +111,7 @@ def candidates(
         else ()
         for segment in segments
     ]
-    return restorer.restore(segments, decoded, [False] * len(segments))
+    return restorer.restore(segments, decoded, AnswerSize(10_000_000))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Texts designed to be slow: planning reaches a checkpoint soon, whatever they are, and takes linear time."""
+"""Texts designed to be slow: planning reaches a checkpoint soon, whatever they are, in linear time. Limits on terms."""
 
 import contextlib
 import gc
@@ -11,8 +11,11 @@ import pytest
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import InvalidRequest
 from service.domain.translation import MimeType, Term, TranslationRequest
+from service.faces.counts import MAX_TERMS
+from service.faces.dragoman.messages import request_from_pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.text.terms import TermIndex
-from service.translation.checks import AnswerSize
+from service.translation.checks import AnswerSize, check_request
 from service.translation.planning import Planner
 from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, letters_manifest
 
@@ -67,3 +70,11 @@ def planning_seconds(tiny_bundle: Path, text: str, **options: Any) -> tuple[floa
         passed()
     gc.enable()
     return gap, last - began
+
+
+def test_a_caller_may_send_so_many_terms_and_a_glossary_may_hold_more() -> None:
+    terms = tuple(Term(f"term {number}", "Wort") for number in range(MAX_TERMS + 1))
+    check_request(TranslationRequest(("a",), "en", "de", terms=terms), max_characters=1)
+    message = pb.TranslateRequest(texts=["a"], terms=[pb.Term(source=term.source) for term in terms])
+    with pytest.raises(InvalidRequest, match="terms has 1025 entries; allowed are 1024"):
+        request_from_pb(message, 0.0)

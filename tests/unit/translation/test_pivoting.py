@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -14,20 +14,12 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import EngineFailure, InvalidRequest, Overloaded, TooMany
 from service.domain.options import RequestedOptions
 from service.domain.translation import CallLimits, SplitSentences, StreamEvent, TranslationRequest
-from service.engine.engine import Engine
 from service.engine.sequence import Sequence, SequenceProgress
-from service.models.catalogue import Catalogue
-from service.models.language_pairs import LanguagePairs
-from service.models.loaded_model import LoadedModel
-from service.models.repository import FoundBundle
-from service.observe.metrics import Metrics
-from service.text.glossary import Glossaries
-from service.translation import computations
-from service.translation.cache import TranslationCache
+from service.translation import steps
 from service.translation.translator import Translator
 from tests.patience import patient
 from tests.unit.translation.letters import PAIR, LetterTokenizer
-from tests.unit.translation.scripted_engine import ScriptedEngine, answer
+from tests.unit.translation.scripted_engine import ScriptedEngine, answer, model_of, translator_of
 
 LIMITS = CallLimits(max_characters=1_000_000, max_segments=8, max_answer_characters=4_000_000)
 
@@ -48,20 +40,17 @@ class Leg(ScriptedEngine):
 
 @pytest.fixture
 def make(tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Translator, Leg, Leg]]:
-    monkeypatch.setattr(computations, "_MAX_INLINE_SECONDS", 60.0)
+    monkeypatch.setattr(steps, "_MAX_INLINE_SECONDS", 60.0)
     manifest = Manifest.load(tiny_bundle)
 
     def translator() -> tuple[Translator, Leg, Leg]:
-        translator = Translator(Metrics(), TranslationCache(0), Glossaries(), LIMITS)
         first, second = Leg(), Leg()
         models = []
         for engine, source, target in [(first, "fr", "en"), (second, "en", "de")]:
             pair = LanguagePair(source, target, PAIR.source_prefix_ids, PAIR.target_prefix_ids)
             own = dataclasses.replace(manifest, name=f"{source}-{target}", languages=(pair,))
-            bundle = FoundBundle(Path(), "1", own, frozenset())
-            models.append(LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(own)))
-        translator.serve(Catalogue(models, ["en"]))
-        return translator, first, second
+            models.append(model_of(own, LetterTokenizer(), engine))
+        return translator_of(models, LIMITS, pivots=["en"]), first, second
 
     return translator
 

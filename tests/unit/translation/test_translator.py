@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,21 +33,17 @@ from service.domain.translation import (
     Term,
     TranslationRequest,
 )
-from service.engine.engine import Engine
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.models.catalogue import Catalogue
-from service.models.language_pairs import LanguagePairs
-from service.models.loaded_model import LoadedModel
-from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import Glossaries
 from service.text.token_spans import TokenSpan
-from service.translation import assembling, computations, planning
+from service.translation import assembling, planning, steps
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
 from tests.unit.translation.letters import EOS, PAIR, LetterTokenizer
-from tests.unit.translation.scripted_engine import ScriptedEngine, answer
+from tests.unit.translation.scripted_engine import ScriptedEngine, answer, model_of, translator_of
 
 PREFIX = PAIR.source_prefix_ids
 LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_characters=4_000_000)
@@ -68,13 +64,9 @@ def make(tiny_bundle: Path) -> Any:
     manifest = dataclasses.replace(Manifest.load(tiny_bundle), languages=(PAIR,))
 
     def translator(cache_bytes: int = 0, metrics: Metrics | None = None, **changes: Any) -> Any:
-        engine, own = ScriptedEngine(), dataclasses.replace(manifest, **changes)
-        translator = Translator(metrics or Metrics(), TranslationCache(cache_bytes), Glossaries(), LIMITS)
-        bundle = FoundBundle(Path(), "1", own, frozenset())
-        translator.serve(
-            Catalogue([LoadedModel(bundle, SpacelessTokenizer(), cast(Engine, engine), LanguagePairs(own))])
-        )
-        return translator, engine
+        engine = ScriptedEngine()
+        model = model_of(dataclasses.replace(manifest, **changes), SpacelessTokenizer(), engine)
+        return translator_of([model], LIMITS, cache_bytes=cache_bytes, metrics=metrics), engine
 
     return translator
 
@@ -87,7 +79,7 @@ def request(*texts: str, **changes: Any) -> Any:
 @pytest.fixture(autouse=True)
 def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan on the event loop, however busy the machine is, so that a call that was begun has reached the engine."""
-    monkeypatch.setattr(computations, "_MAX_INLINE_SECONDS", 60.0)
+    monkeypatch.setattr(steps, "_MAX_INLINE_SECONDS", 60.0)
 
 
 async def begin(translator: Any, asked: Any) -> Any:
@@ -290,7 +282,7 @@ async def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, sou
     texts = ["where is the train", "save the file", "find my keys"]
     stream = translator.stream(request(*texts, source_language_code=source))
     first = asyncio.create_task(anext(stream))
-    await asyncio.wait_for(engine.arrived.wait(), patient(5))
+    await asyncio.wait_for(engine.arrived.wait(), patient(30))  # detection loads its model
     one, two, three = engine.submitted
     translator.deliver([answer(one), answer(two)])
     parts = [await asyncio.wait_for(first, patient(5)), *[await anext(stream) for _ in range(num_parts - 1)]]

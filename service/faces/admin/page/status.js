@@ -215,30 +215,15 @@
 
   function showModels(models) {
     const rows = models.map((model) => ({ state: "ready", reason: "", ...model }));
-    // Where workers differ, a version is ready in some of them only.
-    const isServed = (state) => rows.some((model) => model.name === state.name && model.version === state.version && !model.workers);
+    const isServed = (state) => rows.some((model) => model.name === state.name && model.version === state.version);
     rows.push(...states.filter((state) => !isServed(state) && state.state !== "ready"));
     replaceRows("models", rows, (model) => [
       [model.name], [model.version || "–"],
       [model.pairs ? languagesOf(model) : ""], [model.precision ?? ""], [model.licence ?? ""],
       [model.pairs ? `${model.slots_running} of ${model.slots_max}` : "", "keep"],
       [model.pairs ? whole.format(model.queue_sequences) : ""],
-      [`${model.reason ? `${model.state}: ${model.reason}` : model.state}${ofWorkers(model)}`, "wide", ...actions(model)],
+      [model.reason ? `${model.state}: ${model.reason}` : model.state, "wide", ...actions(model)],
     ], "No model is loaded.");
-  }
-
-  const ofWorkers = (model) => model.workers ? ` (worker ${model.workers.join(", ")})` : "";
-
-  function showWorkers(workers) {
-    $("workers-section").hidden = !workers;
-    replaceRows("workers", workers ?? [], (worker) => [
-      [`${worker.number}`], [worker.phase === "silent" ? "no answer" : worker.phase, "keep"],
-      ...("pid" in worker ? [
-        [`${worker.pid}`], [duration(worker.uptime_seconds), "keep"], [whole.format(worker.calls)],
-        [whole.format(worker.sequences_running)], [whole.format(worker.queue_sequences)],
-        [`${whole.format(worker.memory_bytes / MIB)} MiB`, "keep"],
-      ] : ["", "", "", "", "", ""].map((none) => [none])),
-    ], "None.");
   }
 
   function actions(model) {
@@ -256,7 +241,7 @@
       const when = new Date(error.time_seconds * 1000);
       return [
         [when.toLocaleTimeString("en-GB"), "keep"], [error.code], [error.message, "wide"],
-        [`${error.method.split("/").at(-1)}${"worker" in error ? `, worker ${error.worker}` : ""}`], [element("code", {}, error.request_id), "keep"],
+        [error.method.split("/").at(-1)], [element("code", {}, error.request_id), "keep"],
       ];
     }, "None.");
   }
@@ -378,7 +363,7 @@
       while (readings.length > 2 && readings[1].time_seconds <= now.time_seconds - WINDOW_SECONDS) readings.shift();
       remember(now.time_seconds, values);
       isExplicit = now.is_explicit;
-      const key = JSON.stringify(now.models.map((model) => [model.name, model.version, model.pairs, model.any_to_any, model.workers]));
+      const key = JSON.stringify(now.models.map((model) => [model.name, model.version, model.pairs, model.any_to_any]));
       if (key !== served) {
         served = key;
         learnLanguages(now.models);
@@ -386,7 +371,6 @@
       }
       showNumbers(now, values);
       showModels(now.models);
-      showWorkers(now.workers);
       showErrors(now);
     } catch (error) {
       setPhase("no answer", "silent");

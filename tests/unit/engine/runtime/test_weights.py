@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from service.bundle.errors import BundleError
 from service.engine.runtime.session import GraphSession, SessionConfig
 from service.engine.runtime.weights import Weights
-from tests.fuzz.messages import check_message
+from tests.fuzz.properties import check_message
 
 ONE_THREAD = SessionConfig(intra_op_threads=1)
 TABLE = (np.arange(32 * 64) % 7).astype(np.float32).reshape(32, 64)  # small, so that products are exact
@@ -79,16 +79,6 @@ def test_two_graphs_share_the_memory(bundle: Path, apart: bool) -> None:
     np.testing.assert_array_equal(first, TABLE)
     assert first.ctypes.data == second.ctypes.data
     assert first.ctypes.data % 64 == 0
-
-
-def test_sessions_read_mapped_weights(bundle: Path) -> None:
-    """As worker processes do."""
-    weights = Weights(bundle, maps=True)
-    for name in ("first.onnx", "second.onnx"):
-        rows, products = run(opened(bundle / name, weights))
-        np.testing.assert_array_equal(rows, TABLE[[3, 1]])
-        np.testing.assert_array_equal(products, TABLE[[3, 1]] @ TABLE.T)
-    assert (bundle / "weights.bin").read_bytes() == bytes(64) + TABLE.tobytes()
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.faces.admin.same_site import refusal
+from service.faces.admin.server import refusal
 
 JSON = {"content-type": "application/json"}
 

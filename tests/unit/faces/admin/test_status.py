@@ -1,7 +1,9 @@
 """The page's numbers are sums of those on the metrics page, and count only calls that translate."""
 
-from service.faces.admin.status_numbers import numbers_of
+from service.faces.admin.status import numbers_of
 from service.observe.metrics import Metrics
+from service.observe.registry import Registry
+from service.observe.table import OF_MODELS, OF_SERVER
 
 TRANSLATE = "dragoman.v1.TranslationService/Translate"
 
@@ -29,13 +31,13 @@ def test_calls_are_those_that_translate() -> None:
 
 
 def test_models_are_summed_and_memory_is_theirs() -> None:
-    metrics = Metrics()
+    registry = Registry((*OF_SERVER, *OF_MODELS))
     for model, slots, slot_bytes, tokens in (("a", 2, 100, 5), ("b", 3, 1000, 7)):
-        metrics.of_models.slots_running.labels(model).set(slots)
-        metrics.of_models.slots_max.labels(model).set(10)
-        metrics.of_models.kv_bytes_per_slot.labels(model).set(slot_bytes)
-        metrics.of_models.target_tokens.labels(model).inc(tokens)
-    numbers = numbers_of(metrics.samples())
+        registry.gauges["slots_running"].labels(model).set(slots)
+        registry.gauges["slots_max"].labels(model).set(10)
+        registry.gauges["kv_cache_bytes_per_slot"].labels(model).set(slot_bytes)
+        registry.counters["target_tokens"].labels(model).inc(tokens)
+    numbers = numbers_of(registry.samples())
     assert (numbers["slots_running"], numbers["slots_max"], numbers["target_tokens_total"]) == (5, 20, 12)
     assert (numbers["kv_bytes_used"], numbers["kv_bytes_reserved"]) == (3200, 11000)
 

@@ -1,0 +1,68 @@
+"""What planning makes of a request's texts: passages, and in them the segments that the model translates."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from service.text.markup import HtmlDocument
+from service.text.protected import Protected
+from service.text.protection import ProtectedText
+from service.text.spans import Offsets, Span
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A part of a passage, from `start` to before `end`, that is translated on its own.
+
+    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
+    empty, the model does not read the segment: its text has nothing to translate besides `spans`. If it `has_numbers`
+    that the model reads, they are compared with those of the translation. One that `is_aligned` needs an alignment of
+    all its words, for the caller or for markup.
+    """
+
+    start: int
+    text: str
+    fed: str
+    source_ids: tuple[int, ...]
+    spans: tuple[Protected, ...] = ()
+    protected: ProtectedText | None = None
+    output_prefix_ids: tuple[int, ...] = ()
+    has_numbers: bool = False
+    is_aligned: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPassage:
+    """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged.
+
+    With `offsets`, it lacks characters of the source, and they map positions in it to those in the source.
+    """
+
+    text: str
+    segments: tuple[PlannedSegment, ...]
+    offsets: Offsets | None = None
+
+    @property
+    def num_characters(self) -> int:
+        return self.as_written(len(self.text), len(self.text)).start
+
+    def as_written(self, start: int, end: int) -> Span:
+        """Return the position in the source as it was written, of which `text` may lack invisible characters."""
+        return Span(start, end) if self.offsets is None else self.offsets.span(start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedText:
+    """One text of a request; if it is HTML, with a passage for each block."""
+
+    text: str
+    passages: tuple[PlannedPassage, ...]
+    html: HtmlDocument | None = None
+
+    @property
+    def segments(self) -> Iterator[PlannedSegment]:
+        """Return the segments of all passages, in order."""
+        return (segment for passage in self.passages for segment in passage.segments)

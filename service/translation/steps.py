@@ -1,0 +1,82 @@
+"""Where the steps of a call run: short ones on the event loop, others on the threads of the `ComputePool`."""
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from service.domain.call import Phase, current_call
+from service.domain.checkpoint import done_within
+from service.models.loaded_model import LoadedModel
+from service.observe.metrics import Metrics
+from service.translation.assembling import Candidates
+from service.translation.cache import Decoded
+from service.translation.call import TranslationCall
+from service.translation.checks import AnswerSize
+from service.translation.compute_pool import ComputePool
+from service.translation.segments import PlannedSegment
+
+# Up to these limits, and for small calls, the event loop computes itself: a switch to another thread takes longer under
+# load. Short work that takes longer after all continues on another thread.
+_MAX_INLINE_SECONDS = 0.002
+MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
+_MAX_INLINE_TOKENS = 2 * MAX_INLINE_ENTRIES
+
+T = TypeVar("T")
+
+
+class Steps:
+    """The steps of calls that compute, and how long they took. All methods belong to the event loop's thread."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._pool = ComputePool()
+
+    def close(self) -> None:
+        """End all computations without waiting for them."""
+        self._pool.close()
+
+    async def plan(self, call: TranslationCall) -> None:
+        """Cut the call's texts into segments."""
+        began = time.monotonic()
+        if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
+            await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
+        self._note(Phase.TOKENIZE, call.model, began)
+
+    async def restore(
+        self,
+        call: TranslationCall,
+        segments: Mapping[int, PlannedSegment],
+        decoded: Mapping[int, Decoded],
+        size: AnswerSize | None = None,
+    ) -> dict[int, Candidates]:
+        """Return the candidates of decoded segments, by number; `size` counts them, by default the call's."""
+        began = time.monotonic()
+        num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
+        # Aligning words takes long, and may run a graph.
+        may_align = any(segments[number].is_aligned or segments[number].spans for number in decoded)
+        if num_tokens <= _MAX_INLINE_TOKENS and not may_align:
+            candidates = call.restore(segments, decoded, size)
+        else:
+            work = functools.partial(call.restore, segments, decoded, size)
+            candidates = await self.run(work, call.num_characters, call.request.deadline_seconds)
+        self._note(Phase.DETOKENIZE, call.model, began)
+        return candidates
+
+    async def assemble(self, call: TranslationCall, work: Callable[[], T]) -> T:
+        """Return the result of `work` on restored segments of the call."""
+        if call.is_small:
+            return work()
+        return await self.run(work, call.num_characters, call.request.deadline_seconds)
+
+    async def run(self, work: Callable[[], T], size: int, deadline_seconds: float | None = None) -> T:
+        """Return the result of `work`, computed on another thread; shorter work, by `size`, goes first."""
+        caller = current_call().origin[:1]  # a key or a host, regardless of its connections
+        return await self._pool.run(work, size, deadline_seconds, caller)
+
+    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
+        """Record a phase that has just ended, in the current call, the metrics and the statistics."""
+        ended_seconds = time.monotonic()
+        current_call().took(phase, began_seconds, ended_seconds)
+        self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
+        model.statistics.took(phase, ended_seconds - began_seconds)
