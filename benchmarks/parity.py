@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from benchmarks.report import write_records
 from benchmarks.workload import held_out_texts
+from export.architecture.transformer import Transformer
 from export.engine_decode import open_engine
 from export.importers.native.importer import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
@@ -45,7 +46,7 @@ def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size:
         ids = manifest.source_ids(tokenizer.encode(text), manifest.first_pair)
         if len(ids) <= manifest.limits.max_source_tokens:
             sources.append(ids)
-    reference = to_m2m100(import_native(checkpoint).model.transformer())
+    reference = to_m2m100(Transformer.of(import_native(checkpoint).model))
     records: list[dict[str, Any]] = []
     with open_engine(bundle, manifest) as engine:
         for size in (1, beam_size):

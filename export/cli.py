@@ -1,4 +1,4 @@
-"""The command line of the exporter: `convert`, `doctor`, `inspect`, `shortlist`, `package`, `train` and `score`."""
+"""The command line of the exporter: `convert`, `doctor`, `inspect`, `shortlist`, `train` and `score`."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from export.command_group import CommandGroup
-from export.command_options import found_here, layout_and_tag, notices_by_model, parsed_settings, usable_name
+from export.command_options import found_here, parsed_settings, usable_name
 from export.importers.registry import NAMES, by_suffix
 from export.training.command import score, train
 
@@ -221,7 +221,7 @@ def shortlist(
     Exit codes: 0 written, 1 it could not be, 2 BUNDLE, a file or --output can't be used.
     """
     from export.graphs.checks import GraphError
-    from export.shortlist_command import write_listed
+    from export.listed_bundle import write_listed
     from service.bundle.errors import BundleError
 
     if (texts is None) == (lexicon is None):
@@ -234,40 +234,6 @@ def shortlist(
         _fail(f"{bundle}: {error}", EXIT_FAILED)
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}.", EXIT_FAILED)
-
-
-@main.command()
-@click.argument("bundles", type=click.Path(path_type=Path, exists=True, file_okay=False), nargs=-1, required=True)
-@click.option(
-    *("--output", "-o"), required=True, metavar="oci:FOLDER[:TAG]", callback=layout_and_tag, help="Layout to write."
-)
-@click.option("--force", is_flag=True, help="Replace the layout that is there; it is kept otherwise.")
-@click.option(
-    *("--notice", "notices"),
-    metavar="MODEL=FILE",
-    multiple=True,
-    callback=notices_by_model,
-    help="The attribution that a model's licence asks for, to come along. May be given several times.",
-)
-def package(bundles: tuple[Path, ...], output: tuple[Path, str], notices: dict[str, Path], *, force: bool) -> None:
-    """Write BUNDLES as an OCI image, a layer each, to be pushed, signed and mounted at /models.
-
-    Each of BUNDLES is a repository such as models, a model's folder such as models/en-de, or a bundle. The digest is
-    printed; equal bundles have equal ones.
-
-    Exit codes: 0 written, 1 it could not be, 2 a bundle is damaged, or --output can't be used.
-    """
-    from export.package import find_bundles
-    from export.package import package as write_layout
-    from service.bundle.errors import BundleError
-
-    folder, tag = output
-    try:
-        click.echo(write_layout(find_bundles(bundles), folder, tag, notices, _say, force=force))
-    except BundleError as error:
-        _fail(str(error), EXIT_BAD_CHECKPOINT)
-    except OSError as error:
-        _fail(f"{error.filename or folder}: {error.strerror or error}.", EXIT_FAILED)
 
 
 def _say(line: str) -> None:

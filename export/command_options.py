@@ -1,14 +1,11 @@
 """What the options of the exporter's command line mean: names, settings, and checkpoints that are elsewhere."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-
-_TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)  # as registries allow
 
 
 def usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
@@ -38,26 +35,6 @@ def parsed_settings(_context: click.Context, _option: click.Parameter, given: tu
                 f"{text[:60]!r} is not NAME=VALUE with a value in JSON, as in no_repeat_ngram_size=0."
             ) from None
     return settings
-
-
-def layout_and_tag(_context: click.Context, _option: click.Parameter, given: str) -> tuple[Path, str]:
-    """Return the folder and the tag, which may be empty, of oci:FOLDER[:TAG]."""
-    kind, _, rest = given.partition(":")
-    folder, _, tag = rest.partition(":")
-    if kind != "oci" or not folder or (":" in rest and not _TAG.fullmatch(tag)):
-        raise click.BadParameter(f"{given[:60]!r} is not oci:FOLDER or oci:FOLDER:TAG, as in oci:build/models:2026-11.")
-    return Path(folder), tag
-
-
-def notices_by_model(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
-    """Return the files of MODEL=FILE by model."""
-    notices = dict[str, Path]()
-    for text in given:
-        model, _, file = text.partition("=")
-        if not model or not Path(file).is_file():
-            raise click.BadParameter(f"{text[:200]!r} is not MODEL=FILE with a file that exists.")
-        notices[model] = Path(file)
-    return notices
 
 
 class NotFoundError(click.ClickException):

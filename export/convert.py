@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from export.bundle_writer import bundle_bytes, check_destination, staged_bundle
@@ -23,7 +24,7 @@ from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs, ModelShape
 from service.engine.runtime.kernels import find_kernels
-from service.text.tokenizers import Tokenizer, load_tokenizer
+from service.text.tokenizers import load_tokenizer
 
 
 def convert(
@@ -75,11 +76,7 @@ def write_bundle(
     if precision != "float16":
         find_kernels()  # the engine, which comes last, needs them
     with staged_bundle(destination, force=force) as directory:
-        if precision == "int8":
-            manifest, shortlist = _write_fused(load, name, check, directory, clock)
-            expected = None
-        else:
-            manifest, shortlist, expected = _write_traced(load, name, precision, directory, clock)
+        manifest, shortlist, expected = _write_files(load, name, precision, check, directory, clock)
         if precision == "float32":
             verify_engine(directory, manifest)
             num_golden = len(manifest.golden)
@@ -98,11 +95,23 @@ def write_bundle(
     return manifest
 
 
-def _begin(
-    load: Callable[[], ImportedCheckpoint], name: str | None, directory: Path, clock: Stages
-) -> tuple[ImportedCheckpoint, Tokenizer]:
-    """Import the checkpoint and write its tokenizer."""
-    checkpoint = load()
+def _write_files(
+    load: Callable[[], ImportedCheckpoint],
+    name: str | None,
+    precision: str,
+    check: Path | None,
+    directory: Path,
+    clock: Stages,
+) -> tuple[Manifest, Shortlist | None, ReferenceOutputs | None]:
+    """Write all files of a bundle but the manifest; return that, the shortlist that the bundle shall have, and the
+    reference's outputs.
+
+    The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
+    """
+    is_int8 = precision == "int8"
+    if not is_int8:
+        from export.trace import write_traced  # needs torch
+    checkpoint = load() if is_int8 else load().in_float32()
     if name is not None:
         checkpoint = dataclasses.replace(checkpoint, name=name)
     clock.done("import", "; ".join((_describe(checkpoint), *checkpoint.notes)))
@@ -111,44 +120,17 @@ def _begin(
             shutil.copyfile(origin, directory / file_name)
         else:
             origin(directory / file_name)
-    return checkpoint, load_tokenizer(checkpoint.tokenizer, directory)
-
-
-def _write_fused(
-    load: Callable[[], ImportedCheckpoint], name: str | None, check: Path | None, directory: Path, clock: Stages
-) -> tuple[Manifest, Shortlist | None]:
-    """Write all files of an int8 bundle but the manifest; return that, and the shortlist that the bundle shall have."""
-    checkpoint, tokenizer = _begin(load, name, directory, clock)
-    own = [] if check is None else list(lines_of(check, checkpoint, tokenizer))
-    manifest = write_int8(
-        checkpoint, tokenizer, directory, lambda shape, graphs: _manifest(checkpoint, shape, graphs, "int8"), own, clock
-    )
-    return manifest, checkpoint.shortlist
-
-
-def _write_traced(
-    load: Callable[[], ImportedCheckpoint], name: str | None, precision: str, directory: Path, clock: Stages
-) -> tuple[Manifest, Shortlist | None, ReferenceOutputs | None]:
-    """Write all files of a plain bundle but the manifest; return that, the shortlist that the bundle shall have, and
-    the reference's outputs.
-
-    The model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
-    """
-    from export.trace import write_traced  # needs torch
-
-    checkpoint, tokenizer = _begin(lambda: load().in_float32(), name, directory, clock)
-    manifest, expected = write_traced(
-        checkpoint,
-        tokenizer,
-        directory,
-        lambda shape, graphs: _manifest(checkpoint, shape, graphs, precision),
-        precision,
-        clock,
-    )
+    tokenizer = load_tokenizer(checkpoint.tokenizer, directory)
+    manifest_of, expected = partial(_manifest, checkpoint, precision), None
+    if is_int8:
+        own = [] if check is None else list(lines_of(check, checkpoint, tokenizer))
+        manifest = write_int8(checkpoint, tokenizer, directory, manifest_of, own, clock)
+    else:
+        manifest, expected = write_traced(checkpoint, tokenizer, directory, manifest_of, precision, clock)
     return manifest, checkpoint.shortlist, expected
 
 
-def _manifest(checkpoint: ImportedCheckpoint, shape: ModelShape, graphs: Graphs, precision: str) -> Manifest:
+def _manifest(checkpoint: ImportedCheckpoint, precision: str, shape: ModelShape, graphs: Graphs) -> Manifest:
     """Return a manifest that lacks what only the written graphs show: golden pairs, checksums, verification."""
     return Manifest(
         name=checkpoint.name,

@@ -69,13 +69,8 @@ def _described(checkpoint: ImportedCheckpoint, kind: str) -> Iterator[str]:
     yield _line("licence", with_its_limit(checkpoint.licence))
     for note in checkpoint.notes:
         yield _line("note", note)
-    int8, float32 = num_weights * _INT8_BUNDLE, num_weights * _FLOAT32_BUNDLE
-    memory = _LIBRARIES + num_bytes + num_weights * _INT8_MEMORY
-    yield _line("int8", f"a bundle of about {_size(int8)}; the conversion takes about {memory / 1e9:.1f} GB of memory")
-    memory = _LIBRARIES + num_weights * _FLOAT32_MEMORY
-    yield _line(
-        "float32", f"a bundle of about {_size(float32)}; the conversion takes about {memory / 1e9:.1f} GB of memory"
-    )
+    yield _line("int8", _costs(num_weights * _INT8_BUNDLE, num_bytes + num_weights * _INT8_MEMORY))
+    yield _line("float32", _costs(num_weights * _FLOAT32_BUNDLE, num_weights * _FLOAT32_MEMORY))
 
 
 def _command(given: str, name: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from export.architecture.streamed import StreamedTransformer
-from export.changed_scores import changed_scores
 from export.engine_decode import ONE_LANE, open_engine
 from export.importers.imported import ImportedCheckpoint, Row
 from export.verification_sentences import Sentence
@@ -29,6 +28,7 @@ from service.domain.options import DecodingOptions
 from service.engine.search import normalized
 
 BEAM_SIZE = 4
+_LEAST_PENALTY = 1e-30  # lower ones would make scores infinite
 
 
 _Ids = tuple[int, ...]
@@ -208,3 +208,28 @@ def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: 
         closest = min(closest, continued[beam_size - 1][0] - continued[beam_size][0])
         running = continued[:beam_size]
     return closest
+
+
+def changed_scores(
+    scores: Floats, inputs: Sequence[int], options: DecodingOptions, eos_id: int, num_forced: int
+) -> Floats:
+    """Return the scores (V,) of what follows `inputs`: the start token, `num_forced` tokens of the model's own prefix,
+    and the output, as a request's options change them.
+
+    With the semantics of transformers' logits processors, in their obvious form; `kernels/src/search/processors.cpp` is
+    what serves.
+    """
+    changed = scores.copy()
+    if options.repetition_penalty != 1.0:
+        seen = sorted({token_id for token_id in inputs if token_id < len(scores)})
+        penalty = max(options.repetition_penalty, _LEAST_PENALTY)
+        changed[seen] = np.where(scores[seen] < 0, scores[seen] * penalty, scores[seen] / penalty)
+    if size := options.no_repeat_ngram_size:
+        begun = tuple(inputs[len(inputs) + 1 - size :]) if size > 1 else ()
+        for start in range(len(inputs) + 1 - size):
+            *before, last = inputs[start : start + size]
+            if tuple(before) == begun and last < len(scores):
+                changed[last] = -np.inf
+    if len(inputs) - 1 - num_forced < options.min_output_tokens:
+        changed[eos_id] = -np.inf
+    return changed

@@ -1,24 +1,31 @@
 """Adds a shortlist to a bundle: its graphs then choose the tokens of a translation from those of its source."""
 
 import dataclasses
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 from sacrebleu.metrics.bleu import BLEU
 
-from export.bundle_writer import checksums
+from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.engine_decode import decode_golden, decode_texts
 from export.graphs.listing import list_graphs
 from export.graphs.weights_file import WeightsFile
+from export.importers import stored_file
 from export.quantization.checks import check_fused
 from export.quantization.interface import declared
-from export.shortlist import Shortlist
+from export.shortlist import MOST_LIST_BYTES, Shortlist, read_shortlist
+from export.shortlist_building import count_translations, read_lexicon
+from export.stages import Stages
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair, ModelShape
+from service.engine.runtime.kernels import find_kernels
 from service.text.tokenizers import load_tokenizer, of_pair
+
+_BINARY = ".bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +49,61 @@ class Cost:
         return f"{line}; BLEU {self.bleu:.2f}, {self.bleu_without:.2f} without"
 
 
-def require_listable(manifest: Manifest) -> None:
-    """Check, before any work, that a bundle can be given a shortlist."""
-    if manifest.model.has_shortlists:
-        raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
+def write_listed(
+    bundle: Path,
+    destination: Path,
+    texts: Path | None,
+    lexicon: Path | None,
+    first: int,
+    best: int,
+    check: Path | None,
+    say: Callable[[str], None],
+    *,
+    force: bool = False,
+) -> Manifest:
+    """Write a bundle to `destination` with a shortlist, made of translations of `texts` or read from `lexicon`.
+
+    With `force`, it may replace a bundle.
+
+    `first` tokens are always allowed, `best` by each source token. `check` has lines of source, tab and reference.
+    """
+    clock = Stages(say)
+    check_destination(destination, force=force)
+    manifest = Manifest.load(bundle)
+    _require_listable(manifest)
+    find_kernels()  # for the engine
+    pairs = [] if check is None else [line.split("\t") for line in _lines(check)]
+    if any(len(pair) < 2 for pair in pairs):
+        raise ValueError(f"{check} has a line without a tab; expected are a source, a tab and a reference")
+    made = _shortlist(bundle, manifest, texts, lexicon, first, best)
+    clock.done("count", f"lists of {len(made.offsets) - 1} tokens, {len(made.ids)} ids")
+    sources = [pair[0] for pair in pairs] or [golden.text for golden in manifest.golden]
+    with staged_bundle(destination, force=force) as directory:
+        shutil.copytree(bundle, directory, dirs_exist_ok=True)
+        manifest, cost = listed(directory, manifest, made, sources, [pair[1] for pair in pairs])
+        manifest.save(directory)
+    clock.done("list", cost.line())
+    clock.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
+    return manifest
+
+
+def _shortlist(
+    bundle: Path, manifest: Manifest, texts: Path | None, lexicon: Path | None, first: int, best: int
+) -> Shortlist:
+    sizes = int(manifest.architecture["source_vocabulary_size"]), manifest.model.vocabulary_size
+    if lexicon is not None and lexicon.suffix == _BINARY:
+        has_start = manifest.tokenizer.decoder_start_id == sizes[1] - 1  # a student's start, which is no piece
+        return read_shortlist(stored_file.read(lexicon, MOST_LIST_BYTES), *(size - has_start for size in sizes))
+    if lexicon is not None:
+        counts = read_lexicon(lexicon, bundle, manifest)
+    else:
+        assert texts is not None
+        counts = count_translations(bundle, manifest, _lines(texts))
+    return counts.shortlist(sizes[0], manifest.tokenizer.eos_id, first, best)
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 def listed(
@@ -56,7 +114,7 @@ def listed(
     The golden sentences get the translations that it has from now on. The cost is measured on `texts`, of which there
     are `references`, or none.
     """
-    require_listable(manifest)
+    _require_listable(manifest)
     before = decode_texts(directory, manifest, texts)
     manifest = _with_shortlist(directory, manifest, shortlist)
     after = decode_texts(directory, manifest, texts)
@@ -65,6 +123,12 @@ def listed(
     cost = Cost(len(texts), round(same, 4), manifest.model.shortlist_size, *scores)
     verification = {**manifest.verification, "shortlist": dataclasses.asdict(cost)}
     return dataclasses.replace(manifest, verification=verification), cost
+
+
+def _require_listable(manifest: Manifest) -> None:
+    """Check, before any work, that a bundle can be given a shortlist."""
+    if manifest.model.has_shortlists:
+        raise ValueError("it has a shortlist already; convert the checkpoint again to get rid of it")
 
 
 def _with_shortlist(directory: Path, manifest: Manifest, shortlist: Shortlist) -> Manifest:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from export.alignment_choice import choose_alignment, cross_attention
+from export.architecture.transformer import Transformer
 from export.bundle_writer import checksums
 from export.command_group import how_to_install
 from export.fidelity import ReferenceOutputs, ask_reference
@@ -68,7 +69,7 @@ def _trace(
 ) -> Manifest:
     """Write the graphs and, to `file`, their weights; return the manifest."""
     graphs, shape = Graphs(), model_shape(checkpoint)
-    model = checkpoint.model.transformer()
+    model = Transformer.of(checkpoint.model)
     model = model.half() if precision == "float16" else model
     trace_encoder(model, directory / graphs.encoder, file)
     check_encoder(directory / graphs.encoder, shape, precision)

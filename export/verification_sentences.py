@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from export.alignment_texts import ALIGNMENT_TEXTS, SYMBOL_TEXTS
-from export.golden_texts import GOLDEN_TEXTS
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.verification_texts import ALIGNMENT_TEXTS, GOLDEN_TEXTS, SYMBOL_TEXTS
 from service.bundle.manifest_parts import LanguagePair
 from service.text.tokenizers import Tokenizer, of_pair
 

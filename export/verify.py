@@ -11,9 +11,8 @@ import numpy.typing as npt
 from export.alignment import AlignmentHeads, Translated
 from export.alignment_choice import ByLayer, mean_of
 from export.architecture.streamed import StreamedTransformer
-from export.cached_decode import decode_cached
 from export.engine_decode import decode_golden
-from export.graphs.execution import AlignmentRun, GraphPair
+from export.graphs.execution import AlignmentRun, GraphPair, decode_cached
 from export.importers.imported import ImportedCheckpoint
 from export.stages import progress
 from export.verification_sentences import Sentence, golden_sentences, random_sentences

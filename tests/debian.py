@@ -1,15 +1,11 @@
 """Files of Debian's packages, of any suite and architecture, without installing them."""
 
 import platform
-import shutil
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
-from tests.servers import REPOSITORY
 from tests.tools import tool
 
-PLACE = REPOSITORY / "build/debian"  # of programs that are kept
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 USR = ("bin", "lib", "lib64", "sbin")  # links into /usr, which Debian's package base-files has
 
@@ -49,18 +45,3 @@ def unpack(folder: Path, suite: str, packages: tuple[str, ...]) -> Path:
     for path in sorted(downloads.iterdir()):
         subprocess.run([tool("dpkg-deb", "dpkg"), "--extract", path, root], check=True, timeout=60)
     return root
-
-
-def newer_tool(name: str, suite: str) -> str:
-    """Return the path of a program that Debian's package of the same name has in `suite`.
-
-    If it can't be fetched, the test is skipped, or fails, as for `tool`.
-    """
-    place = PLACE / suite / name
-    if not place.exists() and shutil.which(name) is None:
-        work = place.with_name(f".{name}.partial")
-        shutil.rmtree(work, ignore_errors=True)
-        with suppress(subprocess.SubprocessError):
-            unpack(work, suite, (name,)).rename(place)
-        shutil.rmtree(work, ignore_errors=True)
-    return shutil.which(name, path=f"{place}/usr/bin") or tool(name, f"{name} of {suite}, which could not be fetched")

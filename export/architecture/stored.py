@@ -14,8 +14,6 @@ from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from export.architecture.transformer import Transformer
-
 Array = npt.NDArray[Any]  # of float32, float16 or ml_dtypes' bfloat16
 _MAX_LISTED = 40
 
@@ -34,17 +32,6 @@ class StoredModel:
     def in_float32(self) -> "StoredModel":
         """Return the model with its weights as float32; those that are share their memory."""
         return StoredModel(self.config, {name: as_float32(value) for name, value in self.weights.items()})
-
-    def transformer(self) -> "Transformer":
-        """Return the model in torch, as float32, for inference; it shares the memory of weights in float32."""
-        import torch
-
-        from export.architecture.transformer import Transformer
-
-        with torch.device("meta"):  # no memory or time spent on numbers that are replaced immediately
-            model = Transformer(self.config)
-        model.adopt({name: as_tensor(value).float() for name, value in self.weights.items()})
-        return model.requires_grad_(False).eval()
 
 
 def as_float32(array: Array) -> npt.NDArray[np.float32]:

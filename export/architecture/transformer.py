@@ -9,7 +9,7 @@ from export.architecture.config import ModelConfig
 from export.architecture.decoder import Decoder
 from export.architecture.encoder import Encoder
 from export.architecture.names import DECODER_TABLE, ENCODER_TABLE, PROJECTION, projection_table
-from export.architecture.stored import StoredModel, as_array, misfits
+from export.architecture.stored import StoredModel, as_array, as_tensor, misfits
 
 
 class Transformer(nn.Module):
@@ -26,6 +26,14 @@ class Transformer(nn.Module):
             self.decoder.embedding.tokens.weight = self.encoder.embedding.tokens.weight
         if config.tie_projection:
             self.projection.weight = self.decoder.embedding.tokens.weight
+
+    @classmethod
+    def of(cls, stored: StoredModel) -> "Transformer":
+        """Return a stored model as float32, for inference; it shares the memory of weights in float32."""
+        with torch.device("meta"):  # no memory or time spent on numbers that are replaced immediately
+            model = cls(stored.config)
+        model.adopt({name: as_tensor(value).float() for name, value in stored.weights.items()})
+        return model.requires_grad_(False).eval()
 
     def forward(self, source_ids: Tensor, target_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
         """Return logits of the token after each target position: (B, S), (B, T) int64 -> (B, T, V)."""

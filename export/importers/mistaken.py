@@ -1,7 +1,18 @@
-"""Recognises what is no checkpoint as it stands: wrong paths, archives, pointers and parts of files."""
+"""Recognises what can't be converted: wrong paths, parts of files, folders of other tools, and kinds of models.
 
+Each function says what it is, and what to do instead.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
+
+from export.importers.files import Layout, find, holding
+from export.importers.json_file import read_json
+from export.importers.weight_files import INDEX_SUFFIX, SINGLE_NAMES
 
 _LFS = b"version https://git-lfs.github.com/spec/v1"
 _POINTER_BYTES = 1024  # git-lfs itself reads no larger file as a pointer
@@ -72,3 +83,116 @@ def _near(path: Path) -> str:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+_ADAPTER_NAME = "adapter_config.json"
+_ADAPTER_FILES = (_ADAPTER_NAME, "adapter_model.*", "pytorch_adapter.bin")
+_MERGE = "give its base model with --base, and it is merged into that"
+_OTHER_WEIGHTS = (
+    "take model.safetensors or pytorch_model.bin of the same model, or write it with transformers 4: "
+    "AutoModelForSeq2SeqLM.from_pretrained(FOLDER, from_tf=True, or from_flax=True).save_pretrained(NEW)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """`files` are those that its folders have at least; `advice` is what to do instead."""
+
+    what: str
+    files: Layout
+    advice: str
+
+
+_TOOLS = (
+    _Tool(
+        "a PEFT adapter",
+        ((_ADAPTER_NAME,),),
+        _MERGE,
+    ),
+    _Tool(
+        "a checkpoint of fairseq",
+        (("*.pt",), ("*dict*.txt",)),
+        "of M2M100 and NLLB-200 take the folder for transformers, e.g. facebook/m2m100_418M; others can't be converted",
+    ),
+    _Tool(
+        "a checkpoint of Keras or TensorFlow",
+        (("tf_model*.h5", "*.ckpt.index", "saved_model.pb"),),
+        _OTHER_WEIGHTS,
+    ),
+    _Tool("a checkpoint of Flax", (("flax_model*.msgpack",),), _OTHER_WEIGHTS),
+    _Tool("a checkpoint of rust-bert", (("rust_model.ot",),), _OTHER_WEIGHTS),
+    _Tool("a model of llama.cpp", (("*.gguf",),), "take the folder that it was made from"),
+    _Tool(
+        "a bundle of Dragoman",
+        (("manifest.json",), ("encoder.onnx",)),
+        "it is converted already; 'python -m export inspect' describes it, 'dragoman serve --models' serves it",
+    ),
+    _Tool(
+        "a model in ONNX",
+        (("*.onnx",),),
+        "its graphs are made for other programs; take the folder that it was made from",
+    ),
+)
+
+
+def foreign_folder(directory: Path) -> str | None:
+    """Return what a folder of another tool is and what to do; `None` if unknown or if it holds weights we read, and no
+    adapter that would change them.
+    """
+    if find(directory, [*SINGLE_NAMES, *(f"{name}{INDEX_SUFFIX}" for name in SINGLE_NAMES)]):
+        adapter = find(directory, _ADAPTER_FILES)[:1]
+        if not adapter:
+            return None
+        return (
+            f"it holds a PEFT adapter ({adapter[0].name}) beside a model, and {_ADAPTER_NAME} is needed to merge it; "
+            "add that, or remove the adapter's files to convert the model without it"
+        )
+    for tool in _TOOLS:
+        if found := holding(directory, tool.files):
+            names = ", ".join(path.name for path in found)
+            return f"it is {tool.what} ({names}){_base_model(found)}: {tool.advice}"
+    return None
+
+
+def _base_model(files: list[Path]) -> str:
+    """Return the base model of an adapter, if `files` have its settings, and these name one."""
+    settings = next((path for path in files if path.name == _ADAPTER_NAME), None)
+    if settings is None:
+        return ""
+    try:
+        name = read_json(settings).get("base_model_name_or_path")
+    except ValueError:
+        return ""
+    return f" of {name[:100]!r}" if isinstance(name, str) and name else ""
+
+
+_INSTEAD = "OPUS-MT, NLLB-200, M2M100 and mBART-50 translate between the same languages"
+_DENSE = "its dense relatives, such as facebook/nllb-200-3.3B, can be converted"
+
+# Patterns of `model_type`. The first one counts.
+_KINDS = (
+    ("nllb[-_]moe", f"a mixture of experts, which the engine has no operators for; {_DENSE}"),
+    ("switch_transformers|.*[-_]moe", "a mixture of experts, which the engine has no operators for"),
+    ("seamless_m4t.*", "a model of speech and text, of which only parts translate texts; take NLLB-200 instead"),
+    ("whisper.*|speech_to_text.*|speecht5|moonshine.*", "a model of speech, which does not read texts"),
+    ("fsmt", f"a model whose texts are split by Moses and BPE rules that are not read here; {_INSTEAD}"),
+    ("(bigbird_)?pegasus.*", "a summariser with a tokenizer of its own, not a translator; BART's can be converted"),
+    ("(xlm-)?prophetnet", f"a model that predicts several tokens at once with attention of its own; {_INSTEAD}"),
+    ("led|longt5|longformer.*|reformer", "a model with attention to parts of a text, which the engine does not have"),
+)
+# TranslateGemma and HY-MT are among these; most of them also say so by their class.
+_DECODERS = re.compile(
+    "(llama|gpt|gemma|qwen|mi[nsx]tral|ministral|phi|opt|bloom|falcon|xglm|hunyuan|hy_v|deepseek|cohere|olmo|glm|smollm|"
+    "stablelm|granite|mpt|nemotron|kimi|minimax|seed_oss).*"
+)
+
+
+def refused_type(document: Mapping[str, Any]) -> str | None:
+    """Return why the model of a `config.json` can't be converted; `None` if it is of no kind that is known here."""
+    model_type, classes = str(document.get("model_type"))[:60], document.get("architectures")
+    known = next((what for pattern, what in _KINDS if re.fullmatch(pattern, model_type)), None)
+    named = [str(name)[:60] for name in classes] if isinstance(classes, list) else []
+    if known is None and (_DECODERS.fullmatch(model_type) or any(name.endswith("ForCausalLM") for name in named)):
+        by_name = f" ({named[0]})" if named else ""
+        known = f"a decoder without an encoder{by_name}; converted are models of both"
+    return None if known is None else f"model_type is {model_type!r}, {known}"

@@ -44,12 +44,12 @@ class Kind:
 _MARIAN = ("model*.bin", "*.npz")
 KINDS = (
     Kind("native", "native.importer:import_native"),
-    Kind("marian", "marian.importer:import_marian", model_types=("marian",)),
-    Kind("m2m100", "m2m100.importer:import_m2m100", model_types=("m2m_100",)),
-    Kind("small100", "m2m100.importer:import_small100"),
-    Kind("mbart", "mbart.importer:import_mbart", model_types=("mbart", "bart", "plbart")),
-    Kind("t5", "t5.importer:import_t5", model_types=("t5", "mt5", "umt5")),
-    Kind("indictrans2", "indictrans2.importer:import_indictrans2", model_types=("IndicTrans",)),
+    Kind("marian", "huggingface.marian:import_marian", model_types=("marian",)),
+    Kind("m2m100", "huggingface.m2m100:import_m2m100", model_types=("m2m_100",)),
+    Kind("small100", "huggingface.m2m100:import_small100"),
+    Kind("mbart", "huggingface.mbart:import_mbart", model_types=("mbart", "bart", "plbart")),
+    Kind("t5", "huggingface.t5:import_t5", model_types=("t5", "mt5", "umt5")),
+    Kind("indictrans2", "huggingface.indictrans2:import_indictrans2", model_types=("IndicTrans",)),
     Kind("notebook", "notebook.importer:import_notebook", is_file=True),
     Kind(
         "ctranslate2",

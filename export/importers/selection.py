@@ -3,12 +3,10 @@
 from pathlib import Path
 
 from export.importers.files import find
-from export.importers.foreign import recognise
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
-from export.importers.mistaken import mistaken_folder, mistaken_path
+from export.importers.mistaken import foreign_folder, mistaken_folder, mistaken_path, refused_type
 from export.importers.options import NOTHING_SAID, ImportOptions
-from export.importers.refused_types import refusal
 from export.importers.registry import KINDS, Kind, by_suffix
 
 _CONFIG_NAME = "config.json"
@@ -25,20 +23,28 @@ def import_checkpoint(
 
 
 def select_kind(source: Path, name: str | None = None) -> Kind:
-    """Return the kind of a checkpoint, whose `name` may be given."""
-    kind = _BY_NAME[name] if name else by_suffix(source)
-    if not source.is_dir() and not (source.is_file() and kind is not None and kind.is_file):
-        raise CheckpointError(source, [mistaken_path(source)])
-    if source.is_dir():
-        mistake = mistaken_folder(source)
-        if mistake is not None:
-            raise CheckpointError(source, [mistake])
-        by_layout = next((each for each in KINDS if each.has(source)), None)
-        foreign = recognise(source) if by_layout is None else None
-        if foreign is not None:
-            raise CheckpointError(source, [foreign])
-        kind = _agreed(source, kind) if kind and kind.model_types else kind or by_layout or _by_config(source)
-    assert kind is not None
+    """Return the kind of a checkpoint: as it is named, or by its suffix, its files, or what `config.json` says."""
+    named = _BY_NAME[name] if name else None
+    if not source.is_dir():
+        kind = named or by_suffix(source)
+        if not source.is_file() or kind is None or not kind.is_file:
+            raise CheckpointError(source, [mistaken_path(source)])
+        return kind
+    by_files = _by_files(source)
+    if named is not None:
+        return _agreed(source, named) if named.model_types else named
+    return by_suffix(source) or by_files or _by_config(source)
+
+
+def _by_files(directory: Path) -> Kind | None:
+    """Return the kind whose files a folder holds, if there is one; refuse what is no checkpoint or another tool's."""
+    mistake = mistaken_folder(directory)
+    if mistake is not None:
+        raise CheckpointError(directory, [mistake])
+    kind = next((each for each in KINDS if each.has(directory)), None)
+    foreign = foreign_folder(directory) if kind is None else None
+    if foreign is not None:
+        raise CheckpointError(directory, [foreign])
     return kind
 
 
@@ -75,5 +81,5 @@ def _by_config(directory: Path) -> Kind:
             raise CheckpointError(directory, [f"{what}; give a translation model"])
         known = ", ".join(sorted(by_type, key=str.casefold))
         unknown = f"model_type is {str(model_type)[:60]!r}; supported are {known}"
-        raise CheckpointError(directory, [refusal(document) or unknown])
+        raise CheckpointError(directory, [refused_type(document) or unknown])
     return by_type[model_type]

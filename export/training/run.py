@@ -19,8 +19,7 @@ from export.importers.imported import CheckpointError
 from export.importers.native.folder import TOKENIZER_NAME, CheckpointInfo
 from export.importers.native.importer import import_native
 from export.training.batches import Batch, make_batch
-from export.training.best import BestCheckpoint
-from export.training.checkpoint import save_checkpoint
+from export.training.checkpoint import BestCheckpoint, save_checkpoint
 from export.training.corpus import EncodedCorpus, Pair, read_pairs
 from export.training.loop import LOG_NAME, Hardware, Trainer
 from export.training.plot import plot_losses
@@ -148,7 +147,7 @@ def _info(recipe: Recipe) -> CheckpointInfo:
 
 def _import(folder: Path) -> Transformer:
     try:
-        return import_native(folder).model.transformer()
+        return Transformer.of(import_native(folder).model)
     except CheckpointError as error:
         raise click.ClickException(str(error)) from error
 

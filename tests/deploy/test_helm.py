@@ -285,16 +285,6 @@ def test_pools_and_releases_do_not_select_each_others_pods() -> None:
         assert not labels or sum(labels.items() <= each.items() for each in pods) == expected, document
 
 
-def test_a_registrys_password_is_read_by_the_transfer_only() -> None:
-    models = {"from": "store", "url": "oci://registry.example/models:1", "registrySecret": "pull"}
-    own = site({"models": models}, "default")
-    assert complaints(own) == ["the ConfigMap's name has no hash of its content, so a change would not roll the pods"]
-    init, server = own.containers
-    assert {"name": "DOCKER_CONFIG", "value": "/etc/dragoman-registry"} in init["env"]
-    assert "registry" in {mount["name"] for mount in init["volumeMounts"]}
-    assert "registry" not in {mount["name"] for mount in server["volumeMounts"]}
-
-
 def test_a_change_of_settings_rolls_the_pods() -> None:
     before, after = (site({"settings": {"cache_mib": size}}, "default").deployment for size in (1, 2))
     sums = [each["spec"]["template"]["metadata"]["annotations"]["checksum/config"] for each in (before, after)]

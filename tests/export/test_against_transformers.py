@@ -23,7 +23,7 @@ LENGTHS = [2, 3, 5, 8, 13, 21, 34, 55, 4, 6, 9, 14, 22, 35, 56, 7, 10, 15, 23, 3
 
 @pytest.fixture(scope="module")
 def model(checkpoint: Path) -> Transformer:
-    return import_native(checkpoint).model.transformer()
+    return Transformer.of(import_native(checkpoint).model)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from export.cli import main
 from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest import Manifest
+from tests.export.folders import edit
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
 
 QUERY, INNER = "model.encoder.layers.0.self_attn.q_proj", "model.decoder.layers.0.fc1"
@@ -36,10 +37,6 @@ def folder(good: Path, tmp_path: Path) -> Path:
 def convert(*given: Any) -> tuple[int, str]:
     result = CliRunner().invoke(main, ["convert", *map(str, given)])
     return result.exit_code, result.stderr
-
-
-def edit(path: Path, **values: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
 
 
 def refusal(source: Path, changes: Changes) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import generation
 
-from export.changed_scores import changed_scores
+from export.fidelity import changed_scores
 from service.domain.options import DecodingOptions
 from tests.unit.engine.reference_search import processed
 

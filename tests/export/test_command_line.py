@@ -28,7 +28,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
 
 
-@pytest.mark.parametrize("command", ["", "convert", "doctor", "inspect", "shortlist", "package", "train", "score"])
+@pytest.mark.parametrize("command", ["", "convert", "doctor", "inspect", "shortlist", "train", "score"])
 def test_help_imports_nothing_that_is_slow(command: str) -> None:
     """These take 2 s of CPU, and --help 0.06 s."""
     code = (

@@ -1,6 +1,5 @@
 """`convert`: what it writes, that its output is reproducible to the byte, and what it rejects."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -8,10 +7,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
 
-from export.cli import main
 from export.convert import convert
 from export.engine_decode import greedy_options, open_engine
 from export.graphs.weights_file import WEIGHTS
@@ -22,6 +19,7 @@ from service.engine.config import EngineConfig
 from service.engine.generate import sequences_of
 from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import SessionConfig
+from tests.export.folders import edit, refused
 from tests.export.tiny_checkpoint import VOCABULARY_SIZE
 
 
@@ -97,32 +95,15 @@ def broken(checkpoint: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(checkpoint, tmp_path / "broken"))
 
 
-def run(checkpoint: Path, output: Path, *said: str) -> tuple[int, str]:
-    result = CliRunner().invoke(main, ["convert", str(checkpoint), "--output", str(output), *said])
-    return result.exit_code, result.stderr
-
-
-def refused(checkpoint: Path, output: Path, *said: str) -> str:
-    """Return the single error line for a checkpoint that cannot be converted."""
-    code, errors = run(checkpoint, output, *said)
-    assert code == 2, errors
-    assert not output.exists()
-    assert list(output.parent.glob(f".{output.name}*")) == []
-    (line,) = errors.splitlines()
-    return line
-
-
-def test_all_problems_are_reported_at_once(broken: Path, tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(broken: Path) -> None:
     weights = load_file(broken / WEIGHTS_NAME)
     weights["nobody.knows"] = torch.zeros(3)
     weights["decoder.layers.0.feed_forward.inner.weight"] = torch.zeros(2, 2)
     weights["encoder.layers.1.feed_forward.outer.bias"][0] = torch.nan
     del weights["encoder.final_norm.weight"]
     save_file(weights, broken / WEIGHTS_NAME)
-    info = json.loads((broken / CHECKPOINT_NAME).read_text())
-    info |= {"max_output_tokens": 1000}
-    (broken / CHECKPOINT_NAME).write_text(json.dumps(info))
-    line = refused(broken, tmp_path / "out")
+    edit(broken / CHECKPOINT_NAME, max_output_tokens=1000)
+    line = refused(broken)
     for expected in (
         "nobody.knows is unexpected",
         "decoder.layers.0.feed_forward.inner.weight has shape (2, 2)",
@@ -134,28 +115,23 @@ def test_all_problems_are_reported_at_once(broken: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", [CONFIG_NAME, CHECKPOINT_NAME, WEIGHTS_NAME, TOKENIZER_NAME])
-def test_missing_and_damaged_files_are_named(broken: Path, tmp_path: Path, name: str) -> None:
+def test_missing_and_damaged_files_are_named(broken: Path, name: str) -> None:
     (broken / name).write_bytes(b"\x00garbage")
-    assert name in refused(broken, tmp_path / "out")
+    assert name in refused(broken)
     (broken / name).unlink()
-    assert f"{name}" in refused(broken, tmp_path / "out")
+    assert f"{name}" in refused(broken)
 
 
-def test_unknown_options_are_named(broken: Path, tmp_path: Path) -> None:
-    config = json.loads((broken / CONFIG_NAME).read_text())
-    (broken / CONFIG_NAME).write_text(json.dumps(config | {"rotary": True}))
-    info = json.loads((broken / CHECKPOINT_NAME).read_text())
-    (broken / CHECKPOINT_NAME).write_text(json.dumps(info | {"surprise": 1, "max_source_tokens": "many"}))
-    line = refused(broken, tmp_path / "out")
+def test_unknown_options_are_named(broken: Path) -> None:
+    edit(broken / CONFIG_NAME, rotary=True)
+    edit(broken / CHECKPOINT_NAME, surprise=1, max_source_tokens="many")
+    line = refused(broken)
     for expected in ("rotary", "surprise", "max_source_tokens is 'many'"):
         assert expected in line
 
 
-def test_tokenizer_of_another_model_is_noticed(broken: Path, tmp_path: Path) -> None:
-    config = json.loads((broken / CONFIG_NAME).read_text())
-    (broken / CONFIG_NAME).write_text(
-        json.dumps(config | {"source_vocabulary_size": 300, "target_vocabulary_size": 300})
-    )
-    line = refused(broken, tmp_path / "out")
+def test_tokenizer_of_another_model_is_noticed(broken: Path) -> None:
+    edit(broken / CONFIG_NAME, source_vocabulary_size=300, target_vocabulary_size=300)
+    line = refused(broken)
     assert f"{TOKENIZER_NAME} has {VOCABULARY_SIZE} pieces" in line
     assert "has shape" in line

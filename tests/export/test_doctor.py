@@ -1,6 +1,5 @@
 """`doctor` says of any checkpoint what `convert` would do, and writes nothing."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from click.testing import CliRunner
 
 from export.cli import main
 from service.bundle.manifest import Manifest
+from tests.export.folders import edit
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian, nllb
 
 
@@ -55,8 +55,7 @@ def test_its_sizes_are_those_of_the_bundle(checkpoint: Path, exported: tuple[Pat
 def test_what_is_missing_or_refused_has_a_line_each(tmp_path: Path) -> None:
     folder = nllb(tmp_path / "nllb", encoder_layers=1)
     (folder / "model.safetensors").unlink()
-    settings = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
-    (folder / "generation_config.json").write_text(json.dumps(settings | {"do_sample": True}), encoding="utf-8")
+    edit(folder / "generation_config.json", do_sample=True)
     code, found = ask(folder)
     assert code == 1
     refused = found["refused"]

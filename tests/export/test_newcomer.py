@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from export.cli import main
+from tests.export.folders import edit
 from tests.export.huggingface.checkpoints import FEW_LAYERS, marian
 
 LFS = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 310000000\n"
@@ -36,8 +37,7 @@ def write(folder: Path, **files: Any) -> None:
 
 
 def be_of_type(folder: Path, **config: Any) -> None:
-    known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    write(folder, config__json=known | config)
+    edit(folder / "config.json", **config)
 
 
 def truncate(folder: Path) -> None:

@@ -21,14 +21,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models
 
-from export.importers.m2m100.m2m100_files import read_m2m100
-from export.importers.m2m100.nllb_files import TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
-from export.importers.marian.tokenizer_files import read_marian
-from export.importers.mbart.importer import READERS
-from export.importers.mbart.tokenizer_files import read_tokenizer
-from export.importers.t5.tokenizer_files import read_t5
+from export.importers.huggingface.json_tokenizer import TOKENIZER_NAME
+from export.importers.huggingface.m2m100 import read_m2m100
+from export.importers.huggingface.marian import read_marian
+from export.importers.huggingface.mbart import read_tokenizer
+from export.importers.huggingface.nllb_tokenizer import read_nllb
+from export.importers.huggingface.t5_tokenizer import read_t5
+from export.importers.huggingface.tokenizer_files import TokenizerFiles
 from service.bundle.manifest_parts import LanguagePair, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
+from tests.export.folders import edit
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.tokenizer_folders import (
     ENGLISH,
@@ -90,80 +92,77 @@ def _resaved(kind: Any, folder: Path) -> Path:
     return saved
 
 
-def _update(file: Path, **settings: Any) -> None:
-    document = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    file.write_text(json.dumps(document | settings), encoding="utf-8")
-
-
 def _placed(tokens: dict[str, int]) -> dict[str, Any]:
     """Return the `added_tokens_decoder` for these special tokens."""
     settings = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
     return {str(index): {"content": text, **settings} for text, index in tokens.items()}
 
 
+def _written(files: TokenizerFiles, folder: Path) -> Tokenizer:
+    """Return the tokenizer of a bundle that has these files of a checkpoint's folder."""
+    bundle = folder.parent / f"{folder.name}-bundle"
+    bundle.mkdir()
+    for name, written in files.written.items():
+        shutil.copyfile(written, bundle / name) if isinstance(written, Path) else written(bundle / name)
+    return load_tokenizer(files.spec, bundle)
+
+
+def _assert_special_ids(files: TokenizerFiles, reference: Any) -> None:
+    expected = (reference.pad_token_id, reference.eos_token_id, reference.unk_token_id)
+    assert (files.spec.pad_id, files.spec.eos_id, files.spec.unk_id) == expected
+
+
+def _language_ids(files: TokenizerFiles) -> dict[str, int]:
+    return {code: index for code, (index,) in files.languages.items()}
+
+
 def _marian(folder: Path, prefix: str = "") -> Case:
     files = read_marian(folder)
-    prefix_ids = (files.target_prefixes[prefix],) if prefix else ()
     return Case(
-        ours=load_tokenizer(files.spec(files.pad_id), folder),
+        ours=_written(files, folder),
         reference=_reference(transformers.MarianTokenizer, folder),
-        size=files.target_size,
+        size=files.sizes[1],
         prefix=f">>{prefix}<< " if prefix else " ",  # after a space, a language token of the text's own is text
-        prefix_ids=prefix_ids,
+        prefix_ids=files.languages[prefix] if prefix else (),
     )
 
 
 def _m2m100(folder: Path, size: int | None = None) -> Case:
     files = read_m2m100(folder)
     reference = _reference(transformers.M2M100Tokenizer, folder)
-    assert reference.lang_code_to_id == files.languages
-    return Case(load_tokenizer(files.spec(files.eos_id), folder), reference, size or files.size)
+    assert reference.lang_code_to_id == _language_ids(files)
+    return Case(_written(files, folder), reference, size or files.sizes[0])
 
 
 def _nllb(folder: Path) -> Case:
-    bundle = folder.parent / f"{folder.name}-bundle"
-    bundle.mkdir()
-    write_nllb_tokenizer(folder, bundle / TOKENIZER_NAME)
     files = read_nllb(folder)
     reference = _reference(transformers.NllbTokenizer, folder)
-    assert files.languages == {code: reference.convert_tokens_to_ids(code) for code in LANGUAGES}
-    assert (files.pad_id, files.eos_id, files.unk_id) == (
-        reference.pad_token_id,
-        reference.eos_token_id,
-        reference.unk_token_id,
-    )
-    assert files.size == len(reference)
-    return Case(load_tokenizer(files.spec(files.eos_id), bundle), reference, files.size)
+    assert _language_ids(files) == {code: reference.convert_tokens_to_ids(code) for code in LANGUAGES}
+    _assert_special_ids(files, reference)
+    assert files.sizes == (len(reference), len(reference))
+    return Case(_written(files, folder), reference, len(reference))
 
 
 def _bart(kind: Any, folder: Path) -> Case:
     """Return a case of mBART's, mBART-50's, PLBart's or BART's class."""
-    _update(folder / "tokenizer_config.json", tokenizer_class=kind.__name__)
-    bundle = folder.parent / f"{folder.name}-bundle"
-    bundle.mkdir()
-    files = read_tokenizer(folder, READERS, "")
-    for name, written in files.written.items():
-        shutil.copyfile(written, bundle / name) if isinstance(written, Path) else written(bundle / name)
+    edit(folder / "tokenizer_config.json", tokenizer_class=kind.__name__)
+    files = read_tokenizer(folder, default=kind.__name__)
     with _older_protobuf():
         reference = _reference(kind, folder)
     known = getattr(reference, "lang_code_to_id", {})
     codes = {token.strip("_").split("_")[0]: index for token, index in known.items()}
-    assert files.languages.items() >= codes.items()
-    assert files.size == len(reference) - (not files.languages)  # BART's last token is "<mask>"
-    assert (files.pad_id, files.eos_id, files.unk_id) == (
-        reference.pad_token_id,
-        reference.eos_token_id,
-        reference.unk_token_id,
-    )
-    ours = load_tokenizer(files.spec(files.eos_id), bundle)
+    assert _language_ids(files).items() >= codes.items()
+    assert files.sizes[0] == len(reference) - (not files.languages)  # BART's last token is "<mask>"
+    _assert_special_ids(files, reference)
+    ours = _written(files, folder)
     if files.languages:  # the source's: English is the default of most
         reference.src_lang = next(token for token in known if "en_XX" in token)
-    language = files.languages.get("en", 0)
-    before = {"before": (language,), "after": (), "nowhere": files.first_ids}[files.place]
-    after = (language,) if files.place == "after" else ()
+    language = files.languages.get("en", (0,))
+    before = {"both sides": language, "after source": (), "nowhere": files.begin_ids}[files.place]
+    after = language if files.place == "after source" else ()
     pair = LanguagePair("en", "de", source_prefix_ids=before, source_suffix_ids=after)
     given = reference("Save it.")["input_ids"]
-    assert files.spec(files.eos_id).source_ids(ours.encode("Save it."), pair) == tuple(given)
+    assert files.spec.source_ids(ours.encode("Save it."), pair) == tuple(given)
     return Case(ours, reference, len(reference))
 
 
@@ -201,7 +200,7 @@ def _mbart_saved(kind: Any, root: Path) -> Case:
     """Return one as saved by transformers 5: without SentencePiece's model, and mBART's without a character map."""
     folder = write_fairseq_sentencepiece(root / "mbart")
     if kind is transformers.MBart50Tokenizer:  # the other class then forgets its own languages
-        _update(folder / "tokenizer_config.json", additional_special_tokens=["lug_UG", "<eop>"])
+        edit(folder / "tokenizer_config.json", additional_special_tokens=["lug_UG", "<eop>"])
     with _older_protobuf():
         saved = _resaved(kind, folder)
     assert not (saved / "sentencepiece.bpe.model").exists()
@@ -211,16 +210,16 @@ def _mbart_saved(kind: Any, root: Path) -> Case:
 def marian_older(root: Path) -> Case:
     """Return a fine-tuned one saved by transformers 4, which by default cleaned up spaces and placed its tokens."""
     folder = write_marian(root / "marian")
-    tokens = {"</s>": 0, "<unk>": 1, "<pad>": read_marian(folder).pad_id}
+    tokens = {"</s>": 0, "<unk>": 1, "<pad>": read_marian(folder).spec.pad_id}
     named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "sp_model_kwargs": {}}
-    _update(folder / "tokenizer_config.json", added_tokens_decoder=_placed(tokens), **CLEANED, **named)
+    edit(folder / "tokenizer_config.json", added_tokens_decoder=_placed(tokens), **CLEANED, **named)
     return _marian(folder)
 
 
 def marian_extra(root: Path) -> Case:
     """Return a checkpoint with special tokens beyond the vocabulary, one of which is a prefix of another."""
     folder = write_marian(root / "marian")
-    _update(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop> Hello", "▁Save"])
+    edit(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop> Hello", "▁Save"])
     return _marian(folder)
 
 
@@ -229,8 +228,8 @@ def m2m100(root: Path) -> Case:
     folder = write_m2m100(root / "m2m100")
     codes = list(read_m2m100(folder).languages)
     tokens = [f"__{code}__" for code in codes]
-    _update(folder / "special_tokens_map.json", eos_token="</s>", additional_special_tokens=tokens)
-    _update(folder / "tokenizer_config.json", src_lang=None, tgt_lang=None, language_codes="m2m100")
+    edit(folder / "special_tokens_map.json", eos_token="</s>", additional_special_tokens=tokens)
+    edit(folder / "tokenizer_config.json", src_lang=None, tgt_lang=None, language_codes="m2m100")
     return _m2m100(folder)
 
 
@@ -243,12 +242,12 @@ def m2m100_saved(root: Path) -> Case:
 def m2m100_older(root: Path) -> Case:
     """Return one saved by transformers 4, with the other list of languages."""
     folder = write_m2m100(root / "m2m100")
-    _update(folder / "tokenizer_config.json", language_codes="wmt21")
+    edit(folder / "tokenizer_config.json", language_codes="wmt21")
     files = read_m2m100(folder)
-    languages = {f"__{code}__": index for code, index in files.languages.items()}
-    _update(
+    languages = {f"__{code}__": index for code, index in _language_ids(files).items()}
+    edit(
         folder / "tokenizer_config.json",
-        added_tokens_decoder=_placed(files.special_tokens | languages),
+        added_tokens_decoder=_placed(files.spec.special_tokens | languages),
         additional_special_tokens=list(languages),
         **CLEANED,
     )
@@ -266,7 +265,7 @@ def mbart_50_older(root: Path) -> Case:
     tokens = {str(token["id"]): {**token, "normalized": False} for token in document["added_tokens"]}
     document["added_tokens"] = document["added_tokens"][:2]
     file.write_text(json.dumps(document), encoding="utf-8")
-    _update(folder / "tokenizer_config.json", added_tokens_decoder=tokens, language_codes="ML50", **CLEANED)
+    edit(folder / "tokenizer_config.json", added_tokens_decoder=tokens, language_codes="ML50", **CLEANED)
     return _unspelled(_bart(transformers.MBart50Tokenizer, folder))
 
 
@@ -285,7 +284,7 @@ def _nllb_sentencepiece(root: Path) -> Path:
     folder.mkdir(parents=True)
     model = train_sentencepiece(ENGLISH + GERMAN + FRENCH + RUSSIAN + HINDI, "bpe", 500)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
-    _update(folder / "tokenizer_config.json", additional_special_tokens=LANGUAGES)
+    edit(folder / "tokenizer_config.json", additional_special_tokens=LANGUAGES)
     return folder
 
 
@@ -313,31 +312,28 @@ def nllb_older(root: Path) -> Case:
     document["truncation"] = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
     file.write_text(json.dumps(document), encoding="utf-8")
     tokens = {str(token.pop("id")): token for token in document["added_tokens"]}
-    _update(folder / "tokenizer_config.json", added_tokens_decoder=tokens, **CLEANED)  # BPE output is not cleaned up
+    edit(folder / "tokenizer_config.json", added_tokens_decoder=tokens, **CLEANED)  # BPE output is not cleaned up
     return _nllb(folder)
 
 
 def _t5(folder: Path) -> Case:
     files = read_t5(folder)
-    bundle = folder.parent / f"{folder.name}-bundle"
-    bundle.mkdir()
-    files.save(bundle / TOKENIZER_NAME)
     with _older_protobuf():
         reference = _reference(transformers.T5Tokenizer, folder)
     if files.languages:  # transformers 5.23 has neither bytes nor this model's unknown token
         backend = reference.backend_tokenizer
         pieces = list(map(tuple, json.loads(backend.to_str())["model"]["vocab"]))
-        backend.model = models.Unigram(pieces, unk_id=files.unk_id, byte_fallback=True)
+        backend.model = models.Unigram(pieces, unk_id=files.spec.unk_id, byte_fallback=True)
         backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
         reference.add_tokens([f"<2{code}>" for code in files.languages], special_tokens=True)
-    return _unspelled(Case(load_tokenizer(files.spec(0), bundle), reference, files.size))
+    return _unspelled(Case(_written(files, folder), reference, files.sizes[0]))
 
 
 def t5_saved(root: Path) -> Case:
     """Return a fine-tuned one as saved by transformers 5, without a SentencePiece model, that cleans up spaces."""
     with _older_protobuf():
         folder = _resaved(transformers.T5Tokenizer, write_t5(root / "t5"))
-    _update(folder / "tokenizer_config.json", **CLEANED)
+    edit(folder / "tokenizer_config.json", **CLEANED)
     return _t5(folder)
 
 

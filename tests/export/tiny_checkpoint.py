@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from export.golden_texts import GOLDEN_TEXTS
 from export.importers.native.folder import TOKENIZER_NAME, CheckpointInfo
 from export.training.checkpoint import save_checkpoint
 from export.training.recipe import TokenizerRecipe
 from export.training.tokenizer import train_tokenizer
+from export.verification_texts import GOLDEN_TEXTS
 from tests.export.tiny_models import tiny_config, tiny_model
 
 VOCABULARY_SIZE = 150

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import save_file
 
+from export.architecture.transformer import Transformer
 from export.changed_checkpoint import NO_CHANGES, changed
 from export.importers.imported import CheckpointError
 from export.importers.marian_files.yaml_file import parse_pieces, parse_settings
@@ -197,5 +198,5 @@ def _read(sample: Sample) -> None:
     assert found.limits.max_source_tokens > 0 and found.limits.max_output_tokens > 0
     length = min(3, found.limits.max_source_tokens)
     with torch.inference_mode():
-        memory = found.model.transformer().encoder(torch.tensor([[found.tokenizer.eos_id] * length]))
+        memory = Transformer.of(found.model).encoder(torch.tensor([[found.tokenizer.eos_id] * length]))
     assert memory.shape[:2] == (1, length)

@@ -4,11 +4,9 @@ import base64
 import dataclasses
 import json
 import os
-import shutil
 import ssl
 from datetime import datetime
 from pathlib import Path
-from tarfile import BLOCKSIZE
 from unittest.mock import patch
 
 from service.bundle.checksums import check_intact
@@ -16,7 +14,6 @@ from service.bundle.errors import BundleError
 from service.bundle.graph_file import check_graph
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 from service.bundle.transfer.bundles import transfer
-from service.bundle.transfer.unpacking import unpack
 from service.calls.keys import read_keys
 from service.config.server_config import ENVIRONMENT_PREFIX, SETTINGS
 from service.config.sources import FILE_VARIABLE, SettingsError, resolve, toml_value
@@ -82,27 +79,6 @@ def graph_file(data: bytes) -> None:
             check_graph(path, ("weights",), fused)
         except BundleError as error:
             check_message(error)
-
-
-def layer(data: bytes) -> None:
-    """Check that a layer of an image is rejected in one line, or is unpacked to its folder and nowhere else."""
-    directory = _directory("layers")
-    blocks = [bytearray(data[at : at + BLOCKSIZE]) for at in range(0, len(data), BLOCKSIZE)]
-    for block in blocks:
-        if block[257:262] == b"ustar":  # with right checksums, or tarfile would read no further
-            block[148:156] = b" " * 8
-            block[148:156] = b"%06o\0 " % sum(block)
-    path = directory / "layer"
-    path.write_bytes(b"".join(blocks))
-    files = directory / "files"
-    shutil.rmtree(files, ignore_errors=True)
-    try:
-        unpack(path, files, "the layer")
-    except BundleError as error:
-        check_message(error)
-    assert {each.name for each in directory.iterdir()} <= {"layer", "files"}
-    assert all(each.is_dir() or each.is_file() for each in files.rglob("*"))
-    assert not any(each.is_symlink() for each in files.rglob("*"))
 
 
 def vocabulary(data: bytes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from export.importers.t5.tokenizer_files import read_t5
+from export.importers.huggingface.t5_tokenizer import read_t5
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GoldenPair, LanguagePair, Limits, ModelShape, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
@@ -82,7 +82,7 @@ def _m2m100() -> Tokenizer:
 @functools.cache
 def _madlad() -> Tokenizer:
     files = read_t5(write_madlad(folder() / "madlad"))
-    files.save(folder() / "madlad.json")
+    files.tokenizer.save(str(folder() / "madlad.json"))
     return load_tokenizer(TokenizerSpec("tokenizers", "madlad.json", **_IDS), folder())
 
 

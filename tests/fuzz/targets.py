@@ -24,7 +24,6 @@ TARGETS: dict[str, Target] = {
     "manifest": file_targets.manifest,
     "bundle-files": file_targets.bundle_files,
     "graph-file": file_targets.graph_file,
-    "layer": file_targets.layer,
     "vocabulary": file_targets.vocabulary,
     "sentencepiece-file": file_targets.sentencepiece_file,
     "tokenizer-json-file": file_targets.tokenizer_json_file,

@@ -1,5 +1,6 @@
 """The tokenizer of a CTranslate2 model, whose folder has only the vocabulary: SentencePiece's model lies beside."""
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ from export.importers import stored_file
 from export.importers.ctranslate2.files import INNER, ModelFiles
 from export.importers.ctranslate2.settings import Settings
 from export.importers.ctranslate2.vocabulary import Vocabulary
+from export.importers.huggingface.json_tokenizer import TOKENIZER_NAME as NLLB_NAME
+from export.importers.huggingface.nllb_tokenizer import is_nllb_language, read_nllb
 from export.importers.imported import TokenizerFile
-from export.importers.m2m100.nllb_files import TOKENIZER_NAME as NLLB_NAME
-from export.importers.m2m100.nllb_files import is_nllb_language, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from export.importers.sentencepiece_file import pieces_of
@@ -98,12 +99,12 @@ def _of_nllb(files: ModelFiles, target: Vocabulary, start_id: int, problems: lis
     found = read_part("tokenizer", lambda: read_nllb(files.path), problems)
     if found is None:
         return None
-    differing = [code for code, index in found.languages.items() if target.ids.get(code) != index]
-    if differing or (found.eos_id, found.unk_id) != (target.ids.get("</s>"), target.ids.get("<unk>")):
+    differing = [code for code, ids in found.languages.items() if (target.ids.get(code),) != ids]
+    if differing or (found.spec.eos_id, found.spec.unk_id) != (target.ids.get("</s>"), target.ids.get("<unk>")):
         problems.append(
             f"{NLLB_NAME}: it has other ids than the vocabulary, such as those of {differing or 'unknowns'}"
         )
-    return ModelTokenizer(found.spec(start_id), {NLLB_NAME: partial(write_nllb_tokenizer, files.path)})
+    return ModelTokenizer(dataclasses.replace(found.spec, decoder_start_id=start_id), found.written)
 
 
 def ends_sources(settings: Settings) -> bool:

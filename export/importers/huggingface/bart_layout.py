@@ -54,8 +54,8 @@ _FIRST_POSITION = 2  # fairseq's tables start with rows for padding
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """Differences between the architectures that share the layout; `Family.normalize_before` is pre-norm.
+class BartLayout:
+    """Differences between the architectures that share the layout; `normalize_before` is pre-norm.
 
     `may_separate`: `share_encoder_decoder_embeddings` applies; other families ignore it and have one table for both
     sides. `scales_embeddings` is what a missing `scale_embedding` means.
@@ -84,15 +84,86 @@ class Family:
     def read_architecture(
         self, document: Mapping[str, Any], ids: TokenIds, weights: Mapping[str, Array], problems: list[str]
     ) -> ModelConfig | None:
-        return _read_architecture(document, self, ids, has_logits_bias(weights), problems)
+        found = len(problems)
+        check_neutral(document, self.name, {**_NEUTRAL, **self.fixed()}, problems)
+        activation = document.get("activation_function")
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
+            problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
+        sizes = {name: size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
+        num_heads = _same_in_both(document, "attention_heads", problems)
+        widths = {side: size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
+        layers = {side: size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
+        scales = choice(document, "scale_embedding", self.scales_embeddings, problems)
+        ties = choice(document, "tie_word_embeddings", True, problems)
+        shares = not self.may_separate or choice(document, "share_encoder_decoder_embeddings", True, problems)
+        if len(problems) > found:
+            return None
+        target_size = sizes["vocab_size"] if shares else _target_size(document, sizes["vocab_size"])
+        try:
+            return ModelConfig(
+                source_vocabulary_size=sizes["vocab_size"],
+                target_vocabulary_size=target_size,
+                d_model=sizes["d_model"],
+                d_ff=widths["encoder"],
+                decoder_d_ff=None if widths["decoder"] == widths["encoder"] else widths["decoder"],
+                num_heads=num_heads,
+                num_encoder_layers=layers["encoder"],
+                num_decoder_layers=layers["decoder"],
+                max_source_positions=sizes["max_position_embeddings"],
+                max_target_positions=sizes["max_position_embeddings"],
+                activation=ACTIVATIONS[str(activation)],
+                norm="pre" if self.normalize_before else "post",
+                final_norm=self.final_norm,
+                embedding_norm=self.embedding_norm,
+                scale_embeddings=scales,
+                share_embeddings=shares,
+                tie_projection=ties,
+                projection_bias=_has_logits_bias(weights),
+                positions=self.positions,
+                pad_id=ids.pad,
+                eos_id=ids.eos,
+                unk_id=ids.unk,
+                decoder_start_id=ids.decoder_start,
+            )
+        except ValueError as error:
+            problems.append(str(error))
+            return None
 
     def our_weights(
         self, _document: Mapping[str, Any], given: Mapping[str, Array], config: ModelConfig, problems: list[str]
     ) -> tuple[ModelConfig, dict[str, Array]]:
-        return _our_weights(given, config, problems)
+        ours: dict[str, Array] = {}
+        tables: dict[str, Array] = {}
+        seen: set[str] = set()
+        for full_name, value in given.items():
+            name = full_name.removeprefix("model.")
+            if name in seen:
+                problems.append(f"model.{name} and {name} are one weight; keep one")
+                continue
+            seen.add(name)
+            layer = _LAYER.fullmatch(name)
+            if layer and layer[3] in _PARTS:
+                ours[f"{layer[1]}.layers.{layer[2]}.{_PARTS[layer[3]]}.{layer[4]}"] = value
+            elif norm := _NORM.fullmatch(name):
+                ours[f"{norm[1]}.{_NORMS[norm[2]]}.{norm[3]}"] = value
+            elif (positions := _POSITIONS.fullmatch(name)) and config.positions.layout == "learned":
+                ours[f"{positions[1]}.embedding.position_table.weight"] = (
+                    value[_FIRST_POSITION:] if value.ndim else value
+                )
+            elif positions:
+                problems += _position_problems(full_name, value, config)
+            elif name == "final_logits_bias":
+                if config.projection_bias:
+                    ours["projection.bias"] = value.ravel()
+            elif name in TABLE_NAMES:
+                tables[name] = value
+            elif name not in _IGNORED:
+                problems.append(f"{full_name} is a weight that the architecture does not have")
+        config, placed = place_tables(tables, config, problems)
+        return config, ours | placed
 
 
-MARIAN = Family(
+MARIAN = BartLayout(
     "Marian",
     normalize_before=False,
     final_norm=False,
@@ -100,7 +171,7 @@ MARIAN = Family(
     positions=PositionConfig(layout="halves"),
 )
 MARIANS_OWN = PositionConfig(layout="halves", fairseq_exponent=True)  # in Marian, which transformers misreads
-M2M100 = Family(
+M2M100 = BartLayout(
     "M2M100",
     normalize_before=True,
     final_norm=True,
@@ -108,7 +179,7 @@ M2M100 = Family(
     positions=PositionConfig(layout="halves", fairseq_exponent=True, offset=2),
     scales_embeddings=True,
 )
-MBART = Family(
+MBART = BartLayout(
     "mBART",
     normalize_before=True,
     final_norm=True,
@@ -120,93 +191,7 @@ BART = dataclasses.replace(MBART, name="BART", normalize_before=False, final_nor
 PLBART = dataclasses.replace(BART, name="PLBart", scales_embeddings=True)
 
 
-def _read_architecture(
-    document: Mapping[str, Any], family: Family, ids: TokenIds, has_logits_bias: bool, problems: list[str]
-) -> ModelConfig | None:
-    """Return our configuration for `config.json`; everything unsupported is added to `problems`."""
-    found = len(problems)
-    check_neutral(document, family.name, {**_NEUTRAL, **family.fixed()}, problems)
-    activation = document.get("activation_function")
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
-    sizes = {name: size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
-    num_heads = _same_in_both(document, "attention_heads", problems)
-    widths = {side: size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
-    layers = {side: size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
-    scales = choice(document, "scale_embedding", family.scales_embeddings, problems)
-    ties = choice(document, "tie_word_embeddings", True, problems)
-    shares = not family.may_separate or choice(document, "share_encoder_decoder_embeddings", True, problems)
-    if len(problems) > found:
-        return None
-    target_size = sizes["vocab_size"] if shares else _target_size(document, sizes["vocab_size"])
-    try:
-        return ModelConfig(
-            source_vocabulary_size=sizes["vocab_size"],
-            target_vocabulary_size=target_size,
-            d_model=sizes["d_model"],
-            d_ff=widths["encoder"],
-            decoder_d_ff=None if widths["decoder"] == widths["encoder"] else widths["decoder"],
-            num_heads=num_heads,
-            num_encoder_layers=layers["encoder"],
-            num_decoder_layers=layers["decoder"],
-            max_source_positions=sizes["max_position_embeddings"],
-            max_target_positions=sizes["max_position_embeddings"],
-            activation=ACTIVATIONS[str(activation)],
-            norm="pre" if family.normalize_before else "post",
-            final_norm=family.final_norm,
-            embedding_norm=family.embedding_norm,
-            scale_embeddings=scales,
-            share_embeddings=shares,
-            tie_projection=ties,
-            projection_bias=has_logits_bias,
-            positions=family.positions,
-            pad_id=ids.pad,
-            eos_id=ids.eos,
-            unk_id=ids.unk,
-            decoder_start_id=ids.decoder_start,
-        )
-    except ValueError as error:
-        problems.append(str(error))
-        return None
-
-
-def _our_weights(
-    given: Mapping[str, Array], config: ModelConfig, problems: list[str]
-) -> tuple[ModelConfig, dict[str, Array]]:
-    """Return the weights under our names, as stored, and the configuration with the tables that they have.
-
-    Weights that have no name in our model, or contradict each other, are added to `problems`.
-    """
-    ours: dict[str, Array] = {}
-    tables: dict[str, Array] = {}
-    seen: set[str] = set()
-    for full_name, value in given.items():
-        name = full_name.removeprefix("model.")
-        if name in seen:
-            problems.append(f"model.{name} and {name} are one weight; keep one")
-            continue
-        seen.add(name)
-        layer = _LAYER.fullmatch(name)
-        if layer and layer[3] in _PARTS:
-            ours[f"{layer[1]}.layers.{layer[2]}.{_PARTS[layer[3]]}.{layer[4]}"] = value
-        elif norm := _NORM.fullmatch(name):
-            ours[f"{norm[1]}.{_NORMS[norm[2]]}.{norm[3]}"] = value
-        elif (positions := _POSITIONS.fullmatch(name)) and config.positions.layout == "learned":
-            ours[f"{positions[1]}.embedding.position_table.weight"] = value[_FIRST_POSITION:] if value.ndim else value
-        elif positions:
-            problems += _position_problems(full_name, value, config)
-        elif name == "final_logits_bias":
-            if config.projection_bias:
-                ours["projection.bias"] = value.ravel()
-        elif name in TABLE_NAMES:
-            tables[name] = value
-        elif name not in _IGNORED:
-            problems.append(f"{full_name} is a weight that the architecture does not have")
-    config, placed = place_tables(tables, config, problems)
-    return config, ours | placed
-
-
-def has_logits_bias(given: Mapping[str, Array]) -> bool:
+def _has_logits_bias(given: Mapping[str, Array]) -> bool:
     """Return whether there is a `final_logits_bias` that is not all zeros."""
     bias = given.get("final_logits_bias")
     return bias is not None and bool(np.any(bias))

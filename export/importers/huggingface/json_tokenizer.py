@@ -11,9 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 
 from export.importers.huggingface.tokenizer_config import NAMED_TOKENS
+from export.importers.sentencepiece_file import SentencePieces
+from service.bundle.manifest_parts import TokenizerSpec
+
+TOKENIZER_NAME = "tokenizer.json"
+SPACE = "▁"
 
 # The tokens that classes of fairseq's models name.
 NAMED_DEFAULTS = {
@@ -38,6 +43,65 @@ def refusals(path: Path, kind: str) -> Iterator[None]:
     except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are BaseExceptions
         reason = " ".join(str(error).split())
         raise ValueError(f"{path.name}: it is not a tokenizer like {kind}'s: {reason[:200]}") from error
+
+
+def tokenizer_path(directory: Path, origin: str) -> Path:
+    """Return the path of `tokenizer.json`, or of the file that it was made from if only that is there."""
+    path = directory / TOKENIZER_NAME
+    return directory / origin if not path.exists() and (directory / origin).exists() else path
+
+
+def model_of(document: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """Return the model of a `tokenizer.json`, which must be of a kind such as "BPE"."""
+    model: Mapping[str, Any] = document["model"]
+    if model["type"] != kind:
+        raise ValueError(f"its model is {model['type']!r}, expected {kind!r}")
+    return model
+
+
+def scored_pieces(model: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the pieces of a unigram model, and their scores."""
+    return [(str(piece), float(score)) for piece, score in model["vocab"]]
+
+
+def converted(model: SentencePieces, parts: Mapping[str, Any], added: Sequence[Any] = ()) -> dict[str, Any]:
+    """Return a SentencePiece model as the relevant parts of a `tokenizer.json`, of which `parts` are its model's."""
+    charsmap = base64.b64encode(model.character_map).decode()
+    return {
+        "model": parts,
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap},
+        "added_tokens": added,
+    }
+
+
+def use_metaspace(tokenizer: Tokenizer) -> None:
+    """Have words begin with "▁", as SentencePiece has it."""
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+    tokenizer.decoder = decoders.Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+
+
+def single_spaces() -> normalizers.Normalizer:
+    """Return the step that makes one space of several."""
+    return normalizers.Replace(Regex(" {2,}"), " ")
+
+
+def named_ids(tokenizer: Tokenizer, config: Mapping[str, Any]) -> dict[str, int]:
+    """Return the ids of the special tokens that classes of fairseq's models name, by the name in their settings."""
+    ids = tokenizer.get_vocab(with_added_tokens=True)
+    return {name: ids[content_of(config.get(name) or default)] for name, default in NAMED_DEFAULTS.items()}
+
+
+def json_spec(ids: Mapping[str, int], **more: Any) -> TokenizerSpec:
+    """Return the manifest's entry, with `more` of its fields; the model says later what translations start from."""
+    return TokenizerSpec(
+        kind="tokenizers",
+        file=TOKENIZER_NAME,
+        pad_id=ids["pad_token"],
+        eos_id=ids["eos_token"],
+        unk_id=ids["unk_token"],
+        decoder_start_id=ids["eos_token"],
+        **more,
+    )
 
 
 def listed_tokens(listed: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> list[Mapping[str, Any]]:

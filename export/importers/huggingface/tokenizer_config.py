@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from export.importers.json_file import read_json
+from service.bundle.manifest_parts import TokenizerSpec
 
 CONFIG_NAME = "tokenizer_config.json"
 _MODEL_CONFIG_NAME = "config.json"
@@ -32,6 +33,31 @@ class TokenizerConfig:
     named_ids: dict[str, int]
     cleans_up_spaces: bool
     document: Mapping[str, Any]
+
+    def spec(self, kind: str, file: str, **more: Any) -> TokenizerSpec:
+        """Return the manifest's entry, with `more` of its fields; the model says later what translations start from."""
+        return TokenizerSpec(
+            kind=kind,
+            file=file,
+            pad_id=self.named_ids["pad_token"],
+            eos_id=self.named_ids["eos_token"],
+            unk_id=self.named_ids["unk_token"],
+            decoder_start_id=self.named_ids["eos_token"],
+            special_tokens=self.special_tokens,
+            cleans_up_spaces=self.cleans_up_spaces,
+            **more,
+        )
+
+    def differing_ids(self, target: Mapping[str, int], target_name: str, name: str) -> list[str]:
+        """Return a problem for each special token that has another id in a target's vocabulary.
+
+        transformers knows only the source's ids, and so mishandles different ones on the target's side.
+        """
+        return [
+            f"{target_name}: the id of {text!r} is {target.get(text)}, in {name} it is {index}"
+            for text, index in self.special_tokens.items()
+            if target and target.get(text) != index
+        ]
 
 
 def read_tokenizer_config(

@@ -1,1 +1,1 @@
-"""Bundles from a folder, an object store or a registry to a folder, every checksum verified."""
+"""Bundles from a folder or an object store to a folder, every checksum verified."""

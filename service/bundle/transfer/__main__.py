@@ -7,7 +7,7 @@ from service.bundle.errors import BundleError
 from service.bundle.transfer.bundles import transfer
 
 if len(sys.argv) != 3:
-    sys.exit("usage: python -m service.bundle.transfer FOLDER|URL|oci://REGISTRY/REPOSITORY[:TAG|@DIGEST] DESTINATION")
+    sys.exit("usage: python -m service.bundle.transfer FOLDER|URL DESTINATION")
 try:
     names = transfer(sys.argv[1], Path(sys.argv[2]))
 except (BundleError, OSError) as error:

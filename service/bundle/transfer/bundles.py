@@ -6,19 +6,18 @@ Containers do this before the server starts. What a killed attempt has left, the
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.errors import BundleError
+from service.bundle.fields import is_name
 from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from service.bundle.transfer.download import download
 from service.bundle.transfer.folder import Folder
-from service.bundle.transfer.image import fetch_image
-from service.bundle.transfer.placing import is_place, is_placed, named, place
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_IMAGE = "oci://"
 _INSTALL = "pip install ./client '.[cpu,stores]' in a checkout of Dragoman"
 
 
@@ -35,12 +34,10 @@ class _Files(Protocol):
 def transfer(source: str | Path, destination: Path) -> list[str]:
     """Fetch every missing bundle `<model>/<version>` of `source`; return the names of all that it has.
 
-    `source` is a folder, the URL of a folder in a store, or oci://REGISTRY/REPOSITORY, with :TAG or @DIGEST.
+    `source` is a folder, or the URL of a folder in a store.
     """
-    if str(source).startswith(_IMAGE):
-        return fetch_image(str(source).removeprefix(_IMAGE), destination)
     files = _opened(source)
-    names = sorted(filter(is_place, (name.removesuffix(f"/{MANIFEST_NAME}") for name in files.manifests())))
+    names = sorted(filter(_is_place, (name.removesuffix(f"/{MANIFEST_NAME}") for name in files.manifests())))
     if not names:
         raise BundleError(f"{source} holds no bundle; put them there as <model>/<version>/{MANIFEST_NAME}.")
     for name in names:
@@ -66,9 +63,9 @@ def _fetch(files: _Files, name: str, destination: Path) -> None:
     try:
         _download(files, name, MANIFEST_NAME, fresh, MAX_MANIFEST_BYTES)
         sha256 = file_sha256(fresh / MANIFEST_NAME)
-        if is_placed(sha256, target):
+        if _is_placed(sha256, target):
             return
-        with named(fresh, f"{files}/{name}"):
+        with _named(fresh, f"{files}/{name}"):
             manifest = Manifest.load(fresh)
         begun = staging / MANIFEST_NAME
         if not begun.is_file() or file_sha256(begun) != sha256:
@@ -79,12 +76,12 @@ def _fetch(files: _Files, name: str, destination: Path) -> None:
     for file in manifest.checksums:
         _download(files, name, file, staging)
     try:
-        with named(staging, f"{files}/{name}"):
+        with _named(staging, f"{files}/{name}"):
             check_intact(staging, manifest)
     except BundleError:
         shutil.rmtree(staging)
         raise
-    place(staging, target)
+    staging.rename(target)
 
 
 def _download(files: _Files, bundle: str, file: str, folder: Path, most: int | None = None) -> None:
@@ -96,3 +93,30 @@ def _download(files: _Files, bundle: str, file: str, folder: Path, most: int | N
     if most is not None and size > most:
         raise BundleError(f"{files}/{name} has {size} bytes; allowed are {most}.")
     download(name, lambda start: files.read(name, start), size, folder / file)
+
+
+def _is_place(name: str) -> bool:
+    """Return whether a name is <model>/<version>; folders that begin with a dot hold what is still being fetched."""
+    model, _, version = name.partition("/")
+    return is_name(model) and not model.startswith(".") and version.isascii() and version.isdigit()
+
+
+def _is_placed(manifest_sha256: str, target: Path) -> bool:
+    """Return whether the bundle with this manifest is at `target` already."""
+    if not target.exists():
+        return False
+    path = target / MANIFEST_NAME
+    if path.is_file() and file_sha256(path) == manifest_sha256:
+        return True
+    raise BundleError(
+        f"{target} is another bundle than the one to fetch; remove it, or give the new one a new version."
+    )
+
+
+@contextmanager
+def _named(folder: Path, origin: str) -> Iterator[None]:
+    """Have errors of a bundle in `folder`, where nobody has put it, name its `origin` instead."""
+    try:
+        yield
+    except BundleError as error:
+        raise BundleError(str(error).replace(str(folder), origin)) from error

@@ -12,7 +12,7 @@ import torch
 from export.architecture import PositionConfig
 from export.architecture.stored import StoredModel, as_array, weight_shapes
 from export.architecture.streamed import StreamedTransformer
-from export.architecture.transformer import padding_mask
+from export.architecture.transformer import Transformer, padding_mask
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 from tests.export.variants import LENGTHS, VARIANTS
 
@@ -50,7 +50,7 @@ def test_shapes_are_those_of_the_module_and_a_stored_model_is_one(changes: dict[
     assert weight_shapes(model.config) == shapes
     halved = StoredModel(model.config, {n: as_array(value.bfloat16()) for n, value in model.weights().items()})
     assert halved.num_weights == sum(math.prod(shape) for shape in shapes.values())
-    again = halved.transformer()
+    again = Transformer.of(halved)
     assert again.shared_names() == model.shared_names()
     for name, value in again.weights().items():
         assert torch.equal(value, model.weights()[name].bfloat16().float())

@@ -16,6 +16,7 @@ from export.importers.huggingface.generation import REFUSED, TAKEN_OVER, WITHOUT
 from export.importers.imported import CheckpointError, ImportedCheckpoint, Row
 from export.importers.selection import import_checkpoint
 from tests.export.conftest import Converted
+from tests.export.folders import edit
 from tests.export.huggingface import checkpoints
 from tests.export.huggingface.engine_output import by_the_engine
 
@@ -35,8 +36,7 @@ def converted(conversions: Callable[[str], Converted]) -> Converted:
 def variant(source: Path, folder: Path, config: dict[str, Any], generation: dict[str, Any] | None) -> Path:
     """Write the folder with additions to `config.json`, and another `generation_config.json` or none."""
     shutil.copytree(source, folder)
-    document = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps({**document, **config}), encoding="utf-8")
+    edit(folder / "config.json", **config)
     (folder / "generation_config.json").unlink()
     if generation is not None:
         (folder / "generation_config.json").write_text(json.dumps(generation), encoding="utf-8")

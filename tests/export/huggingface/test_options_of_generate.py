@@ -1,7 +1,6 @@
 """Options that change scores, as a checkpoint's defaults and as `generate` has them: token for token the same."""
 
 import dataclasses
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from export.verify import TIE_GAP, VerificationError
 from service.bundle.manifest import Manifest
 from service.domain.options import OPTIONS
 from tests.export.conftest import Converted
+from tests.export.folders import edit
 from tests.export.huggingface import checkpoints
 from tests.export.huggingface.engine_output import by_the_engine
 
@@ -36,9 +36,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def with_settings(source: Path, folder: Path, settings: dict[str, Any]) -> ImportedCheckpoint:
     shutil.copytree(source, folder)
-    path = folder / "generation_config.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**document, **settings}), encoding="utf-8")
+    edit(folder / "generation_config.json", **settings)
     return import_checkpoint(folder)
 
 

@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from export.architecture.names import ENCODER_TABLE
-from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
+from tests.export.folders import edit, edit_weights, problems_of
 from tests.export.huggingface import checkpoints
 
 PARALLEL, COMPILED = "module.", "_orig_mod."  # what DataParallel and torch.compile put before names
@@ -30,18 +30,6 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(pristine: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(pristine, tmp_path / "checkpoint"))
-
-
-def edit(path: Path, **changes: Any) -> None:
-    document = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**document, **changes}), encoding="utf-8")
-
-
-def problems_of(folder: Path) -> str:
-    with pytest.raises(CheckpointError) as error:
-        import_checkpoint(folder)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
@@ -82,16 +70,8 @@ def test_a_message_is_not_as_long_as_what_it_quotes(folder: Path) -> None:
     assert message.endswith(" more.")
 
 
-def saved(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
-    """Return what saves changed weights."""
-
-    def damage(folder: Path) -> None:
-        path = folder / "model.safetensors"
-        weights = {name: value.clone() for name, value in load_file(path).items()}
-        change(weights)
-        save_file(weights, path)
-
-    return damage
+def changed(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
+    return lambda folder: edit_weights(folder, change)
 
 
 def said(file: str, **changes: Any) -> Damage:
@@ -104,7 +84,7 @@ def wrap(weights: dict[str, torch.Tensor]) -> None:
 
 
 FC1, FC2 = "model.encoder.layers.1.fc1.weight", "model.decoder.layers.1.fc2.bias"
-spoil = saved(lambda weights: weights[FC2].fill_(float("nan")))
+spoil = changed(lambda weights: weights[FC2].fill_(float("nan")))
 
 
 def make_evil(folder: Path) -> None:
@@ -137,20 +117,20 @@ def forbid_repetition(folder: Path) -> None:
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "unknown weight": (
-        saved(lambda weights: weights.update({FC1.replace("fc1", "fc9"): weights.pop(FC1)})),
+        changed(lambda weights: weights.update({FC1.replace("fc1", "fc9"): weights.pop(FC1)})),
         r"fc9.weight is a weight that the architecture does not have.*feed_forward.inner.weight is missing",
     ),
     "wrapped": (
-        saved(wrap),
+        changed(wrap),
         r"can't be converted: module\._orig_mod\.\S+ is a name in DataParallel or torch.compile; [^;]+\.$",
     ),
     "nan": (spoil, r"layers.1.feed_forward.outer.bias holds NaN"),
     "shape": (
-        saved(lambda weights: weights.update({FC1: weights[FC1][:10].clone()})),
+        changed(lambda weights: weights.update({FC1: weights[FC1][:10].clone()})),
         r"layers.1.feed_forward.inner.weight has shape \(10, 32\), the configuration asks for \(64, 32\)",
     ),
     "positions": (
-        saved(lambda weights: weights.update({"model.encoder.embed_positions.weight": torch.randn(128, 32)})),
+        changed(lambda weights: weights.update({"model.encoder.embed_positions.weight": torch.randn(128, 32)})),
         r"embed_positions.weight is not the sinusoidal table",
     ),
     "evil pickle": (make_evil, r"pytorch_model.bin holds more than tensors .* might run code"),

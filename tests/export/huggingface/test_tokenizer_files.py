@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from export.importers.m2m100.m2m100_files import read_m2m100
-from export.importers.m2m100.nllb_files import MODEL_NAME, TOKENIZER_NAME, read_nllb
-from export.importers.marian.tokenizer_files import read_marian
-from export.importers.t5.tokenizer_files import read_t5
+from export.importers.huggingface.json_tokenizer import TOKENIZER_NAME
+from export.importers.huggingface.m2m100 import read_m2m100
+from export.importers.huggingface.marian import read_marian
+from export.importers.huggingface.nllb_tokenizer import MODEL_NAME, read_nllb
+from export.importers.huggingface.t5_tokenizer import read_t5
+from tests.export.folders import edit
 from tests.tokenizer_folders import (
     ENGLISH,
     train_sentencepiece,
@@ -45,7 +47,7 @@ def change(file: Path, edit: Callable[[Any], None]) -> None:
 
 
 def set_config(folder: Path, **settings: Any) -> None:
-    change(folder / "tokenizer_config.json", lambda config: config.update(settings))
+    edit(folder / "tokenizer_config.json", **settings)
 
 
 def test_languages_that_somebody_added(tmp_path: Path) -> None:
@@ -60,18 +62,18 @@ def test_languages_that_somebody_added(tmp_path: Path) -> None:
     (folder / TOKENIZER_NAME).write_text(json.dumps(tokens), encoding="utf-8")
     files = read_nllb(folder)
     assert [*files.languages] == [*LANGUAGES, "lug", "nyn_Latn_v2", "ach"]
-    assert files.others == ("kitabu",)
+    assert "unless they are special: kitabu; if" in files.notes[0]
     folder = write_marian(tmp_path / "marian", languages=("de", "fr"))
-    size = read_marian(folder).source_size
+    size, _ = read_marian(folder).sizes
     set_config(folder, additional_special_tokens=[">>lug<<"])
-    assert read_marian(folder).target_prefixes == {"de": size - 3, "fr": size - 2, "lug": size}
+    assert read_marian(folder).languages == {"de": (size - 3,), "fr": (size - 2,), "lug": (size,)}
     folder = write_m2m100(tmp_path / "m2m100")
-    size = read_m2m100(folder).size
+    size, _ = read_m2m100(folder).sizes
     ids = {**dict(enumerate(["<s>", "<pad>", "</s>", "<unk>"])), size: "__lug__", size + 1: "<term>"}
     placed = {str(index): {"content": text, "special": True} for index, text in ids.items()}
     set_config(folder, added_tokens_decoder=placed, additional_special_tokens=["__lug__", "<term>"])
     added = read_m2m100(folder)
-    assert (added.languages["lug"], added.size, len(added.languages)) == (size, size + 2, 101)
+    assert (added.languages["lug"], added.sizes[0], len(added.languages)) == ((size,), size + 2, 101)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_an_m2m100_vocabulary_with_gaps_or_other_languages_is_refused(tmp_path: 
     with pytest.raises(ValueError, match="the special token __de__ has the id"):
         read_m2m100(folder)
     set_config(folder, additional_special_tokens=[], language_codes="mine")
-    change(folder / "vocab.json", lambda vocabulary: vocabulary.update({"▁new": 100_000}))
+    edit(folder / "vocab.json", **{"▁new": 100_000})
     with pytest.raises(ValueError, match=r"ids up to 100000 instead of .*; language_codes is 'mine'; known are m2m100"):
         read_m2m100(folder)
 
@@ -144,7 +146,7 @@ def test_an_m2m100_vocabulary_with_gaps_or_other_languages_is_refused(tmp_path: 
 def test_what_is_no_nllb_tokenizer_is_refused(tmp_path: Path) -> None:
     folder = write_nllb(tmp_path / "folder")
     whole = (folder / TOKENIZER_NAME).read_bytes()
-    edits: list[tuple[Callable[[Any], None], str]] = [
+    damages: list[tuple[Callable[[Any], None], str]] = [
         (lambda document: document["model"].update(type="Unigram"), "'Unigram', expected 'BPE'"),
         (lambda document: document["model"].update(merges=[["a"]]), "it is not a tokenizer like NLLB's"),
         (lambda document: document["model"].pop("vocab"), "it is not a tokenizer like NLLB's"),
@@ -156,9 +158,9 @@ def test_what_is_no_nllb_tokenizer_is_refused(tmp_path: Path) -> None:
             "it is not a tokenizer like NLLB's",
         ),
     ]
-    for edit, problem in edits:
+    for damage, problem in damages:
         (folder / TOKENIZER_NAME).write_bytes(whole)
-        change(folder / TOKENIZER_NAME, edit)
+        change(folder / TOKENIZER_NAME, damage)
         with pytest.raises(ValueError, match=problem) as refusal:
             read_nllb(folder)
         assert "\n" not in str(refusal.value)

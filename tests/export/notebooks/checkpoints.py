@@ -10,8 +10,8 @@ import sentencepiece
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from export.golden_texts import GOLDEN_TEXTS
 from export.importers.options import ImportOptions
+from export.verification_texts import GOLDEN_TEXTS
 from tests.export.notebooks.readings import Choices, Sizes, Transformer002
 
 SOURCE_SIZE, TARGET_SIZE = 130, 100

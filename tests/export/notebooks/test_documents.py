@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from export.cached_decode import decode_cached
 from export.convert import convert
 from export.engine_decode import greedy_options, open_engine
-from export.graphs.execution import Floats, GraphPair
+from export.graphs.execution import Floats, GraphPair, decode_cached
 from service.bundle.manifest import Manifest
 from service.domain.options import DecodingOptions
 from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from export.architecture.transformer import Transformer
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.notebook.importer import import_notebook
 from tests.export.notebooks.checkpoints import SIZES, Notebook, make, random_sources
@@ -88,7 +89,7 @@ def difference(notebook: Notebook, imported: ImportedCheckpoint) -> float:
     source = torch.tensor(random_sources([9, 9, 9]))
     target = torch.randint(4, SIZES.target_vocabulary_size, (3, 11), generator=torch.Generator().manual_seed(7))
     with torch.no_grad():
-        return float((imported.model.transformer()(source, target) - notebook.model(source, target)).abs().max())
+        return float((Transformer.of(imported.model)(source, target) - notebook.model(source, target)).abs().max())
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -124,7 +125,7 @@ def test_what_the_weights_do_not_show_does_matter(
 
 def test_tied_weights_are_one(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
     notebook = OPTIONS["tied projection"]().write(tmp_path / "saved", tokenizers)
-    model = import_notebook(notebook.path, notebook.options).model.transformer()
+    model = Transformer.of(import_notebook(notebook.path, notebook.options).model)
     assert model.projection.weight is model.decoder.embedding.tokens.weight
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from click.testing import CliRunner
 
-from export.cli import main
+from tests.export import folders
 from tests.export.notebooks.checkpoints import Notebook, make
 from tests.export.notebooks.readings import (
     Attention001,
@@ -41,14 +40,8 @@ def arguments(notebook: Notebook) -> dict[str, Any]:
 
 def refused(path: Path, given: dict[str, Any]) -> str:
     """Return the one line that the user sees."""
-    output = path.parent.parent / "out"
-    words = [str(word) for flag, value in given.items() if value is not None for word in (flag, value)]
-    result = CliRunner().invoke(main, ["convert", str(path), "--output", str(output), *words])
-    assert result.exit_code == 2, result.stderr
-    assert not output.exists()
-    assert list(output.parent.glob(f".{output.name}*")) == []
-    (line,) = result.stderr.splitlines()
-    return line
+    words = [word for flag, value in given.items() if value is not None for word in (flag, value)]
+    return folders.refused(path, *words, output=path.parent.parent / "out")
 
 
 def said_otherwise(notebook: Notebook, **changes: Any) -> str:

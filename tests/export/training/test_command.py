@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from export.importers.native.importer import import_native
 from export.training import loop
-from export.training.best import BestCheckpoint
+from export.training.checkpoint import BestCheckpoint
 from export.training.command import score, train
 from tests.export.tiny_models import tiny_config, tiny_model
 

@@ -1,3 +1,5 @@
+"""What training changes in its pairs: noise, items and placeholders."""
+
 import random
 import re
 from dataclasses import fields
@@ -6,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from export.training.items import make_item, put_item
 from export.training.noise import (
     add_leading_mark,
     add_symbol_pair,
     join_pairs,
     noisy_copy,
 )
-from export.training.placeholders import reserved_symbols
+from export.training.placeholders import reserved_symbols, substitute
 from export.training.recipe import NoiseRecipe
 
 SYMBOLS = reserved_symbols(32)
@@ -94,3 +97,61 @@ def test_reserved_symbols_stay_as_they_are(kind: str, source: str, target: str, 
         assert [symbol for symbol in symbols_of(after) if symbol in old] == old
         assert len(added) == len(set(added)) <= 2
     assert set(symbols_of(copy[0])) - set(symbols_of(source)) == set(symbols_of(copy[1])) - set(symbols_of(target))
+
+
+ITEM = re.compile(r"\d|/|_|\.json|[a-z][A-Z]")
+
+
+def test_items_are_of_many_kinds() -> None:
+    items = [make_item(random.Random(seed)) for seed in range(400)]
+    assert all((ITEM.search(item) and " " not in item.strip()) or re.fullmatch(r"[+\d -]+", item) for item in items)
+    forms = {re.sub(r"[a-z]+", "a", re.sub(r"[A-Z]+", "A", re.sub(r"\d+", "1", item))) for item in items}
+    assert {"1", "1-1-1", "1.1.1.1", "a1.1.1", "A-1-1", "a_a", "/a/a", "1:1"} <= forms
+
+
+def test_an_item_takes_the_place_of_a_number_that_both_sides_share() -> None:
+    for seed in range(50):
+        source, target = put_item("Room 12 is free.", "Zimmer 12 ist frei.", random.Random(seed))
+        item = source.removeprefix("Room ").removesuffix(" is free.")
+        assert target == f"Zimmer {item} ist frei."
+        assert item != "12"
+
+
+def test_without_a_number_the_item_stands_beside_both_sides() -> None:
+    forms = set()
+    for seed in range(50):
+        source, target = put_item("Open the file.", "Öffne die Datei.", random.Random(seed))
+        item = make_item(random.Random(seed))
+        assert source.replace("Open the file", "") == target.replace("Öffne die Datei", "")
+        forms.add(source.replace(item, "1"))
+    assert forms == {"1: Open the file.", "Open the file (1).", "Open the file: 1.", "Open the file 1."}
+
+
+SHARED_WORDS = st.lists(
+    st.sampled_from(["the", "In", "Tom", "Azure", "1999", "3.5", "config.json", "und", "Haus"]), max_size=12
+)
+
+
+def test_shared_items_are_replaced_by_the_same_symbol_on_both_sides() -> None:
+    replaced = substitute("Tom paid 42 euros.", "Tom zahlte 42 Euro.", SYMBOLS, random.Random(0))
+    assert replaced is not None
+    source, target = replaced
+    used = [symbol for symbol in SYMBOLS if symbol in source]
+    assert used
+    assert all(source.count(symbol) == target.count(symbol) == 1 for symbol in used)
+    assert source.endswith("euros.")
+
+
+def test_nothing_shared_gives_nothing() -> None:
+    assert substitute("a small house", "ein kleines Haus", SYMBOLS, random.Random(0)) is None
+    assert substitute("Tom saw Tom.", "Tom sah Tom.", SYMBOLS, random.Random(0)) is None, "it stands twice"
+
+
+@given(SHARED_WORDS, SHARED_WORDS, st.integers(0, 1000))
+def test_symbols_always_stand_once_on_each_side(source: list[str], target: list[str], seed: int) -> None:
+    replaced = substitute(" ".join(source), " ".join(target), SYMBOLS, random.Random(seed))
+    if replaced is None:
+        return
+    for symbol in SYMBOLS:
+        assert replaced[0].count(symbol) == replaced[1].count(symbol) <= 1
+    assert any(symbol in replaced[0] for symbol in SYMBOLS)

@@ -21,7 +21,7 @@ from transformers import (
     UMT5ForConditionalGeneration,
 )
 
-from export.importers.m2m100.m2m100_files import read_m2m100
+from export.importers.huggingface.m2m100 import read_m2m100
 from tests.export.huggingface import checkpoints
 from tests.export.importers.ctranslate2.variants import sentencepiece, tokens
 

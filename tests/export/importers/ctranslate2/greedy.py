@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from export.architecture.transformer import padding_mask
+from export.architecture.transformer import Transformer, padding_mask
 from export.importers.imported import ImportedCheckpoint, Row
 from export.verify import first_difference, top_two_gap
 
@@ -12,7 +12,7 @@ from export.verify import first_difference, top_two_gap
 @torch.no_grad()
 def greedy(checkpoint: ImportedCheckpoint, rows: Sequence[Row], max_output_tokens: int) -> list[tuple[int, ...]]:
     """Return the outputs of rows whose prefixes have one length, without start, prefix and end; none is empty."""
-    model, spec = checkpoint.model.transformer(), checkpoint.tokenizer
+    model, spec = Transformer.of(checkpoint.model), checkpoint.tokenizer
     lengths = torch.tensor([len(row.source_ids) for row in rows])
     width = int(lengths.max())
     sources = torch.tensor([[*row.source_ids, *[spec.pad_id] * (width - len(row.source_ids))] for row in rows])
@@ -35,5 +35,5 @@ def gap_at_difference(
     """Return how far apart the two best tokens are where two outputs of a row begin to differ."""
     place = first_difference(output, other)
     fed = (checkpoint.tokenizer.decoder_start_id, *row.target_prefix_ids, *output[:place])
-    logits = checkpoint.model.transformer()(torch.tensor([row.source_ids]), torch.tensor([fed]))[0, -1]
+    logits = Transformer.of(checkpoint.model)(torch.tensor([row.source_ids]), torch.tensor([fed]))[0, -1]
     return top_two_gap(logits.numpy(), checkpoint.suppressed_ids)

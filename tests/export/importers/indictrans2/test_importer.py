@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import M2M100ForConditionalGeneration
 
+from export.architecture.transformer import Transformer
 from export.convert import convert
 from export.fidelity import ask_reference, check_fidelity
 from export.importers.huggingface.reference import TransformersReference
@@ -20,6 +21,7 @@ from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
 from service.bundle.manifest import Manifest
+from tests.export.folders import edit
 from tests.export.importers.indictrans2.checkpoints import MAX_LENGTH, indictrans2, read_model
 from tests.export.importers.indictrans2.conftest import SHAPES
 from tests.tokenizer_folders import INDIC_TAGS
@@ -68,7 +70,7 @@ def test_sentences_come_out_as_from_the_independent_reading(
 def test_our_model_is_the_independent_reading(folders: dict[str, Path], direction: str) -> None:
     """Pre-norm and post-norm, with and without a norm of the embedding and a projection of its own."""
     checkpoint = with_reference(folders[direction])
-    model, theirs = checkpoint.model.transformer(), reading_of(folders[direction])
+    model, theirs = Transformer.of(checkpoint.model), reading_of(folders[direction])
     rng = np.random.default_rng(9)
     for sentence in random_sentences(checkpoint, 10):
         source = torch.tensor([sentence.source_ids])
@@ -117,19 +119,11 @@ def remove(name: str) -> Callable[[Path], object]:
 
 
 def configure(**changes: Any) -> Callable[[Path], object]:
-    def change(folder: Path) -> None:
-        path = folder / "config.json"
-        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), encoding="utf-8")
-
-    return change
+    return lambda folder: edit(folder / "config.json", **changes)
 
 
 def add_piece(file: str, piece: str) -> Callable[[Path], object]:
-    def change(folder: Path) -> None:
-        vocabulary = json.loads((folder / file).read_text("utf-8"))
-        (folder / file).write_text(json.dumps({**vocabulary, piece: len(vocabulary)}), encoding="utf-8")
-
-    return change
+    return lambda folder: edit(folder / file, **{piece: len(json.loads((folder / file).read_text("utf-8")))})
 
 
 @pytest.mark.parametrize(

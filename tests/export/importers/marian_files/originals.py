@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from export.architecture.transformer import padding_mask
+from export.architecture.transformer import Transformer, padding_mask
 from export.importers.options import ImportOptions
 from export.importers.selection import import_checkpoint
 from service.text.tokenizers import Tokenizer, load_tokenizer
@@ -21,7 +21,7 @@ class Original:
 
     def __init__(self, directory: Path, lines: Sequence[str], options: ImportOptions = ENGLISH_GERMAN) -> None:
         self.checkpoint = import_checkpoint(directory, None, options)
-        self.model = self.checkpoint.model.transformer()
+        self.model = Transformer.of(self.checkpoint.model)
         spec = self.checkpoint.tokenizer
         with tempfile.TemporaryDirectory() as written:
             for name, given in self.checkpoint.tokenizer_files.items():

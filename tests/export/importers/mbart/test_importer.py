@@ -10,10 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from export.convert import convert
-from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.imported import ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest_parts import LanguagePair
+from tests.export.folders import edit, problems_of
 from tests.export.huggingface import checkpoints
 from tests.export.huggingface.checkpoints import FEW_LAYERS
 
@@ -29,16 +30,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def change(folder: Path, name: str = "generation_config.json", **settings: Any) -> None:
     """Change settings of a file; `None` removes one."""
-    path = folder / name
-    document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    kept = {key: value for key, value in (document | settings).items() if value is not None}
-    path.write_text(json.dumps(kept), encoding="utf-8")
-
-
-def problems_of(folder: Path, options: ImportOptions = NOTHING_SAID) -> str:
-    with pytest.raises(CheckpointError) as raised:
-        import_checkpoint(folder, options=options)
-    return "; ".join(raised.value.problems)
+    edit(folder / name, **{key: ... if value is None else value for key, value in settings.items()})
 
 
 def pairs_of(checkpoint: ImportedCheckpoint) -> dict[tuple[str, str], LanguagePair]:

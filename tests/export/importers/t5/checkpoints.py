@@ -17,6 +17,7 @@ from transformers import (
     UMT5ForConditionalGeneration,
 )
 
+from tests.export.folders import edit
 from tests.tokenizer_folders import write_madlad, write_t5
 
 # Heads side by side are not as wide as the model; nothing is a power of two.
@@ -42,7 +43,7 @@ def t5_v1_1(directory: Path, **changes: Any) -> Path:
     own = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_layers": 3}
     _write(directory, T5Config, T5ForConditionalGeneration, {**own, **changes})
     _untie(directory)
-    _edit(directory / "config.json", drop="scale_decoder_outputs", tie_word_embeddings=False)
+    edit(directory / "config.json", scale_decoder_outputs=..., tie_word_embeddings=False)
     return directory
 
 
@@ -52,7 +53,7 @@ def madlad(directory: Path, **changes: Any) -> Path:
     own = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "pad_token_id": 1, "eos_token_id": 2}
     _write(directory, T5Config, T5ForConditionalGeneration, {**own, "num_decoder_layers": 2, **changes})
     _untie(directory, table="decoder.embed_tokens.weight")
-    _edit(directory / "config.json", drop="scale_decoder_outputs", tie_word_embeddings=False)
+    edit(directory / "config.json", scale_decoder_outputs=..., tie_word_embeddings=False)
     return directory
 
 
@@ -123,9 +124,3 @@ def _untie(directory: Path, table: str = "shared.weight") -> None:
     head = torch.randn(embeddings.shape, generator=torch.Generator().manual_seed(5))
     head[json.loads((directory / "config.json").read_text(encoding="utf-8"))["eos_token_id"]] *= _END
     save_file({**weights, table: embeddings, "lm_head.weight": head}, path, metadata={"format": "pt"})
-
-
-def _edit(path: Path, drop: str, **changes: Any) -> None:
-    document = json.loads(path.read_text(encoding="utf-8"))
-    document.pop(drop)
-    path.write_text(json.dumps({**document, **changes}), encoding="utf-8")

@@ -1,7 +1,6 @@
 """T5 translates long sources to long outputs as transformers' `generate` does, across all buckets of distances."""
 
 import dataclasses
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from export.convert import convert
 from export.fidelity import ask_reference, check_fidelity
 from export.verification_sentences import Sentence
 from tests.export.conftest import Converted
+from tests.export.folders import edit
 from tests.export.huggingface import checkpoints
 
 LENGTHS = (15, 16, 17, 91, 92, 127, 128, 129, 300)
@@ -23,10 +23,8 @@ NUM_TOKENS = 150
 def test_long_texts(family: str, conversions: Callable[[str], Converted], tmp_path: Path) -> None:
     source, bundle, manifest = conversions(family)
     folder = Path(shutil.copytree(source, tmp_path / family / "checkpoint"))
-    path = folder / "generation_config.json"
-    settings = json.loads(path.read_text(encoding="utf-8"))
-    settings |= {"max_length": NUM_TOKENS + 1, "min_new_tokens": NUM_TOKENS - 10, "no_repeat_ngram_size": 2}
-    path.write_text(json.dumps(settings), encoding="utf-8")
+    settings = {"max_length": NUM_TOKENS + 1, "min_new_tokens": NUM_TOKENS - 10, "no_repeat_ngram_size": 2}
+    edit(folder / "generation_config.json", **settings)
     checkpoint = checkpoints.read(folder)
     manifest = dataclasses.replace(manifest, limits=checkpoint.limits, generation=checkpoint.generation)
     rng, pair = np.random.default_rng(8), next(checkpoint.pairs())

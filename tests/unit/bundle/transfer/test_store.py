@@ -1,6 +1,7 @@
 """Bundles from a store that fsspec knows."""
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ class Faulty(MemoryFileSystem):  # type: ignore[misc]
         known = (start, end) if self.knows_ranges else (None, None)
         data: bytes = super().cat_file(path, *known)
         return data
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Skip the pauses between attempts; return how long they would have been."""
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    return pauses
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Files of safetensors are read as torch reads them, and damaged ones are refused."""
+"""Files of safetensors and of SentencePiece are read as their own libraries read them; damaged ones are refused."""
 
 from pathlib import Path
 
@@ -9,6 +9,8 @@ from safetensors.torch import save_file
 
 from export.architecture.stored import as_array
 from export.importers.safetensors_file import read_safetensors
+from export.importers.sentencepiece_file import read_facts
+from tests.tokenizer_folders import ENGLISH, train_sentencepiece
 
 
 def test_arrays_are_torchs_and_the_file_stays_as_it_is(tmp_path: Path) -> None:
@@ -41,3 +43,17 @@ def test_types_that_no_model_has_are_named(tmp_path: Path) -> None:
     save_file({"weight": torch.ones(50).to(torch.float8_e4m3fn)}, path)
     with pytest.raises(ValueError, match="weight has numbers of type F8_E4M3; supported are F64, F32"):
         read_safetensors(path)
+
+
+def test_a_file_cut_anywhere_is_refused_even_between_two_pieces(tmp_path: Path) -> None:
+    data = train_sentencepiece(ENGLISH, size=80)
+    reasons = set()
+    normalizer = data.rindex(b"nmt_nfkc")
+    for length in range(0, normalizer, 3):
+        (tmp_path / "a.spm").write_bytes(data[:length])
+        with pytest.raises(ValueError, match="it is") as refusal:
+            read_facts(tmp_path / "a.spm")
+        reasons.add(str(refusal.value)[:14])
+    assert reasons == {"it is not a Se", "it is cut shor"}
+    with pytest.raises(ValueError, match="it is missing"):
+        read_facts(tmp_path / "b.spm")

@@ -8,7 +8,6 @@ transformers 5 takes only pieces, scores, character map and added tokens from ei
 - Texts never have special tokens, languages' tokens and byte pieces, even if they are spelled like them.
 """
 
-import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,20 +18,27 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
 from export.importers.huggingface.json_tokenizer import (
+    SPACE,
+    TOKENIZER_NAME,
     add_tokens,
     character_map,
     content_of,
+    converted,
     listed_tokens,
+    model_of,
     refusals,
+    scored_pieces,
+    tokenizer_path,
     unspelled,
+    use_metaspace,
 )
 from export.importers.huggingface.tokenizer_config import CONFIG_NAME, class_of, read_optional
+from export.importers.huggingface.tokenizer_files import TokenizerFiles, raise_if_any
 from export.importers.json_file import read_json
 from export.importers.sentencepiece_file import read_pieces
 from service.bundle.manifest_parts import TokenizerSpec
 from service.text.languages import is_well_formed
 
-TOKENIZER_NAME = "tokenizer.json"
 MODEL_NAME = "spiece.model"
 _MODEL_CONFIG_NAME = "config.json"
 
@@ -40,56 +46,29 @@ _DEFAULTS = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 _CLASSES = ("T5Tokenizer", "MT5Tokenizer", "TokenizersBackend")  # the last one for UMT5, with the same files
 _LANGUAGE = re.compile(r"<2(?P<code>[A-Za-z0-9_-]+)>")
 _SENTINEL = re.compile(r"<extra_id_\d+>")
-_SPACE = "▁"
 _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
-@dataclass(frozen=True, slots=True)
-class T5Files:
-    """The content of the files, and the tokenizer that is made of it.
-
-    `size` is the highest id plus one; models have some more unused ids. `languages` maps the code of each language to
-    the ids that precede a text to be translated into it, in models that have tokens for that, such as `<2de>`.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class T5Files(TokenizerFiles):
+    """The content of the files, and the tokenizer that is made of it."""
 
     tokenizer: Tokenizer
-    size: int
-    pad_id: int
-    eos_id: int
-    unk_id: int
-    languages: dict[str, tuple[int, ...]]
-    cleans_up_spaces: bool
-
-    def spec(self, decoder_start_id: int) -> TokenizerSpec:
-        """Return the manifest's entry; `save` writes the file."""
-        return TokenizerSpec(
-            kind="tokenizers",
-            file=TOKENIZER_NAME,
-            pad_id=self.pad_id,
-            eos_id=self.eos_id,
-            unk_id=self.unk_id,
-            decoder_start_id=decoder_start_id,
-            cleans_up_spaces=self.cleans_up_spaces,
-        )
-
-    def save(self, destination: Path) -> None:
-        """Write a `tokenizer.json`."""
-        self.tokenizer.save(str(destination))
 
     def ids(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 def read_t5(directory: Path) -> T5Files:
-    """Read and check a checkpoint's tokenizer files."""
+    """Read and check a checkpoint's tokenizer files.
+
+    Languages are those that the model has tokens for, such as `<2de>`, to precede a text to be translated into them.
+    """
     problems: list[str] = []
     config = read_optional(directory / CONFIG_NAME, problems)
     class_of(directory, config, _CLASSES, problems)
-    if problems:
-        raise ValueError("; ".join(problems))
-    path = directory / TOKENIZER_NAME
-    if not path.exists() and (directory / MODEL_NAME).exists():
-        path = directory / MODEL_NAME
+    raise_if_any(problems)
+    path = tokenizer_path(directory, MODEL_NAME)
     with refusals(path, "T5"):
         return _files(directory, *_read(path), config)
 
@@ -99,16 +78,13 @@ def _read(path: Path) -> tuple[dict[str, Any], frozenset[str]]:
     if path.name == TOKENIZER_NAME:
         return read_json(path), frozenset()
     model = read_pieces(path)
-    document = {
-        "model": {"type": "Unigram", "vocab": list(zip(model.pieces, model.scores, strict=True))},
-        "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.character_map).decode()},
-        "added_tokens": [
-            {"id": index, "content": piece, "special": True, "normalized": False}
-            for index, piece in enumerate(model.pieces)
-            if piece in model.special
-        ],
-    }
-    return document, model.special
+    parts = {"type": "Unigram", "vocab": list(zip(model.pieces, model.scores, strict=True))}
+    added = [
+        {"id": index, "content": piece, "special": True, "normalized": False}
+        for index, piece in enumerate(model.pieces)
+        if piece in model.special
+    ]
+    return converted(model, parts, added), model.special
 
 
 def _files(directory: Path, document: Mapping[str, Any], special: frozenset[str], config: Mapping[str, Any]) -> T5Files:
@@ -122,24 +98,29 @@ def _files(directory: Path, document: Mapping[str, Any], special: frozenset[str]
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     languages = {code: text for text in ids if (code := _language(text))}
     tokenizer.add_special_tokens([*sorted(special), *languages.values()])
-    unk_id = ids[_text(config, "unk_token")]
+    tokenizer = unspelled(tokenizer)
+    size, eos_id, unk_id = max(ids.values()) + 1, ids[_text(config, "eos_token")], ids[_text(config, "unk_token")]
     return T5Files(
-        tokenizer=unspelled(tokenizer),
-        size=max(ids.values()) + 1,
-        pad_id=_pad_id(directory, ids, _text(config, "pad_token")),
-        eos_id=ids[_text(config, "eos_token")],
-        unk_id=unk_id,
-        languages={code: (ids.get(_SPACE, unk_id), ids[text]) for code, text in languages.items()},
-        cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True,
+        spec=TokenizerSpec(
+            kind="tokenizers",
+            file=TOKENIZER_NAME,
+            pad_id=_pad_id(directory, ids, _text(config, "pad_token")),
+            eos_id=eos_id,
+            unk_id=unk_id,
+            decoder_start_id=eos_id,
+            cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True,
+        ),
+        written={TOKENIZER_NAME: lambda destination: tokenizer.save(str(destination))},
+        sizes=(size, size),
+        languages={code: (ids.get(SPACE, unk_id), ids[text]) for code, text in languages.items()},
+        place="target before source",
+        tokenizer=tokenizer,
     )
 
 
 def _model(document: Mapping[str, Any], config: Mapping[str, Any]) -> Tokenizer:
     """Return a tokenizer with the pieces, without added tokens."""
-    model = document["model"]
-    if model["type"] != "Unigram":
-        raise ValueError(f"its model is {model['type']!r}, expected 'Unigram'")
-    pieces = [(str(piece), float(score)) for piece, score in model["vocab"]]
+    pieces = scored_pieces(model_of(document, "Unigram"))
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
     missing = [text for name in ("eos_token", "unk_token") if (text := _text(config, name)) not in ids]
     if missing:
@@ -148,12 +129,12 @@ def _model(document: Mapping[str, Any], config: Mapping[str, Any]) -> Tokenizer:
     tokenizer = Tokenizer(Unigram(pieces, unk_id=ids[_text(config, "unk_token")], byte_fallback=falls_back))
     if charsmap := character_map(document.get("normalizer")):
         tokenizer.normalizer = normalizers.Precompiled(charsmap)
-    decoder: Any = decoders.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
-    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoder]) if falls_back else decoder
-    spaces = pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
-    words = [pre_tokenizers.WhitespaceSplit(), spaces]
-    bytes_apart = pre_tokenizers.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*words, bytes_apart] if falls_back else words)
+    use_metaspace(tokenizer)
+    words = [pre_tokenizers.WhitespaceSplit(), tokenizer.pre_tokenizer]
+    if falls_back:
+        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
+        words.append(pre_tokenizers.Split(Regex("<(?=0x[0-9A-F]{2}>)"), "merged_with_previous"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     return tokenizer
 
 

@@ -1,46 +1,40 @@
-"""Imports T5's checkpoints in transformers' format: T5 with its tasks, MADLAD-400 with its languages, fine-tunes."""
+"""T5 with its tasks, MADLAD-400 with its languages, and fine-tunes."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from export.importers.huggingface.folder import CONFIG_NAME, checkpoint, read_model
-from export.importers.huggingface.tokenizer_config import read_optional
-from export.importers.imported import CheckpointError, ImportedCheckpoint
-from export.importers.language_choice import asked_languages, chosen_directions
+from export.importers.huggingface.family import (
+    Directions,
+    Family,
+    Folder,
+    by_model_type,
+    import_folder,
+    many_to_many,
+)
+from export.importers.huggingface.t5_layout import MT5, T5, UMT5
+from export.importers.huggingface.t5_tokenizer import T5Files, read_t5
+from export.importers.imported import ImportedCheckpoint
 from export.importers.options import ImportOptions
-from export.importers.parts import read_part
-from export.importers.t5.layout import MT5, T5, UMT5
-from export.importers.t5.tokenizer_files import TOKENIZER_NAME, T5Files, read_t5
-from service.bundle.manifest_parts import Language, LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.text.languages import is_well_formed
 
-_LAYOUTS = {"t5": T5, "mt5": MT5, "umt5": UMT5}
+_PREFIX_FLAG = "--source-prefix"
 _MAX_PREFIX = 128  # tokens, a quarter of a source
 _TASK = re.compile("translation_(?P<source>[A-Za-z-]+)_to_(?P<target>[A-Za-z-]+)")
 
 
 def import_t5(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
     """Read and check a folder; `options` name the languages and the prefix of models that don't."""
-    files_problems: list[str] = []
-    files = read_part("tokenizer", lambda: read_t5(directory), files_problems)
-    names_languages = files is not None and len(files.languages) > 1
-    problems = [*options.unsuited(*([] if names_languages else ["--source-prefix"])), *files_problems]
-    sizes = None if files is None else (files.size, files.size)
-    document = read_optional(directory / CONFIG_NAME, [])  # its problems are `read_model`'s
-    layout = _LAYOUTS.get(str(document.get("model_type")), T5)
-    found = read_model(directory, layout, files, sizes, problems)
-    pairs: tuple[LanguagePair, ...] = ()
-    among: tuple[Language, ...] = ()
-    if files is not None and names_languages:
-        every = {code: Language(code, into_prefix_ids=ids) for code, ids in files.languages.items()}
-        pairs, among = chosen_directions(every, *asked_languages(options, every, problems))
-    elif files is not None:
-        pairs = _by_text(files, document, options, problems)
-    if problems or files is None or found is None:
-        raise CheckpointError(directory, problems)
-    return checkpoint(directory, layout, found, files, {TOKENIZER_NAME: files.save}, pairs, among)
+    return import_folder(directory, options, by_model_type(directory, _FAMILIES))
+
+
+def _directions(folder: Folder[T5Files]) -> Directions:
+    if len(folder.files.languages) < 2:
+        return _by_text(folder.files, folder.config(), folder.options, folder.problems), ()
+    folder.problems.extend(each for each in folder.options.unsuited() if each.startswith(_PREFIX_FLAG))
+    return many_to_many(folder)
 
 
 def _by_text(
@@ -79,3 +73,9 @@ def _tasks(document: Mapping[str, Any]) -> dict[tuple[str, str], str]:
         if pair and isinstance(prefix, str) and is_well_formed(pair["source"]) and is_well_formed(pair["target"]):
             found[pair["source"], pair["target"]] = prefix
     return found
+
+
+_FAMILIES = {
+    model_type: Family(layout, read_t5, _directions, takes=(_PREFIX_FLAG,))
+    for model_type, layout in (("t5", T5), ("mt5", MT5), ("umt5", UMT5))
+}

@@ -12,41 +12,34 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
 from export.importers.huggingface.json_tokenizer import (
-    NAMED_DEFAULTS,
+    TOKENIZER_NAME,
     add_tokens,
-    content_of,
+    json_spec,
     merges_of,
+    named_ids,
     refusals,
+    tokenizer_path,
 )
+from export.importers.huggingface.tokenizer_files import TokenizerFiles
 from export.importers.json_file import read_json
-from export.importers.mbart.tokenizer_files import BartFiles
-from service.bundle.manifest_parts import TokenizerSpec
 from service.bundle.regular_file import check_regular
 
-TOKENIZER_NAME = "tokenizer.json"
 VOCABULARY_NAME = "vocab.json"
 MERGES_NAME = "merges.txt"
 
 
-def read_bart(directory: Path, config: Mapping[str, Any]) -> BartFiles:
-    """Read BART's files; see `read_tokenizer`. It has no languages; sources begin with "<s>"."""
+def read_bart(directory: Path, config: Mapping[str, Any]) -> TokenizerFiles:
+    """Read the files; `config` is the content of `tokenizer_config.json`. There are no languages."""
     tokenizer = _build(directory, config)
-    ids = tokenizer.get_vocab()
-    named = {name: ids[content_of(config.get(name) or default)] for name, default in NAMED_DEFAULTS.items()}
-    mask_id = named["mask_token"]  # published models have no row for it, and no text has it
-    return BartFiles(
-        size=max(index for index in ids.values() if index != mask_id) + 1,
-        template=TokenizerSpec(
-            kind="tokenizers",
-            file=TOKENIZER_NAME,
-            pad_id=named["pad_token"],
-            eos_id=named["eos_token"],
-            unk_id=named["unk_token"],
-            decoder_start_id=named["eos_token"],
-            source_eos_id=None if named["sep_token"] == named["eos_token"] else named["sep_token"],
-        ),
+    ids = named_ids(tokenizer, config)
+    mask_id = ids["mask_token"]  # published models have no row for it, and no text has it
+    size = max(index for index in tokenizer.get_vocab().values() if index != mask_id) + 1
+    return TokenizerFiles(
+        spec=json_spec(ids, source_eos_id=None if ids["sep_token"] == ids["eos_token"] else ids["sep_token"]),
         written={TOKENIZER_NAME: partial(_write, directory, config)},
-        first_ids=(named["cls_token"],),
+        sizes=(size, size),
+        begin_ids=(ids["cls_token"],),
+        first_ids=None,
     )
 
 
@@ -55,9 +48,7 @@ def _write(directory: Path, config: Mapping[str, Any], destination: Path) -> Non
 
 
 def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
-    path = directory / TOKENIZER_NAME
-    if not path.exists() and (directory / VOCABULARY_NAME).exists():
-        path = directory / VOCABULARY_NAME
+    path = tokenizer_path(directory, VOCABULARY_NAME)
     with refusals(path, "BART"):
         if path.name == VOCABULARY_NAME:
             files = (path, directory / MERGES_NAME)

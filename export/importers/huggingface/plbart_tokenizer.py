@@ -8,7 +8,7 @@ from typing import Any
 
 from export.importers.huggingface.json_tokenizer import NAMED_DEFAULTS
 from export.importers.huggingface.tokenizer_config import CONFIG_NAME
-from export.importers.mbart.tokenizer_files import BartFiles
+from export.importers.huggingface.tokenizer_files import TokenizerFiles
 from export.importers.sentencepiece_file import read_pieces
 from service.bundle.manifest_parts import TokenizerSpec
 
@@ -22,8 +22,8 @@ _LANGUAGES = {  # in the order of their ids, which follow the pieces'
 }
 
 
-def read_plbart(directory: Path, config: Mapping[str, Any]) -> BartFiles:
-    """Read PLBart's files, where a source's language follows its end; see `read_tokenizer`."""
+def read_plbart(directory: Path, config: Mapping[str, Any]) -> TokenizerFiles:
+    """Read the files, where a source's language follows its end; `config` is `tokenizer_config.json`'s content."""
     family = config.get("language_codes", "base")
     if family not in _LANGUAGES:
         raise ValueError(f"{CONFIG_NAME}: language_codes is {str(family)[:60]!r}; known are {', '.join(_LANGUAGES)}")
@@ -45,9 +45,9 @@ def read_plbart(directory: Path, config: Mapping[str, Any]) -> BartFiles:
         raise ValueError(f"{CONFIG_NAME}: the special token {str(strange[0])[:60]!r} is not supported")
     source = str(config.get("src_lang") or "").strip("_").split("_")[0]
     vocabulary = {piece: len(_FIRST) + place for place, piece in enumerate(pieces)} | special
-    return BartFiles(
-        size=max(vocabulary.values()) + 1,
-        template=TokenizerSpec(
+    size = max(vocabulary.values()) + 1
+    return TokenizerFiles(
+        spec=TokenizerSpec(
             kind="m2m100",
             file=MODEL_NAME,
             pad_id=special["<pad>"],
@@ -59,9 +59,11 @@ def read_plbart(directory: Path, config: Mapping[str, Any]) -> BartFiles:
             cleans_up_spaces=config.get("clean_up_tokenization_spaces", True) is True,
         ),
         written={MODEL_NAME: directory / MODEL_NAME, VOCABULARY_NAME: partial(_write, vocabulary)},
-        place="after",
-        languages={code: special[mark] for code, mark in languages.items()},
+        sizes=(size, size),
+        languages={code: (special[mark],) for code, mark in languages.items()},
+        place="after source",
         source=source if source in languages else "",
+        first_ids=[special[mark] for mark in languages.values()],
     )
 
 

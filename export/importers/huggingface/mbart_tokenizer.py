@@ -5,30 +5,36 @@ the rest itself (`models/mbart`, `models/mbart50`). Its class for mBART forgets 
 published models were trained. Where a file has one, mBART's texts are read as SentencePiece itself reads them.
 """
 
-import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
 from export.importers.huggingface.json_tokenizer import (
     NAMED_DEFAULTS,
+    TOKENIZER_NAME,
     add_tokens,
     character_map,
     content_of,
+    converted,
+    json_spec,
+    model_of,
+    named_ids,
     refusals,
+    scored_pieces,
+    single_spaces,
+    tokenizer_path,
     unspelled,
+    use_metaspace,
 )
+from export.importers.huggingface.tokenizer_files import TokenizerFiles
 from export.importers.json_file import read_json
-from export.importers.mbart.tokenizer_files import BartFiles, short_codes
 from export.importers.sentencepiece_file import read_pieces
-from service.bundle.manifest_parts import TokenizerSpec
 
-TOKENIZER_NAME = "tokenizer.json"
 MODEL_NAME = "sentencepiece.bpe.model"
 _FIRST = ("bos_token", "pad_token", "eos_token", "unk_token")  # have the ids 0 to 3
 _UNK_ID = 3
@@ -47,39 +53,39 @@ _MBART_50 = (
 )
 
 
-def read_mbart(directory: Path, config: Mapping[str, Any]) -> BartFiles:
-    """Read mBART's files, where a source's language follows its end; see `read_tokenizer`."""
-    return _read(directory, config, is_50=False)
+def read_mbart(directory: Path, config: Mapping[str, Any], is_50: bool = False) -> TokenizerFiles:
+    """Read mBART's files, where a source's language follows its end; mBART-50's precedes it.
 
-
-def read_mbart_50(directory: Path, config: Mapping[str, Any]) -> BartFiles:
-    """Read mBART-50's files, where a source's language precedes it; see `read_tokenizer`."""
-    return _read(directory, config, is_50=True)
-
-
-def _read(directory: Path, config: Mapping[str, Any], is_50: bool) -> BartFiles:
+    `config` is the content of `tokenizer_config.json`.
+    """
     tokenizer = _build(directory, config, is_50)
     ids = tokenizer.get_vocab()
-    named = {name: ids[content_of(config.get(name) or default)] for name, default in NAMED_DEFAULTS.items()}
     added = tokenizer.get_added_tokens_decoder().values()
-    tokens = short_codes(token.content for token in added if token.special and _LANGUAGE.fullmatch(token.content))
+    tokens = _short_codes(token.content for token in added if token.special and _LANGUAGE.fullmatch(token.content))
+    languages = {code: (ids[token],) for code, token in tokens.items()}
     source = "" if is_50 else config.get("src_lang")
-    return BartFiles(
-        size=max(ids.values()) + 1,
-        template=TokenizerSpec(
-            kind="tokenizers",
-            file=TOKENIZER_NAME,
-            pad_id=named["pad_token"],
-            eos_id=named["eos_token"],
-            unk_id=named["unk_token"],
-            decoder_start_id=named["eos_token"],
-            cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True,
+    size = max(ids.values()) + 1
+    return TokenizerFiles(
+        spec=json_spec(
+            named_ids(tokenizer, config), cleans_up_spaces=config.get("clean_up_tokenization_spaces") is True
         ),
         written={TOKENIZER_NAME: partial(_write, directory, config, is_50)},
-        place="before" if is_50 else "after",
-        languages={code: ids[token] for code, token in tokens.items()},
+        sizes=(size, size),
+        languages=languages,
+        place="both sides" if is_50 else "after source",
         source=next((code for code, token in tokens.items() if token == source), ""),
+        first_ids=[index for (index,) in languages.values()],
     )
+
+
+def _short_codes(tokens: Iterable[str]) -> dict[str, str]:
+    """Map codes of languages to their tokens: "en" to "en_XX"; the token itself where two are of one language."""
+    given = sorted(tokens)
+    languages = [token.split("_")[0] for token in given]
+    return {
+        language if languages.count(language) == 1 else token: token
+        for language, token in zip(languages, given, strict=True)
+    }
 
 
 def _write(directory: Path, config: Mapping[str, Any], is_50: bool, destination: Path) -> None:
@@ -87,27 +93,21 @@ def _write(directory: Path, config: Mapping[str, Any], is_50: bool, destination:
 
 
 def _build(directory: Path, config: Mapping[str, Any], is_50: bool) -> Tokenizer:
-    path = directory / TOKENIZER_NAME
     languages = (_MBART_50 if is_50 else _MBART).split()
-    if not path.exists() and (directory / MODEL_NAME).exists():
-        path = directory / MODEL_NAME
+    path = tokenizer_path(directory, MODEL_NAME)
     with refusals(path, "mBART-50" if is_50 else "mBART"):
         document = _converted(path, config, languages) if path.name == MODEL_NAME else read_json(path)
-        model = document["model"]
-        if model["type"] != "Unigram":
-            raise ValueError(f"its model is {model['type']!r}, expected 'Unigram'")
-        pieces = [(str(piece), float(score)) for piece, score in model["vocab"]]
+        pieces = scored_pieces(model_of(document, "Unigram"))
         tokenizer = Tokenizer(Unigram(pieces, unk_id=_UNK_ID, byte_fallback=False))
-        metaspace = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
-        tokenizer.pre_tokenizer = metaspace
+        use_metaspace(tokenizer)
         charsmap = character_map(document.get("normalizer"))
         steps = [normalizers.Precompiled(charsmap)] if charsmap else []
         if is_50 or charsmap:
             ends = [] if is_50 else [normalizers.Replace(Regex(" $"), "")]
-            tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " "), *ends])
+            tokenizer.normalizer = normalizers.Sequence([*steps, single_spaces(), *ends])
         else:
-            tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
-        tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+            words = pre_tokenizers.WhitespaceSplit()
+            tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, tokenizer.pre_tokenizer])
         add_tokens(tokenizer, document["added_tokens"], config, languages)
     return tokenizer
 
@@ -117,16 +117,5 @@ def _converted(path: Path, config: Mapping[str, Any], languages: Sequence[str]) 
     model = read_pieces(path)
     names = [content_of(config.get(name) or NAMED_DEFAULTS[name]) for name in (*_FIRST, "mask_token")]
     pieces = list(zip(model.pieces, model.scores, strict=True))[_NUM_SPECIAL:]
-    charsmap = base64.b64encode(model.character_map).decode()
-    return {
-        "model": {
-            "type": "Unigram",
-            "vocab": [
-                *((name, 0.0) for name in names[:-1]),
-                *pieces,
-                *((each, 0.0) for each in (*languages, names[-1])),
-            ],
-        },
-        "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap},
-        "added_tokens": [],
-    }
+    last = [(each, 0.0) for each in (*languages, names[-1])]
+    return converted(model, {"type": "Unigram", "vocab": [*((name, 0.0) for name in names[:-1]), *pieces, *last]})

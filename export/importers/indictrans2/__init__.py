@@ -1,1 +1,0 @@
-"""IndicTrans2 in the format of transformers, without its own code."""

@@ -1,1 +1,0 @@
-"""M2M100 and NLLB-200 in the format of transformers."""

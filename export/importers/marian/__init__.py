@@ -1,1 +1,0 @@
-"""Marian (OPUS-MT) in the format of transformers."""

@@ -1,1 +1,0 @@
-"""mBART, mBART-50, BART and PLBart in the format of transformers."""
