@@ -1,6 +1,5 @@
 """`dragoman detect`: the languages of texts or lines."""
 
-import contextlib
 import sys
 from pathlib import Path
 
@@ -33,9 +32,8 @@ def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: 
     """
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
-    with contextlib.ExitStack() as stack:
-        stream = None if texts else stack.enter_context(open_input(input_file))
-        client = stack.enter_context(connection.client(timeout_seconds))
+    stream = None if texts else open_input(input_file)
+    with connection.client(timeout_seconds) as client:
         lines = read_lines(stream) if stream else arguments(texts)
         noun = "line" if stream else "text"
 

@@ -1,6 +1,4 @@
-"""What a command's errors mean for its user: an exit code and one line, with notes."""
-
-from dataclasses import dataclass
+"""What a command's errors mean for its user: an exit code and one line; an error's notes follow it."""
 
 from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
 from service.bundle.errors import BundleError, one_line
@@ -20,21 +18,8 @@ _TLS_ADVICE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What a command ends with: the exit code, and the lines to print."""
-
-    code: int
-    lines: tuple[str, ...]
-
-
-def failure_of(error: Exception) -> Failure | None:
-    """Return the exit code and the lines to print; `None` for an error that no user can cause."""
-    code, message = _code_and_message(error)
-    return Failure(code, (message, *getattr(error, "__notes__", ()))) if message else None
-
-
-def _code_and_message(error: Exception) -> tuple[int, str]:
+def failure_of(error: Exception) -> tuple[int, str] | None:
+    """Return the exit code and the line to print; `None` for an error that no user can cause."""
     match error:
         case CommandError():
             return error.exit_code, str(error)
@@ -51,5 +36,5 @@ def _code_and_message(error: Exception) -> tuple[int, str]:
             return ExitCode.PORT, str(error)
     shortage = memory_shortage(error)
     if shortage is None:
-        return ExitCode.OK, ""
+        return None
     return ExitCode.CONFIG, f"memory or threads ran out ({one_line(shortage)}); give the process more."

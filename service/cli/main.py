@@ -1,7 +1,7 @@
 """The entry point: subcommands, and conversion of every error into one line and an exit code."""
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import NoReturn
 
@@ -15,7 +15,7 @@ from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.doctor.command import doctor
 from service.cli.exit_codes import ExitCode
-from service.cli.failures import Failure, failure_of
+from service.cli.failures import failure_of
 from service.cli.key import key
 from service.cli.models import models
 from service.cli.serve import serve
@@ -69,7 +69,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
-        _show_notes(error.__cause__ or error)  # click raises its own from the original
+        _show(getattr(error.__cause__ or error, "__notes__", ()))  # click raises its own from the original
         return ExitCode.INTERRUPTED
     except OutputClosed:
         return ExitCode.BROKEN_PIPE
@@ -79,22 +79,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         failure = failure_of(error)
         if failure is None:
             raise
-        return _fail(failure)
+        code, line = failure
+        _show((line, *getattr(error, "__notes__", ())))
+        return code
     return ExitCode.OK
 
 
-def _fail(failure: Failure) -> int:
-    for line in failure.lines:
+def _show(lines: Iterable[str]) -> None:
+    for line in lines:
         with _if_possible():
             click.echo(f"dragoman: {line}", err=True)
-    return failure.code
-
-
-def _show_notes(error: BaseException) -> None:
-    """Print the notes that a command has attached to an error."""
-    with _if_possible():
-        for note in getattr(error, "__notes__", ()):
-            click.echo(f"dragoman: {note}", err=True)
 
 
 def _if_possible() -> AbstractContextManager[None]:

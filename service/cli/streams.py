@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn, Protocol, TextIO
+from typing import BinaryIO, NamedTuple, NoReturn, TextIO
 
 from dragoman_client import ClientError
 from service.cli.command_error import CommandError, OutputClosed
@@ -25,23 +25,13 @@ class Files(NamedTuple):
     report_path: Path | None
 
 
-class Numbered(Protocol):
-    """An item that the user knows by its number."""
-
-    @property
-    def number(self) -> int:
-        """Return the number, from 1."""
-
-
-@contextlib.contextmanager
-def open_input(path: Path | None) -> Iterator[BinaryIO]:
-    """Open a file, or standard input."""
+def open_input(path: Path | None) -> BinaryIO:
+    """Open a file, or standard input, for good: the thread that reads it may still use it when a command ends."""
     # Standard input gets its own reader: a thread still inside sys.stdin's at the interpreter's exit is a fatal error.
     try:
-        stream = path.open("rb") if path else open(0, "rb", closefd=False)  # noqa: SIM115
+        return path.open("rb") if path else open(0, "rb", closefd=False)
     except OSError as error:
         raise CommandError(f"can't read {path}: {error.strerror}.", ExitCode.NO_INPUT) from error
-    yield stream  # not closed: the reading thread may still use it
 
 
 @contextlib.contextmanager
@@ -114,7 +104,7 @@ def _text(number: int, what: str, given: TextIO | None) -> TextIO:
     return io.TextIOWrapper(binary, encoding, errors, write_through=True)  # type: ignore[type-var]
 
 
-def located(error: ClientError, chunk: Sequence[Numbered], noun: str) -> ClientError:
+def located(error: ClientError, chunk: Sequence[Line], noun: str) -> ClientError:
     """Return the error; if it is about one of the texts, with the user's line instead of the index in the call."""
     match error.path:
         case ("texts", int(index)):

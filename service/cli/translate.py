@@ -1,6 +1,5 @@
 """`dragoman translate`: texts of the command line, lines of a file or a pipe, or a document."""
 
-import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from service.cli.reports import progress, reporting, show_notes
 from service.cli.request_options import request_options
 from service.cli.streams import Files, arguments, located, open_input, open_output, write
 from service.documents import FORMATS
+from service.documents.report import doubt_about
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FORMAT_NAMES = tuple(dict.fromkeys(("text", "html", *(each.name for each in FORMATS.values()))))
@@ -98,10 +98,10 @@ def translate(
     request_fields["keep_other_languages"] = is_document or not source
     if name == "html":
         request_fields["mime_type"] = MimeType.HTML
-    with contextlib.ExitStack() as stack:
-        input_stream = None if texts else stack.enter_context(open_input(input_file))
+    input_stream = None if texts else open_input(input_file)
+    with connection.client(timeout_seconds) as client:
         files = Files(input_stream, input_file, output_file, report)
-        calls = Calls(stack.enter_context(connection.client(timeout_seconds)), source, target, request_fields)
+        calls = Calls(client, source, target, request_fields)
         if stream:
             _print_streams(calls, texts)
         elif input_stream is None:
@@ -171,7 +171,7 @@ def _translate_each(
         for chunk in map_chunks(lines, translate_chunk):
             write(output, "".join(rendered(line, translation) for line, translation in chunk))
             for line, translation in chunk:
-                report.add(line.number, f"{noun} {line.number}", translation)
+                report.add(line.number, f"{noun} {line.number}", doubt_about(translation))
                 num_kept += _is_kept(translation)
             bar.update(len(chunk))
     _note_kept(num_kept, noun, calls)

@@ -9,9 +9,9 @@ from typing import Any
 
 from service.bundle.fields import MAX_NAME_BYTES
 from service.calls.byte_budget import ByteBudget, Hold
-from service.documents import FORMATS, Doubt
+from service.documents import FORMATS
 from service.documents.child import Chunk
-from service.documents.report import Report, doubt_of
+from service.documents.report import Report, doubt_about
 from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, Overloaded, Path, QuotaExceeded, ServiceError
 from service.domain.translation import MimeType, Translation, TranslationRequest
@@ -128,7 +128,7 @@ class DocumentTranslator:
             for number in numbers:
                 chunk = chunk_of(chunks[number])
                 found = await self._chunk(chunk, request, deadline_seconds)
-                doubts = {index: doubt for index, each in enumerate(found) if (doubt := _doubt(each))}
+                doubts = {index: doubt for index, each in enumerate(found) if (doubt := doubt_about(each))}
                 for index, place in enumerate(chunk["places"]):
                     report.add(number, place, doubts.get(index))
                 hold.shrink(len(chunks[number]))
@@ -172,11 +172,6 @@ def _handed_over(frames: list[bytes], hold: Hold) -> Iterator[bytes]:
 def is_of_document(error: ServiceError) -> bool:
     """Return whether an error is about the document itself, and not about how or when it was to be translated."""
     return isinstance(error, InvalidRequest) and bool(error.path) and str(error.path[0]).split(" ")[0] == FILE
-
-
-def _doubt(translation: Translation) -> Doubt | None:
-    flags = (flag.value for segment in translation.segments for flag in segment.flags)
-    return doubt_of(flags, translation.finish_reason.value)
 
 
 def _translated_name(name: str, target: str) -> str:

@@ -65,9 +65,10 @@ def test_bulk_without_the_kernels_library_ends_in_a_line(
     assert result.exception is not None
     failure = failure_of(cast(Exception, result.exception))
     assert failure is not None, result.exception
-    assert failure.code == ExitCode.CONFIG
-    assert "none.so" in failure.lines[0]
-    assert failure.lines[0].endswith("build it with 'make serve'")
+    code, line = failure
+    assert code == ExitCode.CONFIG
+    assert "none.so" in line
+    assert line.endswith("build it with 'make serve'")
 
 
 @pytest.mark.parametrize(
