@@ -70,7 +70,7 @@ def _option(setting: "Setting") -> click.Option:
         metavar="PATH" if kind is Path else "NAME" if is_list else None,
         default=setting.default,
         show_default=True,
-        allow_from_autoenv=False,  # `service.config.environment` reads it
+        allow_from_autoenv=False,  # `service.config.sources` reads it
         help=setting.meaning,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass as validated
 from pydantic.fields import FieldInfo
 
@@ -289,6 +289,17 @@ class Setting:
             number = "a whole number" if self.kind is int else "a number"
             return f"{number} from {self.least:.15g} to {self.most:.15g}"
         return {bool: "true or false", Path: "a path", tuple: "a list of names"}.get(self.kind, "a text")
+
+    def value_of(self, text: str) -> Any:
+        """Return the value that a text of the environment stands for, or the text if it stands for none."""
+        if self.kind is tuple:
+            return tuple(text.split())
+        if self.kind not in (bool, int, float):
+            return text
+        try:
+            return TypeAdapter(self.kind).validate_python(text)
+        except ValidationError:
+            return text
 
 
 def _setting(name: str, field: FieldInfo) -> Setting:
