@@ -6,10 +6,9 @@ from pathlib import Path
 import click
 
 from dragoman_client import ClientError, DetectedLanguage
-from service.cli.lines import Line, read_lines
 from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import map_chunks
-from service.cli.streams import arguments, located, open_input, write
+from service.cli.streams import Line, arguments, located, open_input, read_lines, write
 
 
 @click.command()

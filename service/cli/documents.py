@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dragoman_client import ClientError, MimeType, Options, RequestFields, Translation
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import CommandError, ExitCode
 from service.cli.pipeline import Calls, map_chunks
 from service.cli.reports import progress, reporting, show_notes
 from service.cli.streams import Files, open_output, write_bytes

@@ -2,8 +2,7 @@
 
 from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
 from service.bundle.errors import BundleError, one_line
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import OF_STATUS, ExitCode
+from service.cli.errors import OF_STATUS, CommandError, ExitCode
 from service.cli.options import API_KEY, SERVER
 from service.process.memory import memory_shortage
 from service.process.ports import PortError

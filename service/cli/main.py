@@ -6,22 +6,24 @@ from contextlib import AbstractContextManager, suppress
 from typing import NoReturn
 
 import click
+from click.shell_completion import get_completion_class
 
 import service
 from service.cli.bulk import bulk
-from service.cli.command_error import CommandError, OutputClosed
-from service.cli.completion import completion
-from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.doctor.command import doctor
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import CommandError, ExitCode, OutputClosed
 from service.cli.failures import failure_of
 from service.cli.key import key
 from service.cli.models import models
 from service.cli.serve import serve
+from service.cli.settings import config
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
 from service.process.standard_streams import leave
+
+_SHELLS = ("bash", "zsh", "fish")
+_VARIABLE = "_DRAGOMAN_COMPLETE"  # by which the shell asks; click makes the name from that of the program
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
@@ -33,15 +35,25 @@ def dragoman() -> None:
     """
 
 
-dragoman.add_command(serve)
-dragoman.add_command(config)
-dragoman.add_command(translate)
-dragoman.add_command(bulk)
-dragoman.add_command(detect)
-dragoman.add_command(models)
-dragoman.add_command(key)
-dragoman.add_command(doctor)
-dragoman.add_command(completion)
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes commands, options and their values in SHELL.
+
+    \b
+    bash: dragoman completion bash > ~/.local/share/bash-completion/completions/dragoman
+    zsh:  dragoman completion zsh > DIRECTORY/_dragoman, one of those in $fpath
+    fish: dragoman completion fish > ~/.config/fish/completions/dragoman.fish
+    """
+    root = context.find_root()
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(root.command, {}, root.info_name or "dragoman", _VARIABLE).source())
+
+
+for command in (serve, config, translate, bulk, detect, models, key, doctor, completion):
+    dragoman.add_command(command)
 
 
 def main() -> NoReturn:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from service.cli.lines import count_lines
-from service.cli.streams import Files, create, write
+from service.cli.streams import Files, count_lines, create, write
 from service.documents.report import Report
 
 if TYPE_CHECKING:

@@ -8,13 +8,11 @@ from typing import Any
 import click
 
 from dragoman_client import ClientError, Flag, MimeType, RequestFields, Translation
-from service.cli.document_options import document_options, fields_of
-from service.cli.lines import Line, read_lines
 from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import Calls, map_chunks
 from service.cli.reports import progress, reporting, show_notes
-from service.cli.request_options import request_options
-from service.cli.streams import Files, arguments, located, open_input, open_output, write
+from service.cli.request_options import document_options, fields_of, request_options
+from service.cli.streams import Files, Line, arguments, located, open_input, open_output, read_lines, write
 from service.documents import FORMATS
 from service.documents.report import doubt_about
 

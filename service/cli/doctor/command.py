@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import service
-from service.cli.exit_codes import ExitCode
+from service.cli.errors import ExitCode
 from service.cli.settings import SettingsCommand
 
 if TYPE_CHECKING:

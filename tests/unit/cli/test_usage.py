@@ -7,8 +7,7 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from service.cli.command_error import CommandError
-from service.cli.exit_codes import OF_STATUS, ExitCode
+from service.cli.errors import OF_STATUS, CommandError, ExitCode
 from service.cli.failures import failure_of
 from service.cli.main import dragoman, run
 from service.cli.options import API_KEY
