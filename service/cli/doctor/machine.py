@@ -89,7 +89,7 @@ def huge_pages(
 
 def open_files(config: ServerConfig) -> Iterator[Finding]:
     """Yield whether the limit on open files allows the connections of the settings."""
-    from service.process.descriptors import affordable_connections
+    from service.process.ports import affordable_connections
 
     ports = 1 + (config.http_port >= 0)
     affordable = affordable_connections(config.max_connections, ports)

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, NotFound, Path, Public, Unimplemented
 from service.faces.deepl.failures import failure
-from service.faces.deepl.parameters import KEY, parameters_in
+from service.faces.deepl.messages import KEY, parameters_in
 from service.faces.http.answers import in_json
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bounded import Name

@@ -15,8 +15,7 @@ from service.faces.http.routes import Route
 from service.faces.http.same_site import has_own_host
 from service.faces.http.uploads import MAX_UPLOAD_BYTES, file_answer, form_with_file, upload_of
 from service.faces.libretranslate import messages
-from service.jobs.keeper import DocumentKeeper
-from service.jobs.kept import not_kept
+from service.jobs.keeper import DocumentKeeper, not_kept
 from service.jobs.translation import DOCUMENT_SECONDS, DocumentTranslator
 
 _NAME = "name"
