@@ -267,13 +267,13 @@ def languages_document(languages: Iterable[ListedLanguage], kind: str) -> list[D
 def languages_of_resource_document(languages: Sequence[ListedLanguage], resource: str) -> list[Document]:
     """Return the languages, as version 3 lists them."""
     sources = {each.code: each.name for each in languages if each.targets}
-    targets = {code: each.name for each in languages for code in each.targets}
     if resource == "translate_text":
         targets = dict(_listed_targets(languages))
+        features = {name: {"status": "stable"} for name in ("glossary", "tag_handling")}
     else:
         names = {each.code: each.name for each in languages}
-        targets = {code: names[code] for code in targets}
-    features = {} if resource == "glossary" else {name: {"status": "stable"} for name in ("glossary", "tag_handling")}
+        targets = {code: names[code] for each in languages for code in each.targets}
+        features = {}
     return [
         {
             "lang": code,
