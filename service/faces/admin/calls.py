@@ -53,7 +53,7 @@ class AdminCalls:
 
         async def translated() -> Document:
             deadline = time.monotonic() + self._deadline_seconds
-            message = await asyncio.to_thread(parsed, body)
+            message = await asyncio.to_thread(message_from_json, body, pb.TranslateRequest)
             call = current_call()
             call.asks_for(message.texts)
             request = request_from_pb(message, deadline)
@@ -107,12 +107,3 @@ class AdminCalls:
 async def _done(work: Awaitable[None]) -> Document:
     await work
     return {}
-
-
-def parsed(body: bytes) -> pb.TranslateRequest:
-    """Parse a request in protobuf's JSON.
-
-    Raises:
-        InvalidRequest: the body is not such a request, or has too many entries.
-    """
-    return message_from_json(body, pb.TranslateRequest)

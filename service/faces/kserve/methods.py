@@ -23,6 +23,17 @@ from service.translation.translator import Translator
 # Triton's names for the supported features: parameters are decoding options, the policy is priority and timeout.
 _EXTENSIONS = ("model_configuration", "model_repository", "parameters", "schedule_policy", "statistics")
 
+# Calls of Triton's that are not supported, with what is told and what to do instead.
+_REFUSED = {
+    "shared_memory": ("shared memory is not supported", "send and receive tensors in the messages"),
+    "trace_setting": ("tracing can't be configured by call", "start the server with --otlp-endpoint"),
+    "log_settings": ("log settings can't be read or changed by call", "start the server with --log-level"),
+    "generate": (
+        "Triton's generate extension is not supported",
+        "send the text as a tensor to infer, or to /v1/translate/stream",
+    ),
+}
+
 PLATFORM = "dragoman"
 
 _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
@@ -131,19 +142,10 @@ class KServeMethods:
             raise
 
 
-def no_shared_memory() -> Unimplemented:
-    """Return the error for every call about shared memory."""
-    return Unimplemented("shared memory is not supported", advice="send and receive tensors in the messages")
-
-
-def no_trace_settings() -> Unimplemented:
-    """Return the error for every call about the settings of traces."""
-    return Unimplemented("tracing can't be configured by call", advice="start the server with --otlp-endpoint")
-
-
-def no_log_settings() -> Unimplemented:
-    """Return the error for every call about the settings of logs."""
-    return Unimplemented("log settings can't be read or changed by call", advice="start the server with --log-level")
+def refusal(call: str) -> Unimplemented:
+    """Return the error of a call of `_REFUSED`."""
+    problem, advice = _REFUSED[call]
+    return Unimplemented(problem, advice=advice)
 
 
 def _check_repository(name: str) -> None:
