@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from dragoman_client import ClientError, DetectedLanguage
+from dragoman_client import DetectedLanguage
 from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import map_chunks
-from service.cli.streams import Line, arguments, located, open_input, read_lines, write
+from service.cli.streams import Line, arguments, locating, open_input, read_lines, write
 
 
 @click.command()
@@ -37,10 +37,8 @@ def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: 
         noun = "line" if stream else "text"
 
         def detect_chunk(chunk: list[Line]) -> list[DetectedLanguage]:
-            try:
+            with locating(chunk, noun):
                 return [languages[0] for languages in client.detect([line.text for line in chunk])]
-            except ClientError as error:
-                raise located(error, chunk, noun) from None
 
         for chunk in map_chunks(lines, detect_chunk):
             write(sys.stdout.buffer, "".join(_rendered(line, language) for line, language in chunk))

@@ -154,9 +154,13 @@ def _text(number: int, what: str, given: TextIO | None) -> TextIO:
     return io.TextIOWrapper(binary, encoding, errors, write_through=True)  # type: ignore[type-var]
 
 
-def located(error: ClientError, chunk: Sequence[Line], noun: str) -> ClientError:
-    """Return the error; if it is about one of the texts, with the user's line instead of the index in the call."""
-    match error.path:
-        case ("texts", int(index)):
-            return error.renamed(f"{noun} {chunk[index].number}")
-    return error
+@contextlib.contextmanager
+def locating(chunk: Sequence[Line], noun: str) -> Iterator[None]:
+    """Raise a call's error, if it is about one of its texts, with the user's line instead of the index in the call."""
+    try:
+        yield
+    except ClientError as error:
+        match error.path:
+            case ("texts", int(index)):
+                raise error.renamed(f"{noun} {chunk[index].number}") from None
+        raise

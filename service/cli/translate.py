@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from dragoman_client import ClientError, Flag, MimeType, RequestFields, Translation
+from dragoman_client import Flag, MimeType, RequestFields, Translation
 from service.cli.options import Connection, connection_options, timeout_option
 from service.cli.pipeline import Calls, map_chunks
 from service.cli.reports import progress, reporting, show_notes
 from service.cli.request_options import document_options, fields_of, request_options
-from service.cli.streams import Files, Line, arguments, located, open_input, open_output, read_lines, write
+from service.cli.streams import Files, Line, arguments, locating, open_input, open_output, read_lines, write
 from service.documents import FORMATS
 from service.documents.report import doubt_about
 
@@ -137,13 +137,11 @@ def _print_streams(calls: Calls, texts: tuple[str, ...]) -> None:
     """Print the translations of texts as they grow."""
     num_kept = 0
     for line in arguments(texts):
-        try:
+        with locating([line], "text"):
             for part in calls.stream(line.text):
                 write(sys.stdout.buffer, part.delta)
                 num_kept += part.translation is not None and _is_kept(part.translation)
             write(sys.stdout.buffer, line.ending)
-        except ClientError as error:
-            raise located(error, [line], "text") from None
     _note_kept(num_kept, "text", calls)
 
 
@@ -159,10 +157,8 @@ def _translate_each(
     """Translate texts of the command line, or lines: each is written when all before it are. Return notes on them."""
 
     def translate_chunk(chunk: list[Line]) -> list[Translation]:
-        try:
+        with locating(chunk, noun):
             return calls.translate([line.text for line in chunk])
-        except ClientError as error:
-            raise located(error, chunk, noun) from None
 
     num_kept = 0
     with open_output(files) as output, reporting(files) as report, progress(files, noun) as bar:

@@ -21,8 +21,7 @@ from service.faces.http.routes import Route, Routes, with_single_slashes
 from service.faces.http.same_site import page_rules
 from service.faces.kserve.http import KServe
 from service.faces.kserve.methods import KServeMethods
-from service.faces.libretranslate.files import Files
-from service.faces.libretranslate.http import LibreTranslate
+from service.faces.libretranslate.http import Files, LibreTranslate
 from service.faces.openai.http import OpenAI
 from service.faces.page.document import TranslationPage
 from service.jobs.background import BackgroundWork

@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from service.cli.errors import OF_STATUS, CommandError, ExitCode
-from service.cli.failures import failure_of
-from service.cli.main import dragoman, run
+from service.cli.main import dragoman, failure_of, run
 from service.cli.options import API_KEY
 from service.engine.runtime.kernels import PATH
 
