@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from service.documents.archive import Archive
+from service.documents.archive import Archive, Part, package
 from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.docx_parts import notes_on_pictures, text_parts
 from service.documents.docx_text import (
@@ -29,7 +29,6 @@ from service.documents.docx_text import (
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind
 from service.documents.layout import apart
-from service.documents.package import Part, package
 from service.documents.xml_source import Element, XmlSource, decoded_xml, from_raw
 
 _NAMESPACES = (

@@ -12,12 +12,11 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from service.documents import html
-from service.documents.archive import Archive
+from service.documents.archive import Archive, Part, package, xml_part
 from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
-from service.documents.package import Part, package, xml_part
 from service.documents.values import value_slot
 from service.documents.xml_source import Element, XmlSource, as_raw
 from service.text.languages import canonical

@@ -9,11 +9,10 @@ import functools
 import re
 from collections.abc import Iterator
 
-from service.documents.archive import Archive
+from service.documents.archive import Archive, package, xml_part
 from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.errors import DocumentError
 from service.documents.inline import FormattedText, Kind, Piece
-from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
 _NAMESPACES = ("http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main")
