@@ -3,23 +3,16 @@
 import bisect
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from service.documents.document import DocumentText, MimeType, Slot, has_words
 from service.documents.inline import InlineText
-from service.documents.markdown.blocks import FROM_END, QUOTE
+from service.documents.markdown.blocks import FROM_END, INTERRUPTED, QUOTE, block_rule, terms_rule
 from service.documents.markdown.pieces import Inner, sentence
-from service.documents.markdown.writing import Frame, plain, written
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from service.documents.markdown.blocks import INTERRUPTED, block_rule, terms_rule
 from service.documents.markdown.spans import SPAN, STOPS, inline_rule
+from service.documents.markdown.writing import Frame, plain, written
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
