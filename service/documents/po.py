@@ -17,6 +17,7 @@ from service.documents.document import Document, DocumentOptions, Doubt, Edit, S
 from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
+from service.documents.lines import Lines
 from service.documents.program_strings import ProgramString
 
 _TOKEN = re.compile(
@@ -37,9 +38,9 @@ _ONE_OR_MANY = "bg ca da de el en es et eu fi fo fy gl hu it nb nl nn no pt sq s
 
 @dataclass(slots=True)
 class PoString:
-    """A value: its position, quotes included, and the number of its first line."""
+    """A value: its position, quotes included, and its first line."""
 
-    line: int
+    place: str
     start: int
     end: int
     parts: list[str] = field(default_factory=list)
@@ -76,39 +77,38 @@ def entries(source: str) -> Iterator[Entry]:
     """
     entry = Entry()
     last: PoString | None = None
-    position, line, counted = 0, 1, 0
+    lines, position = Lines(source), 0
     while position < len(source):
         token = _TOKEN.match(source, position)
-        line += source.count("\n", counted, position)
-        counted = position
+        place = lines.place(position)
         if token is None:
             raise DocumentError(
                 "expected a comment, or msgid, msgstr and the like with a string in quotes, "
                 f"not {source[position : position + 80].splitlines()[0][:40]!r}.",
-                f"line {line}",
+                place,
             )
         position = token.end()
         if token["comment"] is not None:
             if entry.forms:
-                yield _checked(entry, line)
+                yield _checked(entry, place)
                 entry, last = Entry(), None
             _read_comment(entry, token)
         elif token["string"] is not None:
             if last is None:
-                raise DocumentError(f"expected msgid, msgstr and the like before {token[0][:40]!r}.", f"line {line}")
+                raise DocumentError(f"expected msgid, msgstr and the like before {token[0][:40]!r}.", place)
             if not last.parts:
-                last.line, last.start = line, token.start()
+                last.place, last.start = place, token.start()
             last.parts.append(_value(token["string"]))
             last.end = token.end()
         elif token["keyword"] is not None:
             if entry.forms and token["keyword"] in ("msgctxt", "msgid", "domain"):
-                yield _checked(entry, line)
+                yield _checked(entry, place)
                 entry = Entry()
-            last = PoString(line, token.end(), token.end())
+            last = PoString(place, token.end(), token.end())
             if token["keyword"] != "domain":
-                _add(entry, token, last, line)
+                _add(entry, token, last)
     if entry.strings:
-        yield _checked(entry, line)
+        yield _checked(entry, place)
 
 
 def in_quotes(text: str, ending: str) -> str:
@@ -130,25 +130,25 @@ def _read_comment(entry: Entry, token: re.Match[str]) -> None:
         entry.start = token.start()
 
 
-def _add(entry: Entry, token: re.Match[str], string: PoString, line: int) -> None:
+def _add(entry: Entry, token: re.Match[str], string: PoString) -> None:
     keyword = token["keyword"]
     if entry.start < 0:
         entry.start = token.start()
     if keyword == "msgstr":
         if int(token["form"] or 0) != len(entry.forms):
-            raise DocumentError(f"expected msgstr[{len(entry.forms)}], not {token[0]}.", f"line {line}")
+            raise DocumentError(f"expected msgstr[{len(entry.forms)}], not {token[0]}.", string.place)
         entry.forms.append(string)
     elif keyword in entry.strings or entry.forms:
-        raise DocumentError(f"the entry has a second {keyword}, or one after msgstr.", f"line {line}")
+        raise DocumentError(f"the entry has a second {keyword}, or one after msgstr.", string.place)
     else:
         entry.strings[keyword] = string
 
 
-def _checked(entry: Entry, line: int) -> Entry:
+def _checked(entry: Entry, place: str) -> Entry:
     has_plural = "msgid_plural" in entry.strings
     is_whole = all(string.parts for string in (*entry.strings.values(), *entry.forms))
     if not is_whole or "msgid" not in entry.strings or not entry.forms or (len(entry.forms) > 1 and not has_plural):
-        raise DocumentError("the entry before this line needs msgid and msgstr, one for each form.", f"line {line}")
+        raise DocumentError("the entry before this line needs msgid and msgstr, one for each form.", place)
     return entry
 
 
@@ -257,7 +257,7 @@ def _slots(source: str, entry: Entry) -> Iterator[Slot]:
     for text, form in zip(texts, entry.forms, strict=True):
         string = ProgramString([Piece(Kind.TEXT, text=text.replace("''", "'") if is_java else text)], kind)
         if string.inline.has_words:
-            document_text = string.inline.document_text(f"line {form.line}")
+            document_text = string.inline.document_text(form.place)
             write = functools.partial(_written, string, ending)
             mark = functools.partial(_mark, source, entry, ending, string)
             yield Slot(form.start, form.end, document_text, write, is_target=True, mark=mark)

@@ -19,7 +19,7 @@ from service.documents.document import Document, DocumentOptions, Edit, MimeType
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, as_escape, value_slot
+from service.documents.values import EscapeStyle, as_escape, value_slots
 from service.text.languages import canonical, is_language
 
 # Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
@@ -174,8 +174,7 @@ class _Reader:
             write = functools.partial(write_plain, self._style, is_flow)
         is_html = bool(names) and (names[-1] == "html" or names[-1].endswith("_html"))
         kind = MimeType.HTML if is_html else MimeType.TEXT
-        if slot := value_slot(start, end, value, self._lines.place(start), write, kind):
-            yield slot
+        yield from value_slots(start, end, value, self._lines.place(start), write, kind)
 
     def _start(self, event: yaml.NodeEvent) -> int:
         """Return where a node begins, behind its anchor and its tag."""
