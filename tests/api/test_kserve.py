@@ -13,7 +13,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from tests.grpc_calls import refused
 from tests.http_caller import Reply, call
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, eventually
 
 
 def phase_of(stub: Any) -> tuple[bool, bool, bool]:
@@ -115,22 +115,6 @@ def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch
     monkeypatch.setattr(worker, "run", die)
     assert post(server, INFER, asked("Hello")).status == 503
     eventually(lambda: http_phase_of(server) == (400, 400, 400))
-
-
-def test_texts_get_what_they_get_over_grpc(server: InProcessServer) -> None:
-    texts = distinct_texts(3)
-    with server.client() as client:
-        expected = [each.text for each in client.translate(texts, "en", "de")]
-    reply = post(server, INFER, asked(*texts, id="mine"))
-    assert reply.status == 200
-    assert reply.headers["content-type"] == "application/json"
-    assert "x-request-id" in reply.headers
-    assert "server-timing" in reply.headers
-    document = reply.document
-    assert (document["id"], document["model_name"], document["model_version"]) == ("mine", "tiny", "1")
-    translation, finish_reason = document["outputs"]
-    assert translation == {"name": "translation", "datatype": "BYTES", "shape": [3], "data": expected}
-    assert finish_reason["name"] == "finish_reason"
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
