@@ -136,6 +136,8 @@ def test_the_content_type_does_not_matter(server: InProcessServer, content_type:
         ("POST", "/v2/repository/models/tiny/unload", {"parameters": {"unload_dependents": True}}, 400, "explicit"),
         ("POST", "/v2/models/tiny/versions/1/generate_stream", {"text_input": "a"}, 501, "generate"),
         ("GET", "/v2/logging", None, 501, "--log-level"),
+        ("GET", "/v2/trace/setting", None, 501, "tracing"),
+        ("GET", "/v2/systemsharedmemory/status", None, 501, "shared memory is not supported"),
     ],
 )
 def test_an_error_is_a_sentence(
