@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Language, LanguagePair
-from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong, TooMany
+from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong
 from service.domain.translation import (
     FinishReason,
     Hypothesis,
@@ -232,12 +232,6 @@ def test_wrong_parameters_are_refused_by_name(values: dict[str, Any], says: str)
     with pytest.raises(InvalidRequest, match=says) as raised:
         call(with_parameters(**values))
     assert raised.value.field == f"parameters[{next(iter(values))}]"
-
-
-def test_too_many_texts_are_refused_whatever_their_pairs() -> None:
-    languages = {"target_language": ["de", "fr"] * 513}
-    with pytest.raises(TooMany, match=r"inputs\[text\] has 1026 entries; allowed are 1024"):
-        call(message(*["a"] * 1026, languages=languages), MANY_PAIRS)
 
 
 def test_an_error_of_a_part_names_the_text_as_the_caller_counts() -> None:
