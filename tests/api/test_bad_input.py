@@ -16,6 +16,7 @@ from tests.servers import InProcessServer, rpc_error
 
 GOOD: dict[str, Any] = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
 TRANSLATE = "/dragoman.v1.TranslationService/Translate"
+STREAM = f"{TRANSLATE}Stream"
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
@@ -100,9 +101,10 @@ def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer
     not_utf8 = b"\x0a\x02\xff\xfe"  # texts: two bytes that are not UTF-8
     for request in (not_utf8, b"\xff\xff\xff"):
         with grpc.insecure_channel(server.address) as channel:
-            error = refused(channel.unary_unary(TRANSLATE, bytes, bytes), request)
-        assert error.code() is INVALID
-        assert "UTF-8" in error.details()
+            for method in (channel.unary_unary(TRANSLATE, bytes, bytes), channel.unary_stream(STREAM, bytes, bytes)):
+                error = refused(method, request)
+                assert error.code() is INVALID
+                assert "UTF-8" in error.details()
 
 
 def test_more_than_4_mib_is_refused(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> None:

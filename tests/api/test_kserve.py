@@ -1,6 +1,8 @@
 """KServe's API, on our own stubs and by plain requests, in each phase of the server. Real clients: tests/clients."""
 
 import json
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -10,7 +12,7 @@ from service.domain.errors import Overloaded
 from service.domain.translation import Priority
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
-from tests.grpc_calls import refused
+from tests.grpc_calls import infer_request, refused
 from tests.http_caller import Reply, call
 from tests.patience import patient
 from tests.servers import InProcessServer, eventually
@@ -47,6 +49,22 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
         assert phase_of(stub) == (True, True, True)
         (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(ready=True), timeout=patient(10)).models
         assert (index.name, index.version, index.state) == ("tiny", "1", "READY")
+
+
+def test_an_open_stream_does_not_hold_up_a_stop(serve: Any) -> None:
+    server, is_over = serve(grace_seconds=patient(30)), threading.Event()
+
+    def requests() -> Iterator[pb.ModelInferRequest]:
+        yield infer_request("Hello")
+        assert is_over.wait(patient(60))
+
+    with grpc.insecure_channel(server.address) as channel:
+        answers = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests(), timeout=patient(60))
+        assert next(answers).error_message == ""
+        closing = server.start_closing()
+        assert refused(lambda timeout: next(answers)).code() is grpc.StatusCode.UNAVAILABLE
+        closing.result(patient(15))  # and not only after the grace period
+        is_over.set()
 
 
 def test_there_is_one_repository(serve: Any) -> None:

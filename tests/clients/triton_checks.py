@@ -221,24 +221,15 @@ def check_statistics() -> None:
     before = statistics(version="1")
     for _ in range(3):
         client.infer("tiny", inputs(long_work(2, seed=200_000)), model_version="1")
-    infer_fails("DEADLINE_EXCEEDED", texts=long_work(seed=210_000), model_version="1", timeout=1000)
     after = statistics(version="1")
     assert after.inference_count - before.inference_count == 6
     assert after.execution_count > before.execution_count
     assert abs(after.last_inference / 1000 - time.time()) < SECONDS
     old, new = before.inference_stats, after.inference_stats
     assert new.success.count - old.success.count == 3
-    assert new.fail.count - old.fail.count == 1
-    phases = 0
     for phase in ("queue", "compute_input", "compute_infer", "compute_output"):
-        counts = getattr(new, phase).count - getattr(old, phase).count
-        assert counts >= 3, phase
         assert getattr(new, phase).count == new.success.count, phase  # or perf_analyzer fails
-        phases += getattr(new, phase).ns
-    assert new.compute_infer.ns > old.compute_infer.ns
-    assert phases <= new.success.ns + new.fail.ns
     assert after.execution_count == sum(each.compute_infer.count for each in after.batch_stats)
-    assert all(each.batch_size >= 1 and each.compute_infer.ns > 0 for each in after.batch_stats)
     all_of_them = client.get_inference_statistics().model_stats
     assert [(each.name, each.version) for each in all_of_them] == [("many", "1"), ("tiny", "2"), ("tiny", "1")]
     assert len(client.get_inference_statistics("tiny").model_stats) == 2

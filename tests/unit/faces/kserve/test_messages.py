@@ -15,7 +15,6 @@ from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong
 from service.domain.translation import (
     FinishReason,
     Hypothesis,
-    Priority,
     Translation,
     TranslationRequest,
     TranslationResult,
@@ -200,12 +199,6 @@ def test_one_pair_needs_no_languages_and_half_of_it_neither() -> None:
         assert (request.source_language_code, request.target_language_code) == ("en", "de")
     request = call(with_parameters(target_language="fr"), MANY_PAIRS).parts[0].request
     assert (request.source_language_code, request.target_language_code) == ("", "fr")  # that is: detect it
-
-
-@pytest.mark.parametrize(("given", "priority"), [(0, "normal"), (1, "high"), (2, "normal"), (3, "low")])
-def test_priorities_are_triton_s(given: int, priority: str) -> None:
-    request = call(with_parameters(priority=given)).parts[0].request
-    assert request.priority is Priority(priority)
 
 
 def test_a_timeout_is_in_microseconds_and_never_beyond_the_deadline() -> None:
