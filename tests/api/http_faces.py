@@ -100,4 +100,4 @@ def send(
 ) -> Reply:
     """Send a text to an API."""
     face = FACES[name]
-    return call(server.http_url, "POST", face.path, face.asked(text, source, target), **headers)
+    return call(server.http_url, "POST", face.path, face.asked(text, source, target), None, **headers)

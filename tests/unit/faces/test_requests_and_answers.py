@@ -164,7 +164,7 @@ V1_SEGMENT = {
 }
 IN_V2 = {"translatedText": "XY", "detectedSourceLanguage": "en"}
 IN_V3 = {"translatedText": "XY", "detectedLanguageCode": "en"}
-GLOSSARY = {"glossary": f"{PARENT}/glossaries/terms"}
+GLOSSARY: dict[str, Any] = {"glossary": f"{PARENT}/glossaries/terms"}
 
 TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
     (
@@ -338,7 +338,7 @@ async def answered_over_grpc(recorder: Recorder, asked: Any) -> Any:
     return await KServeMethods(translator, cast(Any, None), cast(Any, None)).infer(asked, 60.0)
 
 
-IN_OWN = {
+IN_OWN: dict[str, Any] = {
     "text": "XY",
     "finish_reason": own_pb.FINISH_REASON_LENGTH,
     "num_source_tokens": 3,
@@ -355,7 +355,7 @@ IN_OWN = {
         }
     ],
 }
-IN_GOOGLE = {"translated_text": "XY", "detected_language_code": "en"}
+IN_GOOGLE: dict[str, Any] = {"translated_text": "XY", "detected_language_code": "en"}
 OPTIONS: dict[str, Any] = {
     "beam_size": 4,
     "length_penalty": 1,
@@ -370,7 +370,7 @@ OPTIONS: dict[str, Any] = {
     "no_repeat_ngram_size": 3,
     "min_output_tokens": 2,
 }
-PAIR = {"source_language_code": "en", "target_language_code": "de"}
+PAIR: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 
 
 def infer_message(**parameters: Any) -> kserve_pb.ModelInferRequest:
