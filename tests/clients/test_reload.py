@@ -80,7 +80,7 @@ class Callers:
     def _call(self, number: int) -> None:
         request = request_of(GOLDEN_TEXTS)
         if number % 2:  # tokenized on another thread, so the model may have been replaced meanwhile
-            request.texts.extend(["Hello " * 8] * 300)
+            request.texts.extend(["Hello " * 8] * 100)
             request.texts.extend(GOLDEN_TEXTS)
         try:
             with stub_of(self._address, enable_retries=0, use_local_subchannel_pool=1) as stub:
