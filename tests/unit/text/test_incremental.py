@@ -1,6 +1,5 @@
 """Text in parts: together the whole text, each cut at the end of a word, for every kind of tokenizer."""
 
-import functools
 import io
 import itertools
 from collections.abc import Callable, Iterator
@@ -134,7 +133,7 @@ def parts(tokenizer: PieceDecoder, ids: list[int], cuts: list[int]) -> Iterator[
 TRICKY = " . ? ! , ' n't 'm 's 've 're n ' t does n' t it ' s o ' ' clock 中文字符，日本語 é🙂 สวัสดีครับ e\u0301\u0301"
 
 
-@functools.cache
+@pytest.fixture(scope="module")
 def any_ids(tokenizer: Tokenizer) -> st.SearchStrategy[list[int]]:
     """Generate ids of texts mixed with any ids."""
     tricky = [tokenizer.encode(word) for word in TRICKY.split()]
@@ -154,9 +153,9 @@ def any_ids(tokenizer: Tokenizer) -> st.SearchStrategy[list[int]]:
 
 
 @st.composite
-def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+def cut_ids(draw: st.DrawFn, any_ids: st.SearchStrategy[list[int]]) -> tuple[list[int], list[int]]:
     """Generate such ids, and where they are cut."""
-    ids = draw(any_ids(tokenizer))
+    ids = draw(any_ids)
     is_stepwise = draw(st.booleans())
     cuts = range(1, len(ids)) if is_stepwise else draw(st.lists(st.integers(0, len(ids)), max_size=20))
     return ids, list(cuts)
@@ -164,8 +163,10 @@ def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]
 
 @given(data=st.data())
 @settings(derandomize=True, max_examples=20, deadline=None)
-def test_parts_together_are_the_text_and_what_is_settled_stays(tokenizer: Tokenizer, data: st.DataObject) -> None:
-    ids, cuts = data.draw(cut_ids(tokenizer))
+def test_parts_together_are_the_text_and_what_is_settled_stays(
+    tokenizer: Tokenizer, any_ids: st.SearchStrategy[list[int]], data: st.DataObject
+) -> None:
+    ids, cuts = data.draw(cut_ids(any_ids))
     check_parts(tokenizer, ids, cuts)
     text = tokenizer.decode(ids)
     for cut in cuts:
@@ -176,8 +177,10 @@ def test_parts_together_are_the_text_and_what_is_settled_stays(tokenizer: Tokeni
 @pytest.mark.full
 @given(data=st.data())
 @settings(derandomize=True, max_examples=3000, deadline=None)
-def test_parts_together_are_the_text_at_length(tokenizer: Tokenizer, data: st.DataObject) -> None:
-    check_parts(tokenizer, *data.draw(cut_ids(tokenizer)))
+def test_parts_together_are_the_text_at_length(
+    tokenizer: Tokenizer, any_ids: st.SearchStrategy[list[int]], data: st.DataObject
+) -> None:
+    check_parts(tokenizer, *data.draw(cut_ids(any_ids)))
 
 
 def check_parts(tokenizer: PieceDecoder, ids: list[int], cuts: list[int]) -> None:
