@@ -53,7 +53,7 @@ test: check $(FLOAT32) build/clients/installed build/axe/installed build/helm/in
 	@$(PYTEST) $(PYTEST_ARGS)
 
 test-full: check $(FLOAT32) build/clients/installed build/axe/installed build/helm/installed ## Also run the tests that take many minutes
-	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
+	@$(PYTEST) -m "not image" --hypothesis-profile full $(PYTEST_ARGS)
 	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
 
 test-slowest: ## Print the slowest 30 tests of the last run, and the seconds of each

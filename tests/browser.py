@@ -8,12 +8,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.servers import TIMEOUT_SECONDS, eventually, free_port
 from tests.tools import tool
 
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+# Each scheme and each width once; `full` adds the other pairs.
+IN_EACH_LOOK = pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 390),
+        ("dark", 1280),
+        pytest.param("light", 1280, marks=pytest.mark.full),
+        pytest.param("dark", 390, marks=pytest.mark.full),
+    ],
 )
 
 

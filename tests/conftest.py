@@ -22,8 +22,10 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
-settings.register_profile("same examples in every run", derandomize=True, deadline=None)
-settings.load_profile("same examples in every run")
+# The same examples in every run; `make test-full` chooses its own number by --hypothesis-profile.
+settings.register_profile("short", max_examples=100, derandomize=True, deadline=None)
+settings.register_profile("full", max_examples=500, derandomize=True, deadline=None)
+settings.load_profile("short")
 
 
 @pytest.hookimpl(wrapper=True)

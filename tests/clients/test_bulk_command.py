@@ -38,7 +38,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def bulk(
-    *arguments: str | Path, by: Sequence[str] = OWN_MODELS, index: Mapping[str, str] = MappingProxyType({})
+    *arguments: str | Path, by: Sequence[str], index: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.CompletedProcess[str]:
     given: Any = {"capture_output": True, "text": True, "timeout": patient(60), "check": False}
     return subprocess.run(command(*arguments, *by), cwd=REPOSITORY, env=environment() | dict(index), **given)
@@ -50,10 +50,16 @@ def shipped() -> Iterator[ServerProcess]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def by_server(shipped: ServerProcess) -> Sequence[str]:
+    """Return the options by which the server translates: for what is the same for both, as it loads no model."""
+    return "--server", shipped.address
+
+
 @pytest.fixture(params=["own models", "server"])
-def by(request: pytest.FixtureRequest, shipped: ServerProcess) -> Sequence[str]:
+def by(request: pytest.FixtureRequest, by_server: Sequence[str]) -> Sequence[str]:
     """Return the options that say who translates."""
-    return OWN_MODELS if request.param == "own models" else ("--server", shipped.address)
+    return OWN_MODELS if request.param == "own models" else by_server
 
 
 def write_rows(path: Path, num_rows: int) -> list[str]:
@@ -91,7 +97,7 @@ def _has_more(parts: Path, least: int) -> bool:
     return len(list(parts.glob("0*.jsonl"))) > least
 
 
-def test_after_ctrl_c_or_without_its_server_it_says_how_to_go_on(tmp_path: Path, shipped: ServerProcess) -> None:
+def test_after_ctrl_c_or_without_its_server_it_says_how_to_go_on(tmp_path: Path, by_server: Sequence[str]) -> None:
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     write_rows(source, 1500)
     arguments = (source, output, "--to", "de", "--rows-per-part", "50")
@@ -107,7 +113,7 @@ def test_after_ctrl_c_or_without_its_server_it_says_how_to_go_on(tmp_path: Path,
             errors = process.communicate(timeout=patient(60))[1].decode()
             assert process.returncode == code, errors
             assert errors.endswith("what is done stays; the same command continues.\n")
-    assert bulk(*arguments, by=("--server", shipped.address)).returncode == 0
+    assert bulk(*arguments, by=by_server).returncode == 0
     assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == list(range(1500))
 
 
@@ -126,14 +132,14 @@ def test_rows_in_other_languages_come_back_unchanged_with_a_flag(tmp_path: Path,
     assert [row["translation"] for row in rows] == ["Wo ist der Bahnhof?", *list(texts)[1:]]
 
 
-def test_shards_share_a_folder_and_the_last_run_joins_it(tmp_path: Path) -> None:
+def test_shards_share_a_folder_and_the_last_run_joins_it(tmp_path: Path, by_server: Sequence[str]) -> None:
     source, output = tmp_path / "in.jsonl", tmp_path / "out.parquet"
     write_rows(source, 40)
     options = (source, output, "--to", "de", "--rows-per-part", "7")
     for variable, index in (("JOB_COMPLETION_INDEX", "0"), ("SLURM_ARRAY_TASK_ID", "1")):
-        answer = bulk(*options, "--shard", "/2", index={variable: index})
+        answer = bulk(*options, "--shard", "/2", index={variable: index}, by=by_server)
         assert answer.returncode == 0, answer.stderr
-    answer = bulk(*options)
+    answer = bulk(*options, by=by_server)
     assert answer.returncode == 0, answer.stderr
     assert "40 rows, 40 of them from earlier runs" in answer.stderr
     assert pq.read_table(output).column("id").to_pylist() == list(range(40))
@@ -167,18 +173,18 @@ def test_mistakes_are_told_in_a_line(
     assert (answer.returncode, told in answer.stderr) == (code, True), answer.stderr
 
 
-def test_an_output_is_not_overwritten_without_force(tmp_path: Path) -> None:
+def test_an_output_is_not_overwritten_without_force(tmp_path: Path, by_server: Sequence[str]) -> None:
     write_rows(tmp_path / "in.jsonl", 5)
     (tmp_path / "out.jsonl").write_text("mine")
-    answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de")
+    answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de", by=by_server)
     assert answer.returncode == ExitCode.USAGE
     assert "exists; name another file, or overwrite it with --force" in answer.stderr
     assert (tmp_path / "out.jsonl").read_text() == "mine"
-    assert bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de", "--force").returncode == 0
+    assert bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de", "--force", by=by_server).returncode == 0
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 5
 
 
-def test_a_folder_with_its_output_in_it(tmp_path: Path) -> None:
+def test_a_folder_with_its_output_in_it(tmp_path: Path, by_server: Sequence[str]) -> None:
     source = tmp_path / "crawl.en"
     for name in ("a b.txt", "lang=de/ü.csv", ".hidden/c.txt", "_temporary/d.txt", "e.xlsx"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -186,17 +192,18 @@ def test_a_folder_with_its_output_in_it(tmp_path: Path) -> None:
     (source / "link").symlink_to(source)
     arguments = (source, source / "crawl.de", "--to", "de", "--output-format", "jsonl")
     for kept in ("", ", 3 of them from earlier runs"):
-        answer = bulk(*arguments)
+        answer = bulk(*arguments, by=by_server)
         assert answer.returncode == 0, answer.stderr
         assert f"crawl.de: 3 rows{kept}." in answer.stderr
         assert "left out, as no files of a known ending: e.xlsx, link" in answer.stderr
 
 
-def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
+def test_two_processes_do_not_write_one_output(tmp_path: Path, by_server: Sequence[str]) -> None:
+    arguments = (tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de")
     write_rows(tmp_path / "in.jsonl", 5)
     with held(tmp_path / "out.jsonl.parts", alone=False):
-        assert bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de", "--shard", "0/2").returncode == 0
-        answer = bulk(tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--to", "de")
+        assert bulk(*arguments, "--shard", "0/2", by=by_server).returncode == 0
+        answer = bulk(*arguments, by=by_server)
     assert (answer.returncode, "another process writes" in answer.stderr) == (ExitCode.TRY_LATER, True), answer.stderr
 
 
@@ -207,9 +214,9 @@ def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
         ("in.jsonl/out.jsonl", ExitCode.IO_ERROR, "Not a directory; when that is mended, the same command continues"),
     ],
 )
-def test_outputs_that_cannot_be(output: str, code: int, told: str, tmp_path: Path) -> None:
+def test_outputs_that_cannot_be(output: str, code: int, told: str, tmp_path: Path, by_server: Sequence[str]) -> None:
     write_rows(tmp_path / "in.jsonl", 5)
     written = (tmp_path / "in.jsonl").read_bytes()
-    answer = bulk(tmp_path / "in.jsonl", tmp_path / output, "--to", "de", "--force")
+    answer = bulk(tmp_path / "in.jsonl", tmp_path / output, "--to", "de", "--force", by=by_server)
     assert (answer.returncode, told in answer.stderr) == (code, True), answer.stderr
     assert (tmp_path / "in.jsonl").read_bytes() == written

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman_client import Client, Options
 from tests.axe import findings
-from tests.browser import Browser, browser, like
+from tests.browser import IN_EACH_LOOK, Browser, browser, like
 from tests.key_files import ALICE, write_keys
 from tests.servers import REPOSITORY, ServerProcess, eventually, samples
 from tests.tiny_bundle import write_tiny_bundle
@@ -330,8 +330,7 @@ def test_what_the_server_refuses_is_shown(visit: Visit) -> None:
     assert visit.window.text("#error") == ""
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@IN_EACH_LOOK
 def test_it_fits_phones_and_the_dark_and_is_made_for_everybody(visit: Visit, scheme: str, width: int) -> None:
     with like(visit.window, scheme, width):
         ground = visit.window.run("return getComputedStyle(document.body).backgroundColor")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.axe import findings
-from tests.browser import Browser, browser, like
+from tests.browser import IN_EACH_LOOK, Browser, browser, like
 from tests.servers import ServerProcess
 
 
@@ -22,8 +22,7 @@ def window(opened: Browser, server: ServerProcess) -> Browser:
     return opened
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@IN_EACH_LOOK
 def test_it_fits_phones_and_the_dark_and_is_made_for_everybody(window: Browser, scheme: str, width: int) -> None:
     with like(window, scheme, width):
         ground = window.run("return getComputedStyle(document.body).backgroundColor")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import generation
 
@@ -21,7 +21,6 @@ def options(**changes: Any) -> DecodingOptions:
     return DecodingOptions(1, 1.0, 1, 64, **changes)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(
     length=st.integers(0, 15),
     num_forced=st.integers(0, 2),

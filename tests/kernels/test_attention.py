@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -76,7 +76,6 @@ def test_biased_scores(computes: list[Compute], head_size: int, num_tokens: int)
         np.testing.assert_array_equal(result[1], results[0][1])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     head_size=st.sampled_from(HEAD_SIZES), num_tokens=st.integers(1, 70), num_rows=st.integers(1, 5),
     is_mixed=st.booleans(), seed=st.integers(0, 2**32),

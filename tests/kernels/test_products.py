@@ -35,7 +35,6 @@ def with_ones(levels: np.ndarray) -> Quantized:
     return Quantized(levels.astype(np.uint8), np.ones(len(levels), np.float32))
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32))
 def test_dense(computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int) -> None:
     layer, x = layer_and_rows(rows, inputs, outputs, seed)
@@ -130,7 +129,6 @@ def test_dense_activated(
         np.testing.assert_array_equal(results[0], values)
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32), is_coarse=st.booleans())
 def test_dense_arg_max(
     computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int, is_coarse: bool
@@ -148,7 +146,6 @@ def test_dense_arg_max(
         np.testing.assert_array_equal(value, expected.max(1), compute.name)
 
 
-@settings(max_examples=60, deadline=None)
 @given(inputs=INPUTS, outputs=OUTPUTS, count=st.integers(1, 20), seed=st.integers(0, 2**32))
 def test_dense_columns(computes: list[Compute], inputs: int, outputs: int, count: int, seed: int) -> None:
     layer, x = layer_and_rows(1, inputs, outputs, seed)

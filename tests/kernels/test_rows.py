@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from export.quantization.weights import pack
@@ -16,7 +16,6 @@ def assert_same(own: Quantized, expected: Quantized, name: str) -> None:
     np.testing.assert_array_equal(own.scales, expected.scales, name)
 
 
-@settings(max_examples=80, deadline=None)
 @given(rows=st.integers(1, 4), width=st.integers(1, 200), zero_point=st.sampled_from((0, 128)), seed=SEEDS)
 def test_quantize(computes: list[Compute], rows: int, width: int, zero_point: int, seed: int) -> None:
     """Each row by its own largest magnitude; what is beyond its width does not matter."""
@@ -73,7 +72,6 @@ def normalized(x: Floats, gain: Floats, bias: Floats, epsilon: float, kind: str)
     return value
 
 
-@settings(max_examples=80, deadline=None)
 @given(rows=st.integers(1, 3), width=st.integers(2, 200), kind=st.sampled_from(NORMS), seed=SEEDS)
 def test_norm(computes: list[Compute], rows: int, width: int, kind: str, seed: int) -> None:
     random = np.random.default_rng(seed)

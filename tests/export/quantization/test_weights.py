@@ -1,14 +1,13 @@
 """Weights in int8: every value is within half a step, whatever the row's size, and packing loses none."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from export.quantization.weights import LARGEST, pack, quantize_rows, unpack
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(hnp.arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 9)), elements=st.floats(-1e3, 1e3, width=32)))
 def test_error_is_at_most_half_a_step_of_the_row(weight: np.ndarray) -> None:
     quantized, scales = quantize_rows(weight)
@@ -24,7 +23,6 @@ def test_a_row_of_zeros_stays_zero() -> None:
     assert (scales == 1).all()
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
 @given(hnp.arrays(np.int8, st.tuples(st.integers(1, 140), st.integers(1, 11)), elements=st.integers(-127, 127)))
 def test_what_is_packed_lies_where_the_kernels_read_it(levels: np.ndarray) -> None:
     packed, (num_outputs, num_inputs) = pack(levels), levels.shape

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.cli.errors import CommandError
@@ -14,7 +14,6 @@ TEXT = st.text(alphabet=st.one_of(st.characters(exclude_categories=["Cs"]), st.s
 
 
 @given(TEXT)
-@settings(derandomize=True, max_examples=300, deadline=None)
 def test_lines_and_their_ends_are_the_input(text: str) -> None:
     lines = list(read_lines(io.BytesIO(text.encode())))
     assert "".join(line.text + line.ending for line in lines) == text

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import (
@@ -426,7 +426,6 @@ actions = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
 @given(actions, st.integers(1, 3))
 def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int, str, int]], num_workers: int) -> None:
     rig = Rig(*(FakeRunner(max_slots=8, eos_weight=1.0) for _ in range(num_workers)), max_waiting=12)

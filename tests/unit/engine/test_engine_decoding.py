@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy import typing as npt
 
@@ -143,7 +143,6 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
     return sequence
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     st.lists(sequences(), min_size=1, max_size=14),
     st.integers(8, 24),
@@ -161,7 +160,6 @@ def test_every_answer_is_the_reference_answer_in_any_company(
         check(runners[0], update)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     st.lists(sequences(beam_sizes=(1, 2, 3), most_repeats=4), min_size=1, max_size=10),
     st.sampled_from([-30.0, -3.0, 0.0]),

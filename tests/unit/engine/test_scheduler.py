@@ -2,7 +2,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.costs import Costs
@@ -59,7 +59,6 @@ def test_a_thousand_unsuitable_sources_are_not_all_looked_at() -> None:
     assert seen < 100
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 40), st.integers(1, 8)), min_size=1, max_size=40),
     st.integers(8, 16),

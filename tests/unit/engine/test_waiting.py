@@ -81,7 +81,6 @@ def test_time_without_anybody_waiting_is_not_saved_up() -> None:
     assert order.count(Priority.LOW) == 3
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(Priority)), max_size=40), st.integers(1, 5))
 def test_candidates_are_the_order_of_taking(waiting: list[tuple[str, Priority]], at_once: int) -> None:
     """Repeatedly taking the first few equals taking them in the order offered, within each priority."""
@@ -108,7 +107,6 @@ def test_a_caller_with_a_thousand_calls_delays_another_by_one() -> None:
     assert queue.num_calls_ahead(Priority.NORMAL) == 998
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.lists(st.tuples(ORIGINS, st.integers(1, 6)), max_size=12), ORIGINS, st.integers(1, 8), st.integers(0, 9))
 def test_nobody_has_more_ahead_than_estimated(
     calls: list[tuple[Origin, int]], caller: Origin, count: int, num_served: int
@@ -128,7 +126,6 @@ def test_nobody_has_more_ahead_than_estimated(
     assert really == ahead or not is_new
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.data(), st.lists(ORIGINS, min_size=1, max_size=30))
 def test_no_id_that_a_caller_chooses_matters(data: st.DataObject, origins: list[Origin]) -> None:
     plain, chosen = WaitingQueue(100), WaitingQueue(100)
@@ -164,7 +161,6 @@ def test_nobody_alone_fills_a_queue_with_single_calls(max_waiting: int) -> None:
     assert queue.room(("B", 1, "new"))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.lists(st.tuples(ORIGINS, st.integers(1, 30), st.sampled_from(Priority)), max_size=40))
 def test_room_keeps_the_bound(calls: list[tuple[Origin, int, Priority]]) -> None:
     queue = WaitingQueue(50)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.models.reload_plan import plan_reload
@@ -81,7 +81,6 @@ def read(disk: dict[str, dict[int, int | None]], max_versions: int) -> list[Mode
     st.integers(1, 3),
     st.sets(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.integers(0, 3)), max_size=24),
 )
-@settings(derandomize=True, max_examples=300, deadline=None)
 def test_nothing_good_goes_before_its_successor(disks: Any, max_versions: int, bad: set[tuple[str, int, int]]) -> None:
     served: list[FoundBundle] = []
     refused: dict[Path, Stamp] = {}

@@ -1,7 +1,7 @@
 """Language detection."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.detection import UNDETERMINED, LanguageDetector, SourceDetector, source_detector
@@ -118,7 +118,6 @@ def test_codes_of_one_language_share_its_confidence() -> None:
 
 
 @given(st.text(max_size=80), st.lists(st.sampled_from([*SENTENCES, "zle", "nb", "sr-Latn"]), max_size=8))
-@settings(derandomize=True, max_examples=100, deadline=None)
 def test_confidences_are_ordered_and_make_one(text: str, candidates: list[str]) -> None:
     detected = LanguageDetector(candidates).detect(text)
     confidences = [each.confidence for each in detected]
@@ -255,7 +254,6 @@ def test_of_many_sources_the_one_of_the_text_is_found() -> None:
     st.lists(st.sampled_from(["de", "fr", "hi", "zh", "zh-Hant", "zle", "ceb", "sr-Latn"]), min_size=1, max_size=5),
     st.sampled_from(["en", "en-GB", "de", "zh-TW", "ceb", "zle"]),
 )
-@settings(derandomize=True, max_examples=200, deadline=None)
 def test_any_text_has_one_code(text: str, sources: list[str], target: str) -> None:
     code = SourceDetector(sources, target).detect(text)
     assert code

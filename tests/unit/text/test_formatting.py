@@ -1,7 +1,7 @@
 """Final punctuation, first letters and no-break spaces that follow the source."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.formatting import preserve_formatting, with_no_breaks
@@ -87,7 +87,6 @@ def _joined(parts: list[tuple[str, bool]]) -> tuple[str, list[tuple[int, int]]]:
 
 
 @given(SAID, SAID)
-@settings(derandomize=True, max_examples=400, deadline=None)
 def test_each_protected_part_stays_as_it_is(source: list[tuple[str, bool]], said: list[tuple[str, bool]]) -> None:
     text, kept_source = _joined(source)
     translated, kept = _joined(said)

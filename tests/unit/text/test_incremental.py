@@ -133,9 +133,9 @@ def parts(tokenizer: PieceDecoder, ids: list[int], cuts: list[int]) -> Iterator[
 TRICKY = " . ? ! , ' n't 'm 's 've 're n ' t does n' t it ' s o ' ' clock 中文字符，日本語 é🙂 สวัสดีครับ e\u0301\u0301"
 
 
-@st.composite
-def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """Generate ids of texts mixed with any ids, and where they are cut."""
+@pytest.fixture(scope="module")
+def any_ids(tokenizer: Tokenizer) -> st.SearchStrategy[list[int]]:
+    """Generate ids of texts mixed with any ids."""
     tricky = [tokenizer.encode(word) for word in TRICKY.split()]
     known = [
         *tokenizer.encode(TRICKY),
@@ -149,7 +149,13 @@ def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]
         st.text("abc .'n\u4e2d\u00e9 \u0301🙂", max_size=8).map(tokenizer.encode),
         nasty_text().map(lambda text: tokenizer.encode(text)[:100]),
     )
-    ids = list(itertools.chain.from_iterable(draw(st.lists(pieces, max_size=60))))
+    return st.lists(pieces, max_size=60).map(lambda drawn: list(itertools.chain.from_iterable(drawn)))
+
+
+@st.composite
+def cut_ids(draw: st.DrawFn, any_ids: st.SearchStrategy[list[int]]) -> tuple[list[int], list[int]]:
+    """Generate such ids, and where they are cut."""
+    ids = draw(any_ids)
     is_stepwise = draw(st.booleans())
     cuts = range(1, len(ids)) if is_stepwise else draw(st.lists(st.integers(0, len(ids)), max_size=20))
     return ids, list(cuts)
@@ -157,30 +163,29 @@ def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]
 
 @given(data=st.data())
 @settings(derandomize=True, max_examples=20, deadline=None)
-def test_parts_together_are_the_text(tokenizer: Tokenizer, data: st.DataObject) -> None:
-    check_parts(tokenizer, *data.draw(cut_ids(tokenizer)))
+def test_parts_together_are_the_text_and_what_is_settled_stays(
+    tokenizer: Tokenizer, any_ids: st.SearchStrategy[list[int]], data: st.DataObject
+) -> None:
+    ids, cuts = data.draw(cut_ids(any_ids))
+    check_parts(tokenizer, ids, cuts)
+    text = tokenizer.decode(ids)
+    for cut in cuts:
+        assert text.startswith(tokenizer.decode_settled(ids[:cut]))
+    assert tokenizer.decode_settled([]) == ""
 
 
 @pytest.mark.full
 @given(data=st.data())
 @settings(derandomize=True, max_examples=3000, deadline=None)
-def test_parts_together_are_the_text_at_length(tokenizer: Tokenizer, data: st.DataObject) -> None:
-    check_parts(tokenizer, *data.draw(cut_ids(tokenizer)))
+def test_parts_together_are_the_text_at_length(
+    tokenizer: Tokenizer, any_ids: st.SearchStrategy[list[int]], data: st.DataObject
+) -> None:
+    check_parts(tokenizer, *data.draw(cut_ids(any_ids)))
 
 
 def check_parts(tokenizer: PieceDecoder, ids: list[int], cuts: list[int]) -> None:
     given_out = list(parts(tokenizer, ids, cuts))
     assert "".join(given_out) == tokenizer.decode(ids)
-
-
-@given(data=st.data())
-@settings(derandomize=True, max_examples=20, deadline=None)
-def test_what_is_settled_stays(tokenizer: Tokenizer, data: st.DataObject) -> None:
-    ids, cuts = data.draw(cut_ids(tokenizer))
-    text = tokenizer.decode(ids)
-    for cut in cuts:
-        assert text.startswith(tokenizer.decode_settled(ids[:cut]))
-    assert tokenizer.decode_settled([]) == ""
 
 
 @pytest.mark.parametrize("text", ENGLISH[:4])

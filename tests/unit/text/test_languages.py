@@ -134,7 +134,6 @@ def test_who_asks_in_vain_is_pointed_to_what_is_near(asked: str, served: str, ne
 
 
 @given(st.data())
-@settings(derandomize=True, max_examples=100, deadline=None)
 def test_case_and_separators_never_matter(data: st.DataObject) -> None:
     family, code = data.draw(st.sampled_from(FAMILIES)), data.draw(st.sampled_from(CALLERS))
     shouted = [data.draw(st.sampled_from([str.upper, str.lower]))(letter) for letter in code]
@@ -143,7 +142,6 @@ def test_case_and_separators_never_matter(data: st.DataObject) -> None:
 
 
 @given(st.from_regex(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,2}", fullmatch=True), st.sampled_from(FAMILIES))
-@settings(derandomize=True, max_examples=100, deadline=None)
 def test_the_same_code_always_wins(code: str, family: list[str]) -> None:
     assert is_well_formed(code)
     served = ServedLanguages([*family, code])

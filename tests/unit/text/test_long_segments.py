@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.long_segments import chunks, split_long
@@ -102,7 +102,6 @@ _TEXTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=200, deadline=None)
 @given(_TEXTS, st.integers(4, 30), st.sampled_from([len, num_bytes, num_words]), st.data())
 def test_pieces_are_short_enough_and_joined_the_text(text: str, limit: int, num_tokens, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
     bounds = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)))
@@ -113,7 +112,6 @@ def test_pieces_are_short_enough_and_joined_the_text(text: str, limit: int, num_
     assert all(pieces) or pieces == [""]
 
 
-@settings(max_examples=100, deadline=None)
 @given(_TEXTS, st.randoms(use_true_random=False))
 def test_any_count_of_tokens_ends(text: str, random) -> None:  # type: ignore[no-untyped-def]
     def whatever(piece: str) -> int:

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.normalization import has_invisible, normalized, visible
@@ -51,7 +51,6 @@ _TEXTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=200, deadline=None)
 @given(_TEXTS, st.data())
 def test_positions_lead_back_to_the_text(text: str, data: st.DataObject) -> None:
     seen, _, offsets = visible(text)

@@ -5,7 +5,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.checkpoint import checkpoints
@@ -166,7 +166,6 @@ _PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(_PARTS | st.text(max_size=3), max_size=30).map("".join))
 def test_spans_are_in_order_and_apart(text: str) -> None:
     spans = find_placeholders(text)
@@ -177,7 +176,6 @@ def test_spans_are_in_order_and_apart(text: str) -> None:
         assert len(placeholder.splitlines()) == 1
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(_PARTS | st.text(max_size=3), max_size=30).map("".join), st.integers(1, 40))
 def test_windows_make_no_difference(text: str, size: int) -> None:
     whole = found(text)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.translation import AlignedSpan, Flag, Term
@@ -256,7 +256,6 @@ _TEXTS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(_TEXTS.map(" ".join))
 def test_a_translation_that_is_the_source_stays_as_it_is(text: str) -> None:
     spans = find_protected(text, TermIndex([Term("dog")]))
@@ -267,7 +266,6 @@ def test_a_translation_that_is_the_source_stays_as_it_is(text: str) -> None:
         assert [(start, end) for start, end in restored.places] == [(span.start, span.end) for span in spans]
 
 
-@settings(max_examples=200, deadline=None)
 @given(_sources(), st.data())
 def test_symbols_come_back_whatever_the_model_says(source: tuple[str, list[Protected]], data: st.DataObject) -> None:
     text, spans = source
@@ -289,7 +287,6 @@ def test_symbols_come_back_whatever_the_model_says(source: tuple[str, list[Prote
         assert 0 <= part.target_start <= part.target_end <= len(restored.text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(_sources(), st.data())
 def test_without_symbols_they_always_come_back(source: tuple[str, list[Protected]], data: st.DataObject) -> None:
     text, spans = source

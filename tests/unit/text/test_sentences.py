@@ -50,7 +50,6 @@ def check_document(text: str, language: str, mode: SplitSentences) -> None:
     assert not any(not piece.is_segment and not after.is_segment for piece, after in pairwise(pieces))
 
 
-@settings(max_examples=200, deadline=None)
 @given(_DOCUMENTS, _LANGUAGES, st.sampled_from(SplitSentences))
 def test_joined_pieces_are_the_text(text: str, language: str, mode: SplitSentences) -> None:
     check_document(text, language, mode)
@@ -64,7 +63,6 @@ def test_joined_pieces_of_10_000_documents_are_the_text(text: str, language: str
     check_document(text, language, mode)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(_PARTS | st.text(max_size=5), min_size=1, max_size=40), st.data())
 def test_nothing_is_cut_within_what_is_whole(parts: list[str], data: st.DataObject) -> None:
     text = "".join(parts)
@@ -207,7 +205,6 @@ def test_boundaries_of_joined_sentences_are_found(column: int, language: str) ->
 @example("a) b", SplitSentences.ON, "en")
 @example("Hello ", SplitSentences.ON, "en")
 @example("Hello.\u2028", SplitSentences.NO_NEWLINES, "en")
-@settings(max_examples=500, deadline=None)
 def test_a_simple_sentence_is_one_segment_with_nothing_to_protect(text: str, mode: SplitSentences, code: str) -> None:
     if is_simple_sentence(text):
         assert cut(text, code, mode) == (Piece(text, is_segment=True),)

@@ -141,7 +141,6 @@ def test_terms_are_found_as_by_trying_all(
         assert all(before.end <= after.start for before, after in pairwise(result))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text("a!", max_size=60), st.lists(st.text("a!", min_size=1, max_size=20), max_size=20))
 def test_terms_that_begin_alike_are_found_as_by_trying_all(text: str, sources: list[str]) -> None:
     terms = [Term(source, str(number)) for number, source in enumerate(sources)]

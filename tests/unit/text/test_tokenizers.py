@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.bundle.errors import BundleError
@@ -149,7 +149,6 @@ def check_target_spans(tokenizer: Tokenizer, ids: list[int]) -> None:
 
 
 @given(text=nasty_text())
-@settings(derandomize=True, max_examples=200, deadline=None)
 def test_source_spans_of_any_text(any_tokenizer: Tokenizer, text: str) -> None:
     check_source_spans(any_tokenizer, text)
 
@@ -162,7 +161,6 @@ def test_spans_of_nasty_texts(any_tokenizer: Tokenizer) -> None:
 
 
 @given(ids=st.lists(st.integers(0, 2000), max_size=30))
-@settings(derandomize=True, max_examples=200, deadline=None)
 def test_target_spans_of_any_ids(any_tokenizer: Tokenizer, ids: list[int]) -> None:
     check_target_spans(any_tokenizer, ids)
 
@@ -372,7 +370,6 @@ def test_spaces_before_punctuation_and_contractions_go() -> None:
     st.lists(st.sampled_from([" ", " ", "'", ".", "n", "t", "n't", "'s", "'ve", "m", "r", "e", "x", ",", " ' "])),
     st.data(),
 )
-@settings(derandomize=True, deadline=None, max_examples=400)
 def test_what_is_settled_stays_whatever_follows(symbols: list[str], data: st.DataObject) -> None:
     text, cut = "".join(symbols), data.draw(st.integers(0, len(symbols)))
     begun = settled("".join(symbols[:cut]))

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.token_spans import by_prefixes
@@ -48,7 +48,6 @@ def test_what_is_a_word() -> None:
 
 
 @given(text=nasty_text(), data=st.data())
-@settings(derandomize=True, deadline=None, max_examples=200)
 def test_words_are_in_order_and_hold_all_that_is_visible(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     tokens = list(zip([0, *cuts], [*cuts, len(text)], strict=True))
@@ -67,7 +66,6 @@ def _between_boundaries(text: str) -> list[str]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.text(
         st.sampled_from("aA1_-! \n\u4f60\u30fb\u0e01\u0e31\xe9\u0301\u0939\u093f\u0130\U0001f355\U0001d165\U00020000"),

@@ -225,7 +225,6 @@ def test_a_model_that_repeats_gives_every_text_back(
 
 
 @given(DOCUMENTS)
-@settings(derandomize=True, max_examples=100, deadline=None)
 def test_so_it_does_with_html(plan: Callable[..., PlannedText], text: str) -> None:
     plain = visible(CONTROLS.sub(" ", text)).text  # in HTML white space of all kinds is a space
     html = f"<p>{plain}</p><pre>{text}</pre>"
@@ -354,7 +353,6 @@ def test_candidates_of_a_rank_belong_together(plan: Callable[..., PlannedText]) 
 
 
 @given(DOCUMENTS, st.randoms(use_true_random=False), st.booleans())
-@settings(derandomize=True, max_examples=150, deadline=None)
 def test_deltas_are_the_translation(plan: Callable[..., PlannedText], text: str, chance: Any, formatting: bool) -> None:
     """Segments grow and settle in any order."""
     planned = plan(asked(text, preserve_formatting=formatting))
@@ -471,7 +469,6 @@ MIXED = st.lists(st.tuples(st.sampled_from(KNOWN + UNREADABLE), st.sampled_from(
 
 
 @given(MIXED, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([30, 10_000]), st.data())
-@settings(derandomize=True, max_examples=300, deadline=None)
 def test_every_unknown_character_comes_out_or_is_flagged(
     plan: Callable[..., PlannedText],
     text: str,
@@ -502,7 +499,6 @@ def test_every_unknown_character_comes_out_or_is_flagged(
 
 
 @given(DOCUMENTS, *HOW)
-@settings(derandomize=True, max_examples=100, deadline=None)
 def test_what_a_model_knows_is_planned_as_if_it_knew_everything(
     plan: Callable[..., PlannedText], text: str, split: SplitSentences, symbols: tuple[str, ...], limit: int
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
@@ -97,7 +97,6 @@ async def finish(translator: Any, engine: Any, task: Any) -> Any:
 
 
 @given(st.lists(st.text("ab c", max_size=20), min_size=1, max_size=30), st.randoms(use_true_random=False))
-@settings(derandomize=True, max_examples=100, deadline=None)
 def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str], chance: random.Random) -> None:
     async def scenario() -> Any:
         translator, engine = make()
@@ -136,7 +135,6 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
         },
     ),
 )
-@settings(max_examples=80, deadline=None)
 def test_simple_sentences_get_the_same_answer(
     make: Any, texts: list[str], mode: SplitSentences, chosen: dict[str, Any]
 ) -> None:

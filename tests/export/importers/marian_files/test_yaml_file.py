@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from export.importers.marian_files.yaml_file import parse_pieces, parse_settings
@@ -32,7 +32,6 @@ def test_settings_may_end_with_nul() -> None:
         parse_settings(b" " * (2**17 + 1))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(["x.yml", "x.json", "x.vocab"]))
 def test_anything_else_is_a_value_error(data: bytes, name: str) -> None:
     for text in (data, b"a: 0\n" + data):

@@ -6,7 +6,7 @@ import struct
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import InvalidRequest, ServiceError, TooMany
@@ -236,7 +236,6 @@ def test_what_the_messages_reject_themselves_gets_there_without_contents() -> No
     ),
     st.binary(max_size=20),
 )
-@settings(derandomize=True, deadline=None, max_examples=300)
 def test_any_json_is_read_or_refused(document: Any, data: bytes) -> None:
     with contextlib.suppress(ServiceError):
         message_of(posted(document, data))

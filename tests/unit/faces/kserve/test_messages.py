@@ -136,7 +136,6 @@ messages = st.builds(
 
 
 @given(messages, st.sampled_from((ONE_PAIR, MANY_PAIRS)))
-@settings(derandomize=True, max_examples=200, deadline=None)
 def test_any_message_is_a_call_or_a_refusal(asked: pb.ModelInferRequest, model: Any) -> None:
     refusal = ""
     try:

@@ -6,7 +6,7 @@ import time
 import pytest
 from html5lib import HTMLParser
 from html5lib.constants import tokenTypes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.markup import BlockTranslation, parse
@@ -38,7 +38,6 @@ def reference(html: str) -> list[tuple[str, str, dict[str, str]]]:
     return found
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
 @given(st.integers(0, 2**32))
 def test_tags_are_html5libs(seed: int) -> None:
     chance = random.Random(seed)
@@ -55,7 +54,6 @@ def test_tags_are_html5libs(seed: int) -> None:
     assert found == reference(html)
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.text(alphabet="<>/!-?=\"' abAB[]&;#\0\x85\u2028", max_size=40))
 def test_tokens_cover_the_input(html: str) -> None:
     assert "".join(html[token.start : token.end] for token in tokens(html)) == html
