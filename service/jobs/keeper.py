@@ -14,10 +14,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from service.calls.turns import current_caller
 from service.domain.errors import Public, ServiceError, Unavailable
 from service.jobs.kept import KEPT_SECONDS, KeptDocument, making_room, not_kept
 from service.jobs.translation import TranslatedDocument
-from service.jobs.turns import current_caller
 
 _LOG = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from service.calls.turns import share_of
 from service.documents.opening import MAX_BYTES as MAX_DOCUMENT_BYTES
 from service.domain.errors import NotFound, Overloaded, ServiceError
 from service.jobs.translation import DOCUMENT_SECONDS, TranslatedDocument
-from service.jobs.turns import share_of
 
 KEPT_SECONDS = DOCUMENT_SECONDS
 

@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from service.bundle.fields import MAX_NAME_BYTES
-from service.calls.byte_budget import ByteBudget, Hold
+from service.calls.open_calls import ByteBudget, Hold
+from service.calls.turns import DocumentTurns, current_caller
 from service.documents import FORMATS, Doubt
 from service.documents.child import Chunk
 from service.documents.report import Report, doubt_of
@@ -25,7 +26,6 @@ from service.jobs.reading import (
     place_of,
     translated_chunk,
 )
-from service.jobs.turns import DocumentTurns, current_caller
 from service.process.event_loop import all_of
 from service.text.languages import canonical
 from service.translation.translator import Translator

@@ -4,8 +4,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from service.calls.byte_budget import ByteBudget
-from service.calls.open_calls import OpenCalls
+from service.calls.open_calls import ByteBudget, OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.deepl.documents import Documents

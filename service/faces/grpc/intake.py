@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import DecodeError
 
-from service.calls.byte_budget import ByteBudget
-from service.calls.open_calls import PIECE_BYTES, CallHold, LargeMessages, OpenCalls
+from service.calls.open_calls import PIECE_BYTES, ByteBudget, CallHold, LargeMessages, OpenCalls
 from service.calls.turns import Turns
 from service.domain.errors import InvalidRequest, MessageTooSlow
 

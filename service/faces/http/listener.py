@@ -12,7 +12,7 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
-from service.calls.hosts import host_of
+from service.domain.call import host_of_address
 from service.faces.http.connection import LINGER_SECONDS, READ_SECONDS, Connection
 from service.faces.http.open_connections import MAX_CONNECTIONS, Application, ConnectionLimits, OpenConnections
 from service.process.ports import check_port, port_error
@@ -72,7 +72,7 @@ class CallListener:
                 self._retry = loop.call_later(_RETRY_SECONDS, self.start)
                 return
             connected.setblocking(False)
-            connection = Connection(self._connections, connected, (host_of(address[0]), address[1]))
+            connection = Connection(self._connections, connected, (host_of_address(address[0]), address[1]))
             if not self._connections.admit(connection):
                 connection.abort()
                 connected.close()
