@@ -12,12 +12,11 @@ from service.faces.deepl.http import DeepL
 from service.faces.dragoman.http import V1
 from service.faces.google.http import Google
 from service.faces.http.calls import HttpCalls
-from service.faces.http.cors import Cors
 from service.faces.http.intake import HttpLimits
 from service.faces.http.listener import CallListener
 from service.faces.http.open_connections import ConnectionLimits
 from service.faces.http.routes import Route, Routes, with_single_slashes
-from service.faces.http.same_site import page_rules
+from service.faces.http.same_site import Cors, page_rules
 from service.faces.kserve.http import KServe
 from service.faces.kserve.methods import KServeMethods
 from service.faces.libretranslate.files import Files

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from service.bundle.errors import BundleError, one_line
 from service.text.sentencepiece_model import REPLACEMENT, SentencePieceModel
-from service.text.token_spans import TokenSpan, spread, stripped
+from service.text.spans import TokenSpan, spread, stripped
 from service.text.vocabulary import parse_vocabulary
 
 

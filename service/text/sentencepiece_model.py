@@ -6,7 +6,7 @@ from pathlib import Path
 import sentencepiece
 
 from service.bundle.errors import BundleError, one_line
-from service.text.token_spans import TokenSpan, consecutive, spread
+from service.text.spans import TokenSpan, consecutive, spread
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 

@@ -22,11 +22,11 @@ from http import HTTPStatus
 
 from service.calls.open_calls import PIECE_BYTES
 from service.domain.errors import ServiceError, Unavailable
-from service.faces.http.deadline import Deadline
 from service.faces.http.exchange import ClientGone, Exchange, plain_answer
 from service.faces.http.heads import MAX_HEAD_BYTES, find_end, num_requests, parse_head
 from service.faces.http.open_connections import OpenConnections, State
 from service.faces.http.refusals import BodyTooSlow, Refused
+from service.process.event_loop import Deadline
 
 _LOG = logging.getLogger(__name__)
 

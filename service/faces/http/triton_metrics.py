@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from service.models.loaded_model import LoadedModel
-from service.models.statistics import Duration
+from service.models.loaded_model import Duration, LoadedModel
 from service.observe.registry import ForeignMetric
 
 _TEXTS = {

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.kserve.tensors import BYTES, FP32, INPUTS, OUTPUTS, TEXT
-from service.models.loaded_model import LoadedModel
-from service.models.statistics import Duration
+from service.models.loaded_model import Duration, LoadedModel
 
 PLATFORM = "dragoman"
 
