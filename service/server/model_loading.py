@@ -9,7 +9,7 @@ from service.config.server_config import ServerConfig
 from service.domain.translation import CallLimits
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
-from service.faces.http.triton_metrics import triton_metrics
+from service.faces.http.monitoring import triton_metrics
 from service.models.catalogue import Catalogue
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
