@@ -25,7 +25,6 @@ _PARTS_OF_SHARE = 4  # of what is left of its owner's share a message takes at m
 
 # What is read, checked or sent at a time: more takes the event loop milliseconds, in which no other call is accepted.
 PIECE_BYTES = 64 * 2**10
-_REST = 9  # limits large messages to a tenth of the event loop's time
 
 
 class ByteBudget:
@@ -237,4 +236,5 @@ class LargeMessages:
         await self._turns.take(caller)
         loop = asyncio.get_running_loop()
         began_seconds = loop.time()
-        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._turns.give_back, caller))
+        # Limits large messages to a tenth of the event loop's time.
+        loop.call_soon(lambda: loop.call_later(9 * (loop.time() - began_seconds), self._turns.give_back, caller))

@@ -30,8 +30,6 @@ _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _SCHEMES = ("bearer ", "deepl-auth-key ")  # of the header authorization; the second is sent by DeepL's clients
 _API_KEYS = ("x-api-key", "x-goog-api-key")  # the second is sent by Google's clients
 
-_RETRY_SECONDS = 0.1
-
 # Of `LeastTime`.
 _LATE_SHARE = 0.05  # of the accepted calls
 _STEP = 1 / 16  # of the typical time, at each call that ends
@@ -163,7 +161,7 @@ class CallPipeline:
         if left_seconds < least:
             raise Overloaded(
                 "less than {least:.2f} s of the call's time are left, which calls take at the moment",
-                _RETRY_SECONDS,
+                retry_after_seconds=0.1,
                 least=least + 0.005,  # rounded up
                 advice="try again later, or allow more time",
             )

@@ -33,10 +33,6 @@ from service.translation.translator import Translator
 DOCUMENT_SECONDS = 600.0
 """The time for a document whose caller sets no deadline."""
 
-# Documents in work: a caller's further ones wait, and so do those beyond what the memory is for, as many again.
-_AT_ONCE = 32
-_OF_ONE_CALLER = 2
-
 
 @dataclass(frozen=True, slots=True)
 class TranslatedDocument:
@@ -62,7 +58,8 @@ class DocumentTranslator:
         self._readers = readers
         self._budget = budget
         self._chunks_at_once = chunks_at_once
-        self._turns = DocumentTurns(_AT_ONCE, _OF_ONE_CALLER, most_waiting=_AT_ONCE)
+        # A caller's further documents wait, and so do those beyond what the memory is for, as many again.
+        self._turns = DocumentTurns(most_at_once=32, most_of_one=2, most_waiting=32)
         self._pace = asyncio.Lock()  # one chunk of all documents at each turn of the event loop
 
     async def translate(self, upload: Upload, request: TranslationRequest) -> TranslatedDocument:

@@ -31,9 +31,6 @@ from service.process.descriptors import affordable_connections
 from service.process.ports import bound_port
 from service.translation.translator import Translator
 
-# As nginx keeps idle connections: clients that pool them must rarely find one that is closed.
-_IDLE_SECONDS = 75.0
-
 
 class Face(Protocol):
     """An API over HTTP."""
@@ -96,4 +93,5 @@ def call_listener(
     )
     app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, is_draining, Cors(config.http_origin), rules)
     most = affordable_connections(config.max_connections, num_ports=2)
-    return CallListener(port, app, ConnectionLimits(most, _IDLE_SECONDS, cancels=True), tls)
+    # Idle as long as nginx keeps them: clients that pool connections must rarely find one that is closed.
+    return CallListener(port, app, ConnectionLimits(most, idle_seconds=75.0, cancels=True), tls)

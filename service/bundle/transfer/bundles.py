@@ -18,8 +18,6 @@ from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from service.bundle.regular_file import open_regular
 from service.bundle.transfer.download import download
 
-_CHUNK_BYTES = 1 << 20
-
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _INSTALL = "pip install ./client '.[cpu,stores]' in a checkout of Dragoman"
 
@@ -48,7 +46,7 @@ class Folder:
         """Yield a file's bytes from `start` on."""
         with open_regular(self._root / name) as file:
             file.seek(start)
-            while chunk := file.read(_CHUNK_BYTES):
+            while chunk := file.read(1 << 20):
                 yield chunk
 
 

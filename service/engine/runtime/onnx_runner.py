@@ -21,8 +21,6 @@ from service.engine.runtime.step_search import Need, Step, StepSearch
 from service.engine.runtime.weights import Weights
 from service.engine.sequence import Attention
 
-_MAX_BINDINGS = 512
-
 
 class OnnxRunner:
     """Implements `runner.Runner`.
@@ -250,7 +248,7 @@ class OnnxRunner:
         key = num_rows, self._cache.source_bucket, need, is_alone
         binding = self._bindings.get(key)
         if binding is None:
-            if len(self._bindings) >= _MAX_BINDINGS:
+            if len(self._bindings) >= 512:
                 self._bindings.clear()
             binding = self._bindings[key] = self._bind(num_rows, need, is_alone)
         self._decoder_step.session(is_alone=is_alone).run(binding)

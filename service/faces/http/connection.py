@@ -36,8 +36,6 @@ LINGER_SECONDS = 1.0  # for what a client still sends after the last answer, and
 
 _MAX_WAITING = 16  # requests, behind the one that is being answered
 _EMPTY_LINES = re.compile(rb"(?:\r\n)*+")
-# That the system takes before they can be sent: by default megabytes, all of which would count as taken by the client.
-_UNSENT_BYTES = 2 * PIECE_BYTES
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -343,4 +341,5 @@ def _limit_unsent(transport: asyncio.BaseTransport) -> None:
     connected = transport.get_extra_info("socket")
     if hasattr(socket, "TCP_NOTSENT_LOWAT") and connected is not None:
         with contextlib.suppress(OSError):  # it is closed, or the system has no such option for it
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+            # By default the system takes megabytes before they can be sent: all would count as taken by the client.
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2 * PIECE_BYTES)

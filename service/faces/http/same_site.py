@@ -25,7 +25,6 @@ from service.faces.http.application import PLAIN, HttpAnswer
 ANY = "*"
 
 _NONE: Mapping[str, str] = MappingProxyType({})
-_KEPT_SECONDS = 600
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
 # What a page may read of an answer besides its body: all that some API tells in headers.
 _EXPOSED = ", ".join(
@@ -72,7 +71,7 @@ class Cors:
         is_allowed = ANY in self._origins or headers.get("origin") in self._origins
         if method != "OPTIONS" or not is_allowed or "access-control-request-method" not in headers:
             return None
-        allowed = {"Access-Control-Allow-Methods": _METHODS, "Access-Control-Max-Age": str(_KEPT_SECONDS)}
+        allowed = {"Access-Control-Allow-Methods": _METHODS, "Access-Control-Max-Age": "600"}
         if wanted := headers.get("access-control-request-headers"):
             allowed["Access-Control-Allow-Headers"] = wanted
         return HttpAnswer(HTTPStatus.OK, PLAIN, b"", allowed)

@@ -10,7 +10,6 @@ from service.models.loaded_model import Duration, LoadedModel
 PLATFORM = "dragoman"
 
 _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
-_NANOSECONDS = 10**9
 
 
 def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetadataResponse:
@@ -84,4 +83,4 @@ def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
 
 
 def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
-    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * _NANOSECONDS))
+    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * 10**9))

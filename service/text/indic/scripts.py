@@ -6,7 +6,6 @@ From `UnicodeIndicTransliterator` of indic-nlp-library 0.92 (MIT). The last plac
 from service.text.indic.languages import BLOCKS
 from service.text.indic.rewriting import Rule, rule
 
-_LAST = 0x6F
 _DANDAS = "।॥"  # of all scripts, though they stand in Devanagari's block
 _TAMIL_JA, _TAMIL_PA, _SHA, _SSA = 0x1C, 0x2A, 0x36, 0x37
 
@@ -14,7 +13,7 @@ _TAMIL_JA, _TAMIL_PA, _SHA, _SSA = 0x1C, 0x2A, 0x36, 0x37
 def conversion(source: str, target: str) -> Rule:
     """Return the rule that writes the letters of one script in another; both are among `BLOCKS`."""
     start, other = BLOCKS[source], BLOCKS[target]
-    places = (at for at in range(_LAST + 1) if chr(start + at) not in _DANDAS)
+    places = (at for at in range(0x70) if chr(start + at) not in _DANDAS)
     table = {chr(start + at): chr(other + (_in_tamil(at) if target == "Taml" else at)) for at in places}
     return rule(f"[{''.join(table)}]", lambda found: table[found[0]])
 
