@@ -14,8 +14,7 @@ from typing import Any, BinaryIO
 
 from service.bulk.table import Answered, RecordRows, Rows, TableError, TableFormat
 from service.bundle.fields import is_unicode
-from service.documents.records import MAX_CELL, split_records
-from service.documents.tables import DELIMITERS, SEP_LINE
+from service.documents.tables import DELIMITERS, MAX_CELL, SEP_LINE, split_records
 
 TEXT_COLUMN = "text"  # of lines of text
 _COMPRESSED = ".gz"

@@ -51,9 +51,10 @@ def without_accelerator(pieces: Sequence[Piece]) -> tuple[list[Piece], Accelerat
 def with_accelerator(pieces: Sequence[Piece], accelerator: Accelerator) -> list[Piece]:
     """Return the pieces of a translation with the sign before one of its letters; after it where scripts have none."""
     every = list(pieces)
-    index, place = _place(every, accelerator)
-    if index < 0:
+    best = min(_places(every, accelerator.letter.casefold()), default=None)
+    if best is None:
         return every
+    _, index, place = best
     text = every[index].text
     if unicodedata.name(text[place], "").startswith(_EAST_ASIAN):
         last = max(i for i, piece in enumerate(every) if piece.kind is Kind.TEXT and not piece.text.isspace())
@@ -93,16 +94,8 @@ def _is_accelerator(text: str, place: int) -> bool:
     return is_free and after.isalpha() and "_" not in word[0] and (start == place or word[0].islower())
 
 
-def _place(pieces: Sequence[Piece], accelerator: Accelerator) -> tuple[int, int]:
-    """Return the piece and the place in it of the letter that gets the sign; -1 if there are no letters."""
-    best, found = 4, (-1, 0)
-    for rank, index, place in _places(pieces, accelerator.letter.casefold()):
-        if rank < best:
-            best, found = rank, (index, place)
-    return found
-
-
 def _places(pieces: Sequence[Piece], letter: str) -> Iterator[tuple[int, int, int]]:
+    """Yield where the sign may be: how bad that is, from 0, the piece, and the place in it."""
     for index, piece in enumerate(pieces):
         if piece.kind is not Kind.TEXT:
             continue

@@ -8,7 +8,7 @@ from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, joined, value_slot
+from service.documents.values import EscapeStyle, joined, value_slots
 
 _SPACE = re.compile(r"(?:\s++|//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -46,9 +46,7 @@ def _slots(source: str) -> Iterator[Slot]:
         if value is None or key is None:
             raise DocumentError('here is no string; an entry is "key" = "value";.', lines.place(position))
         text = joined(_ESCAPE.sub(_unescape, value[0][1:-1]))
-        slot = value_slot(value.start(), value.end(), text, lines.place(position), write)
-        if slot is not None:
-            yield slot
+        yield from value_slots(value.start(), value.end(), text, lines.place(position), write)
         position = after(_space(source, value.end()), ";")
 
 

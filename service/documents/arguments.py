@@ -64,7 +64,6 @@ _LISP = ArgumentFormat(
     re.compile(r"~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}[^\s\w']|~(?:[-+]?\d{1,6}|'.|,|[vV#]){0,8}[:@]{0,2}\w"), _one
 )
 _C_PLUS_PLUS = ArgumentFormat(re.compile(_BRACES), _of_braces, lambda each, first: f"{{{first}{each[1:]}", "{}")
-_LIKE_C = "awk c d elisp java-printf javascript librep modula2 perl sh-printf tcl"
 _BY_FLAG = {
     **dict.fromkeys(
         ["awk", "c", "d", "elisp", "java-printf", "javascript", "librep", "modula2", "perl", "sh-printf", "tcl"],

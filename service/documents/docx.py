@@ -12,24 +12,23 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from service.documents.archive import Archive
+from service.documents.archive import Archive, Part, package
 from service.documents.document import Document, DocumentOptions, Slot
-from service.documents.docx_items import Item, balanced, with_fields
 from service.documents.docx_parts import notes_on_pictures, text_parts
-from service.documents.docx_writing import (
+from service.documents.docx_text import (
     NO_BREAK_HYPHEN,
-    first_stretch,
+    Item,
+    balanced,
     joined,
-    other_stretches,
     run_of,
     sentence,
     separate,
     trimmed,
+    with_fields,
 )
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind
 from service.documents.layout import apart
-from service.documents.package import Part, package
 from service.documents.xml_source import Element, XmlSource, decoded_xml, from_raw
 
 _NAMESPACES = (
@@ -85,9 +84,9 @@ class _Reader:
             return
         anchored = [border for item in items if item.is_in_place for border in (item.start, item.end)]
         borders = [start.start, *anchored, end.end]
-        write = functools.partial(first_stretch, found)
-        mark = functools.partial(other_stretches, found, borders) if len(borders) > 2 else None
-        yield Slot(borders[0], borders[1], inline.document_text(self._source.place(start.start)), write, mark=mark)
+        mark = functools.partial(found.other_stretches, borders) if len(borders) > 2 else None
+        document_text = inline.document_text(self._source.place(start.start))
+        yield Slot(borders[0], borders[1], document_text, found.first_stretch, mark=mark)
 
     def _is_element(self, item: Item) -> bool:
         """Return whether a pair is one that may be an item of a menu: a link or a control."""

@@ -12,13 +12,12 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from service.documents import html
-from service.documents.archive import Archive
-from service.documents.document import Document, DocumentOptions, DocumentText, Edit, Slot
+from service.documents.archive import Archive, Part, package, xml_part
+from service.documents.document import Document, DocumentOptions, Edit, Slot
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
-from service.documents.package import Part, package, xml_part
-from service.documents.values import value_slot
+from service.documents.values import value_slots
 from service.documents.xml_source import Element, XmlSource, as_raw
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
@@ -83,8 +82,7 @@ def _listed(archive: Archive, name: str) -> tuple[dict[str, str], list[Element]]
 def _titles(source: XmlSource, metadata: list[Element]) -> Iterator[Slot]:
     for each in metadata:
         if each.name == "dc:title":
-            slot = value_slot(each.inner, each.outer, each.text(), source.place(each.inner), as_raw)
-            yield from [slot] if slot else []
+            yield from value_slots(each.inner, each.outer, each.text(), source.place(each.inner), as_raw)
 
 
 def _languages(metadata: list[Element], target: str) -> Iterator[Edit]:
@@ -102,9 +100,8 @@ def _chapter(archive: Archive, name: str, target: str) -> Part:
             start, end = root.start() + match.start(), root.start() + match.end()
             edits.append(Edit(start, end, f'{match[1]}"{target}"'))
     slots = []
-    for slot in html.slots(masked):
-        text = DocumentText(slot.text.text, slot.text.mime_type, f"{name}, {slot.text.place}")
-        slots.append(replace(slot, text=text, write=functools.partial(_unmasked, slot.write, tags)))
+    for slot in html.slots(masked, Lines(masked, name)):
+        slots.append(replace(slot, write=functools.partial(_unmasked, slot.write, tags)))
     return Part(name, source, encode, slots, edits)
 
 
@@ -140,12 +137,11 @@ def _contents(archive: Archive, name: str) -> Part:
     """Return the table of contents of EPUB 2; it mostly has a document type declaration, which XML must not have."""
     source, encode = _text(archive, name)
     lines = Lines(source, name)
-    slots = []
+    slots: list[Slot] = []
     for label in _LABEL.finditer(source):
         value = entities.unescape(label[2])
         place = lines.place(label.start(2))
-        if slot := value_slot(*label.span(2), value, place, functools.partial(entities.escape, quote=False)):
-            slots.append(slot)
+        slots += value_slots(*label.span(2), value, place, functools.partial(entities.escape, quote=False))
     return Part(name, source, encode, slots)
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from service.documents.document import Document, DocumentOptions, DocumentText, Edit, MimeType, Slot, Spliced, has_words
 from service.documents.encodings import decoded
+from service.documents.lines import Lines
 from service.text.markup.lexer import Token, TokenKind, attribute_values, tokens
 from service.text.markup.parts import Part, Role
 from service.text.markup.structure import parts
@@ -103,32 +104,26 @@ def read(data: bytes, options: DocumentOptions) -> Document:
     """Read a page or a fragment; scripts, styles and what is marked as untranslated stay as they are."""
     source, encode = decoded(data)
     if not options.attributes:
-        return Spliced(source, slots(source), encode)
+        return Spliced(source, slots(source, Lines(source)), encode)
     edits = language_edits(source, list(tokens(source)), options.target)
-    return Spliced(source, slots(source, has_attributes=True), encode, edits=edits)
+    return Spliced(source, slots(source, Lines(source), has_attributes=True), encode, edits=edits)
 
 
-def slots(html: str, start: int = 0, first_line: int = 1, *, has_attributes: bool = False) -> Iterator[Slot]:
-    """Yield the texts of `html`, which is at `start` and `first_line` of its document; with values of attributes."""
+def slots(html: str, lines: Lines, start: int = 0, *, has_attributes: bool = False) -> Iterator[Slot]:
+    """Yield the texts of `html`, which is at `start` of its document and has these lines; with values of attributes."""
     found = list(tokens(html))
     found_parts = parts(html, found)
     values = _values(html, found, found_parts) if has_attributes else []
-    line, counted, following = first_line, 0, 0
+    following = 0
     for begin, end in _texts(html, found_parts):
         inner = bisect_left(values, (begin,))
         after = bisect_left(values, (end,))
         for value in values[following:inner]:
-            line += html.count("\n", counted, value.start)
-            counted = value.start
-            yield _of_value(value, start, line)
-        line += html.count("\n", counted, begin)
-        counted = begin
-        yield _of_text(html, begin, end, values[inner:after], start, line)
+            yield _of_value(value, start, lines.place(value.start))
+        yield _of_text(html, begin, end, values[inner:after], start, lines.place(begin))
         following = after
     for value in values[following:]:
-        line += html.count("\n", counted, value.start)
-        counted = value.start
-        yield _of_value(value, start, line)
+        yield _of_value(value, start, lines.place(value.start))
 
 
 def _texts(html: str, found: Sequence[Part]) -> Iterator[tuple[int, int]]:
@@ -158,12 +153,12 @@ def _values(html: str, found: Sequence[Token], found_parts: Sequence[Part]) -> l
     return values
 
 
-def _of_value(value: Value, start: int, line: int) -> Slot:
-    text = DocumentText(value.raw, MimeType.HTML, f"line {line}")
+def _of_value(value: Value, start: int, place: str) -> Slot:
+    text = DocumentText(value.raw, MimeType.HTML, place)
     return Slot(start + value.start, start + value.end, text, value.written)
 
 
-def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: int, line: int) -> Slot:
+def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: int, place: str) -> Slot:
     """Return the slot of a text; a tag may go to another place, so the text has signs for the values in its tags."""
     sign = _sign(html[begin:end])
     keys = [f"{sign}{number}-" for number in range(len(values))]
@@ -172,7 +167,7 @@ def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: in
     for key, value in zip(keys, values, strict=True):
         pieces += (html[done : value.start], key)
         done = value.end
-    text = DocumentText("".join((*pieces, html[done:end])), MimeType.HTML, f"line {line}")
+    text = DocumentText("".join((*pieces, html[done:end])), MimeType.HTML, place)
     signs = re.compile(rf"{sign}\d+-")
 
     def written(translation: str, *inner: str) -> str:
@@ -181,7 +176,7 @@ def _of_text(html: str, begin: int, end: int, values: Sequence[Value], start: in
 
     if not values:
         return Slot(start + begin, start + end, text, str)
-    inner_slots = tuple(_of_value(value, start, line) for value in values)
+    inner_slots = tuple(_of_value(value, start, place) for value in values)
     return Slot(start + begin, start + end, text, written, is_target=True, inner=inner_slots)
 
 

@@ -19,7 +19,7 @@ from service.documents.document import MAX_DEPTH, Document, DocumentOptions, Edi
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, value_slot
+from service.documents.values import EscapeStyle, value_slots
 from service.text.languages import canonical
 
 _TOKEN = re.compile(
@@ -150,11 +150,11 @@ def read(data: bytes, options: DocumentOptions) -> Document:
             edits.append(Edit(each.start, each.end, write(locale)))
         if each.is_left:
             continue
-        slot = value_slot(each.start, each.end, each.value, lines.place(each.start), write)
-        if slot is not None and texts is not None and (each.depth != 2 or each.key not in texts):
-            num_left += 1
-        elif slot is not None:
-            slots.append(slot)
+        found = list(value_slots(each.start, each.end, each.value, lines.place(each.start), write))
+        if texts is not None and (each.depth != 2 or each.key not in texts):
+            num_left += len(found)
+        else:
+            slots += found
     notes = [f"{num_left} descriptions of texts for translators were left as they are."] if num_left else []
     return Spliced(source, slots, encode, notes, edits)
 

@@ -139,15 +139,13 @@ def _without_bare_tags(every: Sequence[Word]) -> list[Word]:
     found: list[Word] = []
     pending: Word = []
     for word in every:
-        if not _text(word).strip():
-            is_before = any(piece.kind is Kind.OPEN for piece in word) or not found
-            if is_before:
-                pending += word
-            else:
-                found[-1] += pending + word
-                pending = []
-        else:
+        if _text(word).strip():
             found.append(pending + word)
+            pending = []
+        elif not found or any(piece.kind is Kind.OPEN for piece in word):
+            pending += word
+        else:
+            found[-1] += pending + word
             pending = []
     if found:
         found[-1] += pending

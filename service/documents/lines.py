@@ -13,10 +13,11 @@ _LINE = re.compile(r"([^\r\n]*)(\r{0,2}\n|\r|\Z)")
 class Lines:
     """The lines of a source, whose positions are asked for in about their order."""
 
-    def __init__(self, source: str, part: str = "") -> None:
+    def __init__(self, source: str, part: str = "", first: int = 1) -> None:
+        """Take a source, whose first line has the number `first`, in a `part` of a document."""
         self._source = source
         self._part = part
-        self._counted = 0, 1  # a position, and its line
+        self._counted = 0, first  # a position, and its line
 
     def place(self, position: int) -> str:
         """Return the line of a position, such as "line 3"; fast if it is near the one before."""

@@ -10,11 +10,10 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from service.documents.archive import Archive
+from service.documents.archive import Archive, package, xml_part
 from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
-from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
 MAX_NESTED = 8  # paragraphs within paragraphs

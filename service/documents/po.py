@@ -10,19 +10,155 @@ many, so such entries are left as they are, and a note says so. A template also 
 import functools
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from service.documents.arguments import format_of
 from service.documents.document import Document, DocumentOptions, Doubt, Edit, Slot, Spliced
 from service.documents.encodings import codec_of, decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import Kind, Piece
-from service.documents.po_entries import Entry, entries, in_quotes
+from service.documents.lines import Lines
 from service.documents.program_strings import ProgramString
 
+_TOKEN = re.compile(
+    r"[ \t\r\n\f\v]++"
+    r"|(?P<comment>#[^\n]*+)"
+    r'|"(?P<string>(?:[^"\\\n]++|\\.)*+)"'
+    r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr|domain)(?:[ \t]*+\[[ \t]*+(?P<form>\d{1,2})[ \t]*+\])?(?!\w)"
+)
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", '"': '"', "\\": "\\"}
+_WRITTEN = str.maketrans({value: f"\\{name}" for name, value in _ESCAPED.items()})
 _CHARSET = re.compile(r'(?i)"[^"\n]{0,2000}?\bContent-Type:[^"\n]{0,200}?charset=([\w.:-]{1,40})')
 _HEADER = re.compile(r'(?:\A|\n)[ \t]*+msgid[ \t]*+""\s*+msgstr(?:\s*+"(?:[^"\\\n]++|\\.)*+")++')
 _NO_CHARSET = "CHARSET"  # of a template
 _ONE_OR_MANY = "bg ca da de el en es et eu fi fo fy gl hu it nb nl nn no pt sq sv sw"  # languages with nplurals=2
+
+
+@dataclass(slots=True)
+class PoString:
+    """A value: its position, quotes included, and its first line."""
+
+    place: str
+    start: int
+    end: int
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def value(self) -> str:
+        return "".join(self.parts)
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry: its strings by their keywords, and the forms of its translation.
+
+    `flags_end` is the position after the sign of its flags, -1 if it has none; `start` is where else they belong.
+    """
+
+    strings: dict[str, PoString] = field(default_factory=dict)
+    forms: list[PoString] = field(default_factory=list)
+    flags: set[str] = field(default_factory=set)
+    flags_end: int = -1
+    start: int = -1
+
+    @property
+    def text(self) -> str:
+        """Return what is to be translated; empty for the header."""
+        return self.strings["msgid"].value
+
+
+def entries(source: str) -> Iterator[Entry]:
+    """Yield the entries that are not obsolete, as gettext reads them.
+
+    White space and line ends don't matter, a value may be of several strings, and comments belong to the entry after
+    them.
+    """
+    entry = Entry()
+    last: PoString | None = None
+    lines, position = Lines(source), 0
+    while position < len(source):
+        token = _TOKEN.match(source, position)
+        place = lines.place(position)
+        if token is None:
+            raise DocumentError(
+                "expected a comment, or msgid, msgstr and the like with a string in quotes, "
+                f"not {source[position : position + 80].splitlines()[0][:40]!r}.",
+                place,
+            )
+        position = token.end()
+        if token["comment"] is not None:
+            if entry.forms:
+                yield _checked(entry, place)
+                entry, last = Entry(), None
+            _read_comment(entry, token)
+        elif token["string"] is not None:
+            if last is None:
+                raise DocumentError(f"expected msgid, msgstr and the like before {token[0][:40]!r}.", place)
+            if not last.parts:
+                last.place, last.start = place, token.start()
+            last.parts.append(_value(token["string"]))
+            last.end = token.end()
+        elif token["keyword"] is not None:
+            if entry.forms and token["keyword"] in ("msgctxt", "msgid", "domain"):
+                yield _checked(entry, place)
+                entry = Entry()
+            last = PoString(place, token.end(), token.end())
+            if token["keyword"] != "domain":
+                _add(entry, token, last)
+    if entry.strings:
+        yield _checked(entry, place)
+
+
+def in_quotes(text: str, ending: str) -> str:
+    """Return a value in quotes, each of its lines on one of its own; `ending` is that of the file's lines."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text) if "\n" in text[:-1] else [text]
+    strings = [f'"{line.translate(_WRITTEN)}"' for line in lines]
+    return ending.join(['""', *strings] if len(strings) > 1 else strings)
+
+
+def _read_comment(entry: Entry, token: re.Match[str]) -> None:
+    """Take flags into an entry. What is obsolete is no entry; flags before it are its own."""
+    kind = token["comment"][1:2]
+    if kind == "~" and not entry.strings:
+        entry.flags, entry.flags_end, entry.start = set(), -1, -1
+    elif kind == ",":
+        entry.flags |= {flag.strip() for flag in token["comment"][2:].split(",")}
+        entry.flags_end = token.start() + 2
+    elif kind == "|" and entry.start < 0:
+        entry.start = token.start()
+
+
+def _add(entry: Entry, token: re.Match[str], string: PoString) -> None:
+    keyword = token["keyword"]
+    if entry.start < 0:
+        entry.start = token.start()
+    if keyword == "msgstr":
+        if int(token["form"] or 0) != len(entry.forms):
+            raise DocumentError(f"expected msgstr[{len(entry.forms)}], not {token[0]}.", string.place)
+        entry.forms.append(string)
+    elif keyword in entry.strings or entry.forms:
+        raise DocumentError(f"the entry has a second {keyword}, or one after msgstr.", string.place)
+    else:
+        entry.strings[keyword] = string
+
+
+def _checked(entry: Entry, place: str) -> Entry:
+    has_plural = "msgid_plural" in entry.strings
+    is_whole = all(string.parts for string in (*entry.strings.values(), *entry.forms))
+    if not is_whole or "msgid" not in entry.strings or not entry.forms or (len(entry.forms) > 1 and not has_plural):
+        raise DocumentError("the entry before this line needs msgid and msgstr, one for each form.", place)
+    return entry
+
+
+def _value(written: str) -> str:
+    return _ESCAPE.sub(_unescaped, written) if "\\" in written else written
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match[1] or match[2]:
+        return chr(int(match[1], 8) if match[1] else int(match[2], 16))
+    return _ESCAPED.get(match[3], match[0])  # what is no escape stays as it is written
 
 
 def read(data: bytes, options: DocumentOptions) -> Document:
@@ -120,7 +256,7 @@ def _slots(source: str, entry: Entry) -> Iterator[Slot]:
     for text, form in zip(texts, entry.forms, strict=True):
         string = ProgramString([Piece(Kind.TEXT, text=text.replace("''", "'") if is_java else text)], kind)
         if string.inline.has_words:
-            document_text = string.inline.document_text(f"line {form.line}")
+            document_text = string.inline.document_text(form.place)
             write = functools.partial(_written, string, ending)
             mark = functools.partial(_mark, source, entry, ending, string)
             yield Slot(form.start, form.end, document_text, write, is_target=True, mark=mark)

@@ -7,14 +7,12 @@ descriptions of pictures, and what charts show of their tables.
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from service.documents.archive import Archive
+from service.documents.archive import Archive, package, xml_part
 from service.documents.document import Document, DocumentOptions, Slot
 from service.documents.errors import DocumentError
 from service.documents.inline import FormattedText, Kind, Piece
-from service.documents.package import package, xml_part
 from service.documents.xml_source import Element, XmlSource, as_raw
 
 _NAMESPACES = ("http://schemas.openxmlformats.org/drawingml/2006/main", "http://purl.oclc.org/ooxml/drawingml/main")
@@ -30,16 +28,6 @@ _TEXT_TYPES = (
 )
 _COMMENTS = ("application/vnd.openxmlformats-officedocument.presentationml.comments+xml",)
 _CHECKED = re.compile(r"""\s(?:lang|altLang|dirty|err|smtClean|noProof)\s*=\s*(?:"[^"]*"|'[^']*')""")
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A part of a paragraph; `properties` are the formatting of a text, or that around what is none."""
-
-    kind: Kind
-    element: Element
-    text: str = ""
-    properties: str = ""
 
 
 def read(data: bytes, _: DocumentOptions) -> Document:
@@ -80,30 +68,33 @@ def _slots(source: XmlSource) -> Iterator[Slot]:
     for paragraph in source.elements(wanted):
         if any(isinstance(child, str) and child.strip() for child in paragraph.children):
             continue  # no program writes it so
-        items = _items(source, paragraph, prefixes[0])
-        if any(item.text.strip() for item in items if item.kind is Kind.TEXT):
-            yield from _slot(source, items, prefixes[0])
+        runs = list(_runs(source, paragraph, prefixes[0]))
+        if not any(piece.text.strip() for _, piece in runs if piece.kind is Kind.TEXT):
+            continue
+        text = FormattedText(runs)
+        if text.inline.has_words:
+            children = list(paragraph.elements)
+            start, end = children[0].start, children[-1].end
+            write = functools.partial(_written, text, prefixes[0])
+            yield Slot(start, end, text.inline.document_text(source.place(start)), write)
 
 
-def _items(source: XmlSource, paragraph: Element, a: str) -> list[_Item]:
-    """Return the parts of a paragraph; white space is formatted as the text before it."""
-    items: list[_Item] = []
+def _runs(source: XmlSource, paragraph: Element, a: str) -> Iterator[tuple[str | None, Piece]]:
+    """Yield the pieces of a paragraph with their formatting, in which white space is as the text before it."""
     properties = ""
     for child in paragraph.elements:
-        name = child.name.removeprefix(a)
+        name, raw = child.name.removeprefix(a), source.raw[child.start : child.end]
+        text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
         if name == "r" and not _has_more(child, a):
-            text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
             if text.strip():
                 properties = _properties(source, child.first(f"{a}rPr"))
-            items.append(_Item(Kind.TEXT, child, text, properties))
+            yield properties, Piece(Kind.TEXT, text=text)
         elif name == "br":
-            items.append(_Item(Kind.BREAK, child))
+            yield None, Piece(Kind.BREAK, raw)
         elif name == "fld":
-            text = "".join(each.text() for each in child.elements if each.name == f"{a}t")
-            items.append(_Item(Kind.KEPT, child, text))
+            yield None, Piece(Kind.KEPT, raw, text)
         else:
-            items.append(_Item(Kind.MARK, child))
-    return items
+            yield None, Piece(Kind.MARK, raw)
 
 
 def _has_more(run: Element, a: str) -> bool:
@@ -124,19 +115,6 @@ def _properties(source: XmlSource, element: Element | None) -> str:
     tag = source.raw[element.start : element.inner]
     written = _CHECKED.sub("", tag) + source.raw[element.inner : element.end]
     return "" if re.fullmatch(r"<[\w:]+\s*/>", written) else written
-
-
-def _slot(source: XmlSource, items: Sequence[_Item], a: str) -> Iterator[Slot]:
-    text = FormattedText(_run(source, item) for item in items)
-    if text.inline.has_words:
-        start, end = items[0].element.start, items[-1].element.end
-        yield Slot(start, end, text.inline.document_text(source.place(start)), functools.partial(_written, text, a))
-
-
-def _run(source: XmlSource, item: _Item) -> tuple[str | None, Piece]:
-    if item.kind is Kind.TEXT:
-        return item.properties, Piece(item.kind, text=item.text)
-    return None, Piece(item.kind, source.raw[item.element.start : item.element.end], item.text)
 
 
 def _written(text: FormattedText, a: str, translation: str) -> str:

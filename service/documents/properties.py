@@ -13,7 +13,7 @@ from service.documents.document import Document, DocumentOptions, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, joined, value_slot
+from service.documents.values import EscapeStyle, joined, value_slots
 
 _CONTINUED = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
 _SPACE = rf"(?:[ \t\f]|{_CONTINUED})*+"
@@ -52,9 +52,7 @@ def _slots(source: str, style: EscapeStyle) -> Iterator[Slot]:
             is_message = _MESSAGE.search(value) is not None and "'" not in value.replace("''", "")
             value = value.replace("''", "'") if is_message else value
             write = functools.partial(_written, style, signs, is_message)
-            slot = value_slot(line.start("value"), line.end("value"), value, place, write)
-            if slot is not None:
-                yield slot
+            yield from value_slots(line.start("value"), line.end("value"), value, place, write)
         position = max(line.end(), position + 1)
 
 

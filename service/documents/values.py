@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from service.documents.document import DocumentText, MimeType, Slot, has_words
 
@@ -47,19 +47,18 @@ def has_half(text: str) -> bool:
     return _HALF.search(text) is not None
 
 
-def value_slot(
+def value_slots(
     start: int, end: int, value: str, place: str, encode: Callable[[str], str], mime_type: MimeType = MimeType.TEXT
-) -> Slot | None:
-    """Return the slot of a value, which `encode` writes; `None` if it has no words, or half of a character.
+) -> Iterator[Slot]:
+    """Yield the slot of a value, which `encode` writes, unless it has no words, or half of a character.
 
     White space around the text is no part of it, and stays.
     """
     text = value.strip()
-    if not has_words(text) or has_half(text):
-        return None
-    begin = value.index(text)
-    write = functools.partial(_written, encode, value[:begin], value[begin + len(text) :])
-    return Slot(start, end, DocumentText(text, mime_type, place), write)
+    if has_words(text) and not has_half(text):
+        begin = value.index(text)
+        write = functools.partial(_written, encode, value[:begin], value[begin + len(text) :])
+        yield Slot(start, end, DocumentText(text, mime_type, place), write)
 
 
 def _written(encode: Callable[[str], str], before: str, after: str, translation: str) -> str:

@@ -115,15 +115,17 @@ class _Reader:
             return
         self._name_language(source)
         document_text = string.inline.document_text(self._source.place(source.start))
-        closing = f"</{target.name if target else f'{self._prefix}target'}>"
         mark = functools.partial(self._mark, string, source, target, segment, others)
         if target is not None and target.inner < target.end:
-            write = functools.partial(_written, string, "")
-            yield Slot(target.inner, target.outer, document_text, write, is_target=True, mark=mark)
+            start, end, closing = target.inner, target.outer, ""
         else:
-            end = (target or source).end
-            write = functools.partial(_written, string, closing)
-            yield Slot(end, end, document_text, write, is_target=True, mark=mark)
+            start = end = (target or source).end
+            closing = f"</{target.name if target else f'{self._prefix}target'}>"
+
+        def write(translation: str) -> str:
+            return string.written(translation) + closing
+
+        yield Slot(start, end, document_text, write, is_target=True, mark=mark)
 
     def _mark(
         self,
@@ -214,7 +216,3 @@ def _indent(raw: str, position: int) -> str:
 
 def _primary(language: str) -> str:
     return re.split("[-_]", language.lower())[0]
-
-
-def _written(string: ProgramString, closing: str, translation: str) -> str:
-    return string.written(translation) + closing

@@ -14,7 +14,7 @@ from service.documents.document import Document, DocumentOptions, Edit, Slot, Sp
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.inline import InlineText, Kind, Piece
-from service.documents.values import EscapeStyle, has_half, joined, value_slot
+from service.documents.values import EscapeStyle, has_half, joined, value_slots
 from service.documents.xml_source import Element, XmlSource, as_raw, attribute, from_raw
 from service.text.languages import canonical
 from service.text.markup.elements import BLOCKS, VOID
@@ -81,8 +81,7 @@ def read_resx(data: bytes, _: DocumentOptions) -> Document:
         if value is None or not is_text or entry.attributes.get("name", "").startswith(">>"):
             continue
         write = _with_crlf if "\r\n" in source.raw[value.inner : value.outer] else as_raw
-        if slot := value_slot(value.inner, value.outer, value.text(), source.place(value.inner), write):
-            slots.append(slot)
+        slots += value_slots(value.inner, value.outer, value.text(), source.place(value.inner), write)
     return Spliced(source.raw, slots, lambda raw: encode(from_raw(raw).decode()))
 
 

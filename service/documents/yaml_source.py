@@ -1,4 +1,6 @@
-"""YAML with the strings of a program, such as Rails' locales: the values that are strings, where libyaml finds them.
+"""YAML (https://yaml.org/spec/1.2.2) with the strings of a program, such as Rails' locales.
+
+Texts are the values that are strings, where libyaml finds them; they are written in the style that they had.
 
 Keys, comments, anchors, aliases, numbers, truth values and symbols stay, and so do the values of other tags than
 `!!str`. By Rails' conventions all below `formats`, and `format` below `number`, stays; a value whose key ends in
@@ -8,19 +10,26 @@ the target.
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import yaml
 
-from service.documents import yaml_scalars
 from service.documents.document import Document, DocumentOptions, Edit, MimeType, Slot, Spliced
 from service.documents.encodings import decoded
 from service.documents.errors import DocumentError
 from service.documents.lines import Lines
-from service.documents.values import EscapeStyle, value_slot
+from service.documents.values import EscapeStyle, as_escape, value_slots
 from service.text.languages import canonical, is_language
 
+# Plain words that are no strings, in YAML 1.1 or 1.2, and Ruby's symbols.
+_NO_STRING = re.compile(
+    r"(?i:y|n|yes|no|on|off|true|false|null|~|[-+]?\.inf|\.nan)|[-+]?[.\d][\d_.,:]*(?:[eE][-+]?\d+)?|0[xob][\da-fA-F_]+"
+    r"|\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d[\d:. \tZz+-]*|:[\w\"].*|=|<<",
+    re.ASCII | re.DOTALL,
+)
+_SAFE = re.compile(r"[^\W_](?:[^:#]|:(?=[^\s,\[\]{}])|(?<!\s)#)*+")
+_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _MAX_DEPTH = 100
 # In Python, which is slower and stricter about tabs, where PyYAML was built without libyaml.
 _LOADER = getattr(yaml, "CLoader", yaml.Loader)
@@ -32,6 +41,61 @@ _EMPTY_LINES = re.compile(r"(?: *+\r?\n)*+")
 _SYMBOL = re.compile(r"([\[{,]\s*|:\s+):(?=\w)")
 _STAND_IN = "\ue000"
 _STRING_TAGS = (None, "!", "tag:yaml.org,2002:str")
+
+
+def is_string(plain: str) -> bool:
+    """Return whether a plain scalar is a string: no number, date, truth value, null, or symbol of Ruby."""
+    return not _NO_STRING.fullmatch(plain)
+
+
+def folded(lines: Sequence[str]) -> str:
+    """Return what lines say that are one text: each line break is a space, and each empty line a line feed."""
+    text = lines[0].rstrip(" \t")
+    num_empty = 0
+    for line in lines[1:]:
+        words = line.strip(" \t")
+        if words:
+            text += ("\n" * num_empty or " ") + words
+            num_empty = 0
+        else:
+            num_empty += 1
+    return text
+
+
+def write_block(indent: str, ending: str, is_folded: bool, text: str) -> str:
+    """Return the lines of a block scalar, but for the indentation of the first."""
+    if is_folded:
+        text = re.sub(r"\n+", lambda match: match[0] + "\n", text)
+        lines = [line.lstrip(" \t") for line in text.split("\n")]
+    else:
+        lines = text.split("\n")
+    return ending.join(lines[:1] + [indent + line if line.strip() else "" for line in lines[1:]])
+
+
+def write_plain(style: EscapeStyle, is_flow: bool, text: str) -> str:
+    """Return a plain scalar; one in double quotes if it would not say the same."""
+    is_safe = _SAFE.fullmatch(text) and text.isprintable() and is_string(text) and not text.endswith((" ", ":"))
+    return text if is_safe and not (is_flow and re.search(r"[,\[\]{}]", text)) else write_double(style, text)
+
+
+def write_single(style: EscapeStyle, text: str) -> str:
+    """Return a scalar in single quotes; in double ones, if it has what can't be in these."""
+    if all(each.isprintable() or each == "\xa0" for each in text):
+        return "'" + text.replace("'", "''") + "'"
+    return write_double(style, text)
+
+
+def write_double(style: Callable[[str], str], text: str) -> str:
+    """Return a scalar in double quotes."""
+    output = []
+    for each in text:
+        if each in _WRITTEN:
+            output.append(_WRITTEN[each])
+        elif each.isprintable() or each == "\xa0":
+            output.append(style(each))
+        else:
+            output.append(as_escape(each) if each <= "\uffff" else f"\\U{ord(each):08x}")
+    return '"' + "".join(output) + '"'
 
 
 class _Reader:
@@ -93,7 +157,7 @@ class _Reader:
     def _scalar(self, event: yaml.ScalarEvent, names: tuple[str, ...], *, is_flow: bool) -> Iterator[Slot]:
         """Yield the text of a scalar, unless it is no string, or stays by convention."""
         value = event.value.replace(_STAND_IN, ":")
-        is_other = not event.style and not yaml_scalars.is_string(value)
+        is_other = not event.style and not is_string(value)
         if is_other or event.tag not in _STRING_TAGS or not value.strip():
             return
         if "formats" in names or ("number" in names and names[-1] == "format"):
@@ -103,15 +167,14 @@ class _Reader:
         if event.style in ("|", ">"):
             start, end, value, write = self._block(start, event)
         elif event.style == '"':
-            write = functools.partial(yaml_scalars.write_double, self._style)
+            write = functools.partial(write_double, self._style)
         elif event.style == "'":
-            write = functools.partial(yaml_scalars.write_single, self._style)
+            write = functools.partial(write_single, self._style)
         else:
-            write = functools.partial(yaml_scalars.write_plain, self._style, is_flow)
+            write = functools.partial(write_plain, self._style, is_flow)
         is_html = bool(names) and (names[-1] == "html" or names[-1].endswith("_html"))
         kind = MimeType.HTML if is_html else MimeType.TEXT
-        if slot := value_slot(start, end, value, self._lines.place(start), write, kind):
-            yield slot
+        yield from value_slots(start, end, value, self._lines.place(start), write, kind)
 
     def _start(self, event: yaml.NodeEvent) -> int:
         """Return where a node begins, behind its anchor and its tag."""
@@ -131,9 +194,9 @@ class _Reader:
         indent = _indentation(self._source[start:end]) - _indentation(first)
         lines = [each.removesuffix("\r")[indent:] for each in self._source[start:end].split("\n")]
         is_folded = event.style == ">" and not any(each.startswith((" ", "\t")) for each in lines)
-        text = yaml_scalars.folded(lines) if is_folded else "\n".join(lines)
+        text = folded(lines) if is_folded else "\n".join(lines)
         ending = "\r\n" if self._source.endswith("\r\n", 0, line) else "\n"
-        return start + indent, end, text, functools.partial(yaml_scalars.write_block, " " * indent, ending, is_folded)
+        return start + indent, end, text, functools.partial(write_block, " " * indent, ending, is_folded)
 
     def _error(self, position: int, problem: str) -> DocumentError:
         return DocumentError(f"{problem}.", self._lines.place(position))

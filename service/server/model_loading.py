@@ -18,8 +18,9 @@ from service.models.loader import load_model
 from service.models.repository import FoundBundle
 from service.models.trial import try_out
 from service.observe.metrics import Metrics, ModelInfo
-from service.server.optional_parts import glossaries_of, placeholders_of
+from service.server.optional_parts import placeholders_of
 from service.server.reloading import Reloader
+from service.text.glossary import Glossaries
 from service.translation.cache import TranslationCache
 from service.translation.pending import EngineBridge
 from service.translation.translator import Translator
@@ -51,7 +52,7 @@ def models_of(
     """
     cache = TranslationCache(config.cache_mib * 2**20)
     metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
-    glossaries = glossaries_of(config)
+    glossaries = Glossaries(config.glossaries)
     limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
     translator = Translator(metrics, cache, glossaries, limits, placeholders_of(config))
     loader = ModelLoader(

@@ -9,8 +9,6 @@ import service
 from service.config.server_config import ServerConfig
 from service.domain.errors import InvalidRequest
 from service.domain.translation import OwnPlaceholder
-from service.text.glossary import Glossaries
-from service.text.glossary_folder import GlossaryFolder
 from service.text.placeholders import OwnPlaceholders
 
 if TYPE_CHECKING:
@@ -39,13 +37,6 @@ def tracing_of(config: ServerConfig) -> "Tracing | None":
             "'dragoman[otel]', or leave otlp_endpoint out."
         ) from error
     return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
-
-
-def glossaries_of(config: ServerConfig) -> Glossaries:
-    """Return the glossaries of the folder, if there is one."""
-    if config.glossaries is None:
-        return Glossaries()
-    return GlossaryFolder(config.glossaries)
 
 
 def placeholders_of(config: ServerConfig) -> tuple[OwnPlaceholder, ...]:

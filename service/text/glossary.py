@@ -1,6 +1,7 @@
-"""Glossaries: files of terms."""
+"""Glossaries: files of terms, and the folder that they are in."""
 
 import csv
+import logging
 import os
 import re
 from array import array
@@ -13,9 +14,11 @@ import numpy as np
 
 from service.domain.errors import NotFound, Public, listed
 from service.domain.translation import Term
-from service.text.languages import folded
+from service.text.languages import folded, language_of
 from service.text.term_list import TermList
 from service.text.terms import TermIndex
+
+_log = logging.getLogger(__name__)
 
 _CODE = "[A-Za-z]{2,8}(?:_[A-Za-z0-9]{1,8})*"
 _FILE_NAME = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\.({_CODE})-({_CODE})\.(tsv|csv)")
@@ -178,14 +181,30 @@ def _parse(fields: Sequence[str]) -> Term:
 
 
 class Glossaries:
-    """The glossaries of a server; this one has none."""
+    """The glossaries of a folder's files, kept up to date. Safe to read while another thread refreshes it."""
 
-    def all(self) -> Sequence[Glossary]:
+    def __init__(self, folder: Path | None = None) -> None:
+        """Load every `.tsv` and `.csv` file of the folder, if there is one; invalid ones are logged and skipped."""
+        if folder is not None and not folder.is_dir():
+            raise GlossaryError(f"{folder} is not a folder; expected one with glossaries such as products.en-de.tsv.")
+        self._folder = folder
+        self._stamps: dict[Path, tuple[int, int, int]] = {}
+        self._files: dict[Path, Glossary] = {}
+        self._served: dict[tuple[str, str, str], Glossary] = {}  # by name and languages, in their order
+        self.refresh()
+
+    def all(self) -> tuple[Glossary, ...]:
         """Return all, by name and languages."""
-        return ()
+        return tuple(self._served.values())
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
-        return None
+        """Return the glossary of this name for a pair of codes, else the first of that name for the same languages."""
+        exact = self._served.get((name, folded(source_language_code), folded(target_language_code)))
+        if exact is not None:
+            return exact
+        languages = language_of(source_language_code), language_of(target_language_code)
+        alike = (each for each in self.all() if each.name == name and tuple(map(language_of, each.codes)) == languages)
+        return next(alike, None)
 
     def get(self, name: str, source_language_code: str, target_language_code: str) -> Glossary:
         """Return the glossary that a call names, for its languages."""
@@ -206,5 +225,47 @@ class Glossaries:
         )
 
     def refresh(self) -> bool:
-        """Check for changes; return whether the terms served have changed."""
-        return False
+        """Read the files that were changed or replaced; return whether the terms served have changed.
+
+        A file that has become invalid is logged once, and its previous terms stay. A file that was removed is not
+        served. Not for several threads at a time.
+        """
+        if self._folder is None:
+            return False
+        before = dict(self._files)
+        try:
+            paths = sorted(path for path in self._folder.iterdir() if path.suffix in (".tsv", ".csv"))
+        except OSError as error:
+            _log.warning("%s can't be read: %s. Its glossaries stay as they are.", self._folder, error.strerror)
+            return False
+        for path in self._stamps.keys() - set(paths):
+            del self._stamps[path]
+            self._files.pop(path, None)
+        for path in paths:
+            self._read(path)
+        self._served = dict(sorted(((each.key, each) for each in self._files.values()), key=lambda pair: pair[0]))
+        return self._files != before
+
+    def _read(self, path: Path) -> None:
+        try:
+            status = path.stat()
+        except OSError:
+            return  # removed since it was listed: it will be missing from the next listing
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)  # replaced twice within a tick: the inode differs
+        if self._stamps.get(path) == stamp:
+            return
+        self._stamps[path] = stamp
+        try:
+            glossary = read_glossary(path)
+            _check_unique(path, glossary, self._files.items())
+        except GlossaryError as error:
+            kept = " Its previous contents stay in use." if path in self._files else ""
+            _log.warning("Glossary left out: %s%s", error, kept)
+        else:
+            self._files[path] = glossary
+
+
+def _check_unique(path: Path, glossary: Glossary, others: Iterable[tuple[Path, Glossary]]) -> None:
+    for other_path, other in others:
+        if other_path != path and other.key == glossary.key:
+            raise GlossaryError(f"{path} has the same name and languages as {other_path.name}; rename one of them.")

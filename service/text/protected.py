@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
 from service.domain.translation import Flag
-from service.text.amounts import find_amounts
-from service.text.identifiers import find_identifiers
+from service.text.exact import find_amounts, find_identifiers
 from service.text.numbers import Languages
 from service.text.placeholders import OwnPlaceholders, Placeholder, search_placeholders
 from service.text.spans import Span

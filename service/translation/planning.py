@@ -10,7 +10,7 @@ from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
-from service.text.identifiers import may_have_exact
+from service.text.exact import may_have_exact
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
 from service.text.normalization import visible

@@ -1,6 +1,6 @@
 """One server for the tests that leave its state unchanged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -8,7 +8,6 @@ import pytest
 
 from service.config.server_config import ServerConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.api.callers import Callers
 from tests.key_files import ALICE, BOB, write_keys
 from tests.servers import InProcessServer, LoopThread, in_process
 
@@ -34,16 +33,3 @@ def keyed(
 def stub(server: InProcessServer) -> Iterator[pb_grpc.TranslationServiceStub]:
     with grpc.insecure_channel(server.address) as channel:
         yield pb_grpc.TranslationServiceStub(channel)
-
-
-@pytest.fixture
-def callers() -> Iterator[Callable[..., Callers]]:
-    started = []
-
-    def start(*arguments: object) -> Callers:
-        started.append(Callers(*arguments))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.stop()

@@ -1,7 +1,6 @@
 """API keys: which methods they permit, quotas, and a key file that changes under load."""
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
-from tests.api.callers import Callers
+from tests.callers import on_new_connections
 from tests.certificates import replace
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.grpc_calls import WAYS, infer_request, refused, request_of, stub_of, ways_of
@@ -237,22 +236,18 @@ def test_the_client_waits_for_room(serve: Serve, keys: Path) -> None:
 
 
 @pytest.mark.parametrize("num_rotations", [3, pytest.param(40, marks=pytest.mark.full)])
-def test_rotation_of_the_key_file_under_load_fails_no_call(
-    serve: Serve, keys: Path, callers: Callable[..., Callers], num_rotations: int
-) -> None:
+def test_rotation_of_the_key_file_under_load_fails_no_call(serve: Serve, keys: Path, num_rotations: int) -> None:
     """Each rotation adds a key and revokes the one before last, which is no longer in use."""
     server, ring = serve(api_keys=keys), [ALICE]
-    running = callers(server.address, None, lambda: ring[-1])
-    for _ in range(num_rotations):
-        old, new = ring[-1], new_key()
-        write(keys, ("old", old, NO_QUOTAS), ("new", new, NO_QUOTAS))
-        with server.client(api_key=new) as client:
-            eventually(lambda client=client: is_let_in(client))  # type: ignore[misc]
-        ring.append(new)
-        finished = running.num_connections + 2 * running.num_threads
-        eventually(lambda finished=finished: running.num_connections >= finished)  # type: ignore[misc]
-    running.stop()
-    assert running.errors == []
+    with on_new_connections(server.address, api_key=lambda: ring[-1]) as callers:
+        for _ in range(num_rotations):
+            old, new = ring[-1], new_key()
+            write(keys, ("old", old, NO_QUOTAS), ("new", new, NO_QUOTAS))
+            with server.client(api_key=new) as client:
+                eventually(lambda client=client: is_let_in(client))  # type: ignore[misc]
+            ring.append(new)
+            callers.wait_for_more(2)
+    assert callers.failures == []
     with server.client(api_key=ALICE) as client:
         assert not is_let_in(client)
 

@@ -1,13 +1,19 @@
-"""The synchronous client against a real server: how calls end when nobody waits for them any more."""
+"""The clients against a real server: the same answers with asyncio and without, and how calls end."""
 
+import asyncio
 import contextlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman_client import ClientError, Options
+from dragoman_client import AsyncClient, ClientError, NoServer, NotSecure, Options, Tls
+from tests.certificates import Authority
 from tests.gate import Gate
-from tests.servers import TIMEOUT_SECONDS, InProcessServer, Serve, distinct_texts, eventually
+from tests.key_files import ALICE, write_keys
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, Serve, distinct_texts, eventually
 
 LONG = Options(max_output_tokens=24, max_repeats=0, max_length_ratio=0.0)
 
@@ -61,3 +67,187 @@ def test_what_waits_for_room_ends_as_the_client_is_closed(serve: Serve, monkeypa
         gate.open()
     assert isinstance(error, ClientError)
     assert error.code in ("RESOURCE_EXHAUSTED", "CANCELLED")  # whether it was waiting or retrying
+
+
+TEXTS = ["Hello", "", "Save the file before you close the window. Find my keys."]
+OPTIONS = Options(beam_size=2, return_scores=True)
+Run = Callable[[Any], Any]
+
+
+@pytest.fixture
+def run(loop_thread: LoopThread) -> Run:
+    return loop_thread.run
+
+
+def test_it_answers_as_the_synchronous_one(server: InProcessServer, run: Run) -> None:
+    async def ask() -> list[Any]:
+        async with AsyncClient(server.address) as client:
+            assert client.server == server.address
+            events = [event async for event in client.stream(TEXTS, "en", "de", options=OPTIONS)]
+            translations = await client.translate(TEXTS, "en", "de", options=OPTIONS)
+            return [translations, events, await client.detect(TEXTS), await client.models()]
+
+    translations, events, detected, models = run(ask())
+    with server.client() as client:
+        assert client.translate(TEXTS, "en", "de", options=OPTIONS) == translations
+        ended = {event.text_index: event.translation for event in client.stream(TEXTS, "en", "de", options=OPTIONS)}
+        assert [ended[index] for index in range(len(TEXTS))] == translations
+        assert client.detect(TEXTS) == detected
+        assert client.models() == models
+    assert all(hypothesis.score is not None for hypothesis in translations[0].hypotheses)
+    for index, translation in enumerate(translations):
+        own = [event for event in events if event.text_index == index]
+        assert "".join(event.delta for event in own) == translation.text
+        assert [event.translation for event in own] == [None] * (len(own) - 1) + [translation]
+        assert {event.model for event in own} == {models[0].name}
+
+
+def test_many_calls_run_at_once(server: InProcessServer, run: Run) -> None:
+    async def ask() -> list[Any]:
+        async with AsyncClient(server.address) as client:
+            return await asyncio.gather(*(client.translate([text], "en", "de") for text in distinct_texts(32)))
+
+    assert [len(translations) for translations in run(ask())] == [1] * 32
+
+
+def test_what_the_server_refuses_is_an_error_with_its_field(server: InProcessServer, run: Run) -> None:
+    async def ask() -> list[ClientError]:
+        found = []
+        async with AsyncClient(server.address) as client:
+            for call in (
+                client.translate(["Hello"], "en", "de", options=Options(beam_size=99)),
+                anext(client.stream(["Hello"], "en", "de", options=Options(beam_size=99))),
+                client.detect([]),
+            ):
+                with pytest.raises(ClientError) as raised:
+                    await call
+                found.append(raised.value)
+        return found
+
+    errors = run(ask())
+    assert [(error.code, error.field) for error in errors] == [
+        ("INVALID_ARGUMENT", "options.beam_size"),
+        ("INVALID_ARGUMENT", "options.beam_size"),
+        ("INVALID_ARGUMENT", "texts"),
+    ]
+    assert all(error.request_id for error in errors)
+
+
+def test_wrong_calls_are_refused_before_they_are_made(run: Run) -> None:
+    async def ask() -> None:
+        async with AsyncClient("127.0.0.1:1") as client:
+            with pytest.raises(TypeError, match="texts is 'Hello'"):
+                await client.translate("Hello", "en", "de")
+            with pytest.raises(TypeError, match="modle is not a keyword"):
+                client.stream(["Hello"], "en", "de", modle="m")  # type: ignore[call-arg]
+            with pytest.raises(TypeError, match="texts is 'Hello'"):
+                await client.detect("Hello")
+            with pytest.raises(NoServer, match=r"no server answers at 127\.0\.0\.1:1 "):
+                await client.models()
+
+    run(ask())
+
+
+def test_it_needs_an_event_loop() -> None:
+    with pytest.raises(RuntimeError, match="create it inside a coroutine"):
+        AsyncClient("127.0.0.1:1")
+
+
+def test_a_task_that_is_cancelled_leaves_the_engine(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(max_slots=1, max_waiting=1000)
+    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
+
+    async def ask() -> None:
+        async with AsyncClient(server.address) as client:
+            task = asyncio.create_task(client.translate(distinct_texts(500), "en", "de", options=LONG))
+            await asyncio.to_thread(gate.wait)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    run(ask())
+    gate.open()
+    eventually(lambda: engine.snapshot().num_running == 0)
+
+
+def test_a_stream_of_asyncio_that_is_closed_leaves_the_engine(serve: Serve, run: Run) -> None:
+    server = serve(max_slots=1, max_waiting=1000)
+    engine = server.server.models[0].engine
+
+    async def ask() -> None:
+        async with (
+            AsyncClient(server.address) as client,
+            contextlib.aclosing(client.stream(distinct_texts(500), "en", "de", options=LONG)) as events,
+        ):
+            assert (await anext(events)).model
+            await events.aclose()
+            await asyncio.to_thread(eventually, lambda: engine.snapshot().num_running == 0)  # before the channel closes
+
+    run(ask())
+
+
+def test_closing_fails_the_calls_of_asyncio_under_way(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(max_slots=1, max_waiting=1000)
+    engine, gate = server.server.models[0].engine, Gate(server, monkeypatch)
+
+    async def ask() -> list[Any]:
+        client = AsyncClient(server.address)
+
+        async def stream() -> list[Any]:
+            return [event async for event in client.stream(distinct_texts(150), "en", "de", options=LONG)]
+
+        calls = [client.translate(distinct_texts(150), "en", "de", options=LONG), stream()]
+        tasks = [asyncio.create_task(call) for call in calls]
+        await asyncio.to_thread(gate.wait)
+        await asyncio.to_thread(eventually, lambda: server.metric("dragoman_inflight_requests") == 2)
+        await client.close()
+        return list(await asyncio.gather(*tasks, return_exceptions=True))
+
+    for outcome in run(ask()):
+        assert isinstance(outcome, ClientError)
+        assert outcome.code == "CANCELLED"
+    gate.open()
+    eventually(lambda: engine.snapshot().num_running == 0)
+
+
+def test_it_waits_for_room_as_long_as_it_is_patient(serve: Serve, run: Run) -> None:
+    server = serve(max_slots=1, max_waiting=40)
+
+    async def ask() -> list[int]:
+        async with (
+            AsyncClient(server.address) as patient,
+            AsyncClient(server.address, patience_seconds=0.0) as impatient,
+        ):
+            options = Options(max_output_tokens=24)
+            calls = [patient.translate(distinct_texts(40), "en", "de", options=options) for _ in range(3)]
+            busy = [asyncio.create_task(call) for call in calls]
+            await asyncio.to_thread(
+                eventually, lambda: server.metric("dragoman_rejected_total", reason="queue_full") >= 2
+            )
+            with pytest.raises(ClientError) as raised:
+                await impatient.translate(distinct_texts(40), "en", "de")
+            assert raised.value.code == "RESOURCE_EXHAUSTED"
+            assert raised.value.retry_after_seconds
+            return [len(translations) for translations in await asyncio.gather(*busy)]
+
+    assert run(ask()) == [40] * 3
+
+
+def test_tls_and_api_keys(serve: Serve, run: Run, tmp_path: Path) -> None:
+    authority, trusted = Authority(), tmp_path / "ca.crt"
+    certificate, key = authority.pair().write(tmp_path)
+    trusted.write_bytes(authority.certificate)
+    server = serve(tls_certificate=certificate, tls_key=key, api_keys=write_keys(tmp_path, alice=ALICE))
+
+    async def ask() -> None:
+        async with AsyncClient(server.address, tls=Tls(trusted), api_key=ALICE) as client:
+            assert len(await client.translate(["Hello"], "en", "de")) == 1
+        async with AsyncClient(server.address, tls=Tls(trusted)) as client:
+            with pytest.raises(ClientError) as raised:
+                await client.models()
+            assert raised.value.code == "UNAUTHENTICATED"
+        async with AsyncClient(server.address, tls=Tls(), api_key=ALICE) as client:
+            with pytest.raises(NotSecure, match=r"name its certificate authority with Tls\(authorities"):
+                await client.models()
+
+    run(ask())

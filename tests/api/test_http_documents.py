@@ -1,13 +1,11 @@
 """Documents over HTTP, in every API that has them: each format, what is refused, and whose they are."""
 
-import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import docx
 import pytest
 
 from service.calls.keys import Quotas
@@ -17,7 +15,7 @@ from tests.http_caller import Reply, call
 from tests.http_post import form_of
 from tests.key_files import ALICE, BOB, write_keys
 from tests.servers import InProcessServer, Serve, eventually
-from tests.unit.documents.formats.office import presentation
+from tests.unit.documents.formats.office import presentation, word
 from tests.unit.documents.formats.packages import book, open_document_file
 
 PAIR = {"source_language_code": "en", "target_language_code": "de"}
@@ -26,6 +24,7 @@ XLIFF = f'<xliff version="1.2"><file source-language="en" target-language="de"><
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nstation window\n"
 DOCUMENTS = {
     ".csv": b"n,text\n1,station\n",
+    ".docx": word("<w:p><w:r><w:t>station</w:t></w:r></w:p>"),
     ".epub": book("<p>station <b>window</b></p>"),
     ".html": b"<p>station <b>window</b></p><pre>code</pre>",
     ".json": b'{"a": "station", "b": ["window"]}',
@@ -83,17 +82,6 @@ def test_formats_come_back_translated(server: InProcessServer, ending: str) -> N
     assert reply.body == expected(server, f"a{ending}", DOCUMENTS[ending], **of_table) != DOCUMENTS[ending]
     assert reply.headers["content-disposition"] == f'attachment; filename="a.de{ending}"'
     assert "total;dur=" in reply.headers["server-timing"]
-
-
-def test_a_word_document_comes_back_translated(server: InProcessServer) -> None:
-    document, file = docx.Document(), io.BytesIO()
-    document.add_paragraph("station window")
-    document.save(file)
-    reply = translate(server, "a.docx", file.getvalue())
-    [paragraph] = docx.Document(io.BytesIO(reply.body)).paragraphs
-    asked = {**PAIR, "text": "station window", "mime_type": "text/html"}
-    [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
-    assert paragraph.text == translation["text"] != "station window"
 
 
 def test_options_are_those_of_a_text(server: InProcessServer) -> None:

@@ -2,12 +2,17 @@
 
 import gzip
 import json
+import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from service.domain.errors import Overloaded
 from service.faces.http.intake import MAX_UNKNOWN_BYTES
+from service.translation.translator import Translator
 from tests.api.http_faces import EACH, FACES, send
 from tests.http_caller import Reply, call
 from tests.key_files import ALICE
@@ -58,6 +63,76 @@ def test_what_a_caller_got_wrong_is_a_400_that_says_what(server: InProcessServer
         assert reply.body
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """A text that every API refuses: its languages, the statuses that are not 400, and words of the answer."""
+
+    text: str
+    source: str
+    target: str
+    words: str
+    statuses: Mapping[str, int] = field(default_factory=dict)
+
+
+NOT_FOUND = dict.fromkeys(("v1", "openai", "kserve"), 404)
+NO_PAIR = "it can be de|served are en to de|lists pairs, such as en-de"  # OpenAI's models are pairs
+NO_CODE = "expected a BCP 47 code|lists pairs, such as en-de"
+REFUSALS = {
+    "target": Refusal("station", "en", "xx", NO_PAIR, NOT_FOUND),
+    "source": Refusal("station", "xx", "de", NO_PAIR, NOT_FOUND),
+    "code": Refusal("station", "en", "d!", NO_CODE, {"openai": 404}),
+    "long": Refusal("a" * 140_000, "en", "de", "have 140000 characters in total; allowed are 131072", {"deepl": 413}),
+}
+
+
+@EACH
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_is_refused_is_told_with_what_there_is(server: InProcessServer, name: str, case: str) -> None:
+    refusal = REFUSALS[case]
+    reply = send(server, name, refusal.text, refusal.source, refusal.target)
+    assert reply.status == refusal.statuses.get(name, 400), reply.body
+    assert re.search(refusal.words, reply.body.decode())
+
+
+def test_a_text_in_no_known_language_is_refused(server: InProcessServer) -> None:
+    for name in FACES.keys() - {"kserve"}:  # whose model names the language
+        reply = send(server, name, "\u16a0\u16a2\u16a6\u16a8\u16b1\u16b2", "")
+        assert (reply.status, b"is in no language that can be" in reply.body) == (400, True), name
+
+
+def test_a_deadline_that_can_not_be_met_is_a_504(serve: Serve) -> None:
+    server = serve(http_port=0, default_deadline_seconds=0.001)
+    assert {name: send(server, name, "station").status for name in FACES} == dict.fromkeys(FACES, 504)
+
+
+FREE = ("/health", "/languages", "/frontend/settings")  # of LibreTranslate's API
+
+
+def test_a_server_that_loads_says_so(serve: Serve) -> None:
+    server = serve(load=False, http_port=0)
+    replies = [send(server, name, "station") for name in FACES]
+    replies += [call(server.http_url, "GET", path) for path in FREE]
+    replies.append(call(server.http_url, "POST", "/detect", {"q": "station"}))
+    assert {reply.status for reply in replies} == {503}
+    assert all(b"loading its models" in reply.body for reply in replies)
+    server.load()
+    assert {call(server.http_url, "GET", path).status for path in FREE} == {200}
+    assert {send(server, name, "station").status for name in FACES} == {200}
+
+
+def test_a_full_queue_is_told_and_no_matter_to_what_waits_for_no_model(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "overload", lambda *_: Overloaded("the queue is full", 2.5))
+    server = serve(http_port=0)
+    replies = {name: send(server, name, "station") for name in FACES}
+    for name, reply in replies.items():
+        assert (reply.status, reply.headers["retry-after"]) == (429, "3"), name
+        assert b"the queue is full" in reply.body
+    for path in ("/", "/v1/docs", "/v1/openapi.json", "/v1/languages", "/v1/models", *FREE):
+        assert call(server.http_url, "GET", path).status == 200, path
+
+
 def test_a_call_is_part_of_its_caller_s_trace(serve: Serve) -> None:
     trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     with otlp_collector() as collector:
@@ -97,10 +172,8 @@ def open_server(share: Serve) -> InProcessServer:
 @EACH
 def test_too_large_a_body_is_told_in_the_words_of_its_api(server: InProcessServer, name: str) -> None:
     limit = server.server.config.max_request_bytes
-    wrong = call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document
     reply = call(server.http_url, "POST", FACES[name].path, body=b" " * (limit + 1), content_type="application/json")
-    assert reply.status == 413
-    assert reply.document.keys() == wrong.keys()
+    assert (reply.status, shape(reply.document)) == (413, shape_of_errors(server, name))
     assert f"the body has {limit + 1} bytes; allowed is {limit}. Send less." in reply.body.decode()
     assert reply.headers["connection"] == "close"
     assert reply.headers["x-request-id"]
@@ -123,10 +196,8 @@ def test_too_large_a_body_is_told_in_the_words_of_its_api(server: InProcessServe
 def test_an_unknown_path_is_told_in_the_words_of_the_api_it_looks_like(
     server: InProcessServer, path: str, like: str
 ) -> None:
-    wrong = call(server.http_url, "POST", FACES[like].path, body=b"{", content_type="application/json").document
     reply = call(server.http_url, "POST", path, {})
-    assert reply.status == 404
-    assert shape(reply.document) == shape(wrong)
+    assert (reply.status, shape(reply.document)) == (404, shape_of_errors(server, like))
     assert f"'{path}' is not here; /v1/docs lists what is." in reply.body.decode()
 
 
@@ -137,14 +208,17 @@ def shape(document: Any) -> Any:
     return {name: shape(each) for name, each in document.items() if name not in ("field", "allowed", "advice")}
 
 
+def shape_of_errors(server: InProcessServer, name: str) -> Any:
+    return shape(call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document)
+
+
 @EACH
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip"])
 def test_a_compressed_body_is_told_so(server: InProcessServer, name: str, encoding: str) -> None:
     body = gzip.compress(json.dumps(FACES[name].asked("station")).encode())
     given = {"content_type": "application/json", "content_encoding": encoding}
-    wrong = call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document
     reply = call(server.http_url, "POST", FACES[name].path, body=body, **given)
-    assert (reply.status, shape(reply.document)) == (415, shape(wrong))
+    assert (reply.status, shape(reply.document)) == (415, shape_of_errors(server, name))
     assert f"Content-Encoding is '{encoding}'; allowed is identity. Send the body uncompressed." in reply.body.decode()
     for plain in ("Identity", ""):
         assert send(server, name, "station", content_encoding=plain).status == 200
@@ -166,9 +240,8 @@ def test_pages_of_other_sites_get_no_leave_unless_it_is_configured(server: InPro
 
 @EACH
 def test_another_method_is_told_in_the_words_of_its_api(server: InProcessServer, name: str) -> None:
-    wrong = call(server.http_url, "POST", FACES[name].path, body=b"{", content_type="application/json").document
     reply = call(server.http_url, "PATCH", FACES[name].path)
-    assert (reply.status, shape(reply.document)) == (405, shape(wrong))
+    assert (reply.status, shape(reply.document)) == (405, shape_of_errors(server, name))
     assert "POST" in reply.headers["allow"]
     assert "PATCH is not possible here" in reply.body.decode()
 
@@ -208,6 +281,68 @@ def test_what_is_refused_at_sight_has_an_id_and_is_counted(
     assert not any("nothing" in each or "TRACE" in each for each in methods)
     again = call(server.http_url, method, path, **headers)
     assert len(again.headers["x-request-id"]) == 16
+
+
+NO_KEY = "requires an API key"
+UNKNOWN_KEY = "the API key is unknown"
+
+
+@EACH
+def test_without_a_good_key_nothing_is_translated(keyed: InProcessServer, name: str) -> None:
+    wrong: list[tuple[dict[str, str], str]] = [
+        ({}, NO_KEY),
+        ({"x_api_key": "dgm_wrong"}, UNKNOWN_KEY),
+        ({"authorization": "Bearer wrong"}, UNKNOWN_KEY),
+    ]
+    for headers, words in wrong:
+        reply = send(keyed, name, "station", **headers)
+        assert reply.status == FACES[name].no_key
+        assert words in reply.body.decode()
+        asks_for_one = reply.status == 401 and name != "openai"
+        assert reply.headers.get("www-authenticate") == ("Bearer" if asks_for_one else None)
+    for headers in ({"x_api_key": ALICE}, {"x_goog_api_key": ALICE}, {"authorization": f"Bearer {ALICE}"}):
+        assert send(keyed, name, "station", **headers).status == 200
+
+
+GOOGLE_V2, GOOGLE_V3 = FACES["google.v2"].path, FACES["google.v3"].path
+WITH_KEYS: list[tuple[str, str, Any, dict[str, str]]] = [  # API, path, body (none: GET), headers; KEY is the key
+    ("deepl", "/v2/translate", "text=station&target_lang=DE&auth_key=KEY", {}),
+    ("deepl", "/v2/translate?auth_key=KEY", "text=station&target_lang=DE", {}),
+    ("deepl", "/v2/translate", "text=station&target_lang=DE", {"authorization": "DeepL-Auth-Key KEY"}),
+    ("deepl", "/v2/translate", {**FACES["deepl"].asked("station"), "auth_key": "KEY"}, {}),
+    ("deepl", "/v2/usage?auth_key=KEY", None, {}),
+    ("deepl", "/v3/languages?resource=glossary&auth_key=KEY", None, {}),
+    ("libretranslate", "/translate", {**FACES["libretranslate"].asked("station"), "api_key": "KEY"}, {}),
+    ("libretranslate", "/translate?api_key=KEY&q=station&source=en&target=de", "", {}),
+    ("google.v2", f"{GOOGLE_V2}?key=KEY", FACES["google.v2"].asked("station"), {}),
+    ("google.v2", GOOGLE_V2, "q=station&source=en&target=de&key=KEY", {}),
+    ("google.v2", f"{GOOGLE_V2}/detect?key=KEY", {"q": "station"}, {}),
+    ("google.v2", f"{GOOGLE_V2}/languages", None, {"x_goog_api_key": "KEY"}),
+    ("google.v3", f"{GOOGLE_V3}?key=KEY", FACES["google.v3"].asked("station"), {}),
+    ("google.v3", f"{GOOGLE_V3}?$key=KEY", FACES["google.v3"].asked("station"), {}),
+    ("google.v3", "/v3/projects/p/locations/global/glossaries", None, {"x_goog_api_key": "KEY"}),
+    ("v1", "/v1/models", None, {"x_api_key": "KEY"}),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "body", "headers"), WITH_KEYS)
+def test_a_key_comes_in_every_way_of_its_api(
+    keyed: InProcessServer, name: str, path: str, body: Any, headers: dict[str, str]
+) -> None:
+    for key, status in ((ALICE, 200), ("dgm_wrong", FACES[name].no_key), ("", FACES[name].no_key)):
+        given = {header: value.replace("KEY", key) for header, value in headers.items()}
+        method, content = "GET" if body is None else "POST", body
+        if body is not None:
+            is_form = isinstance(body, str)
+            content = (body if is_form else json.dumps(body)).replace("KEY", key).encode()
+            given["content_type"] = "application/x-www-form-urlencoded" if is_form else "application/json"
+        reply = call(keyed.http_url, method, path.replace("KEY", key), body=content, **given)
+        assert reply.status == status, (key, reply.body)
+
+
+def test_what_tells_about_the_apis_needs_no_key(keyed: InProcessServer) -> None:
+    assert call(keyed.http_url, "GET", "/v1/openapi.json").status == 200
+    assert call(keyed.http_url, "GET", "/v3/projects/p/locations/global/models").status == 401
 
 
 LARGE = b"Where is the station?\n" * (2 * MAX_UNKNOWN_BYTES // 22)

@@ -1,36 +1,41 @@
-"""LibreTranslate's API on a server that is loading, has a full queue, or serves several languages."""
+"""LibreTranslate's API: what its documents show, what its own server lets be, and several languages."""
 
 from pathlib import Path
 
-import pytest
-
-from service.domain.errors import Overloaded
-from service.translation.translator import Translator
+from service.documents import ENDINGS
 from tests.http_caller import call
-from tests.servers import Serve, distinct_texts
+from tests.servers import InProcessServer, Serve, distinct_texts
 from tests.tiny_bundle import write_tiny_bundle
 
-ASKED = {"q": "station", "source": "en", "target": "de"}
-FREE = ("/health", "/languages", "/frontend/settings")
+
+def test_alternatives_are_our_hypotheses(server: InProcessServer) -> None:
+    asked = {"q": "Hello", "source": "en", "target": "de", "format": "text", "alternatives": 3, "api_key": "xxxxxx"}
+    reply = call(server.http_url, "POST", "/translate", asked)
+    own = {"text": "Hello", "target_language_code": "de", "options": {"num_hypotheses": 4}}
+    [expected] = call(server.http_url, "POST", "/v1/translate", own).document["translations"]
+    first, *others = [each["text"] for each in expected["hypotheses"]]
+    alternatives = [each for each in dict.fromkeys(others) if each != first]
+    assert alternatives
+    assert reply.document == {"translatedText": first, "alternatives": alternatives}
 
 
-def test_a_server_that_loads_is_not_healthy(serve: Serve) -> None:
-    server = serve(load=False, http_port=0)
-    replies = [call(server.http_url, "GET", path) for path in FREE]
-    replies.append(call(server.http_url, "POST", "/translate", ASKED))
-    replies.append(call(server.http_url, "POST", "/detect", ASKED))
-    assert [(reply.status, "loading" in reply.error) for reply in replies] == [(503, True)] * 5
-    server.load()
-    assert [call(server.http_url, "GET", path).status for path in FREE] == [200] * 3
-
-
-def test_a_full_queue_is_no_illness(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Translator, "overload", lambda *_: Overloaded("the queue is full", 2.5))
-    server = serve(http_port=0)
-    assert [call(server.http_url, "GET", path).status for path in FREE] == [200] * 3
-    reply = call(server.http_url, "POST", "/translate", ASKED)
-    assert (reply.status, reply.error) == (429, "Slowdown: the queue is full")
-    assert reply.headers["retry-after"] == "3"
+def test_settings_and_health(server: InProcessServer, keyed: InProcessServer) -> None:
+    settings = call(server.http_url, "GET", "/frontend/settings").document
+    assert settings == {
+        "charLimit": 131_072,
+        "frontendTimeout": 500,
+        "apiKeys": False,
+        "keyRequired": False,
+        "suggestions": False,
+        "filesTranslation": True,
+        "supportedFilesFormat": list(ENDINGS),
+        "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}},
+    }
+    assert call(keyed.http_url, "GET", "/frontend/settings").document["keyRequired"]
+    for each in (server, keyed):
+        assert call(each.http_url, "GET", "/health").document == {"status": "ok"}
+    reply = call(server.http_url, "POST", "/suggest", {"q": "a", "s": "b", "source": "en", "target": "de"})
+    assert (reply.status, "disabled on this server" in reply.error) == (403, True)
 
 
 def test_languages_have_the_codes_that_libretranslate_gives_them(serve: Serve, tmp_path: Path) -> None:
@@ -48,6 +53,8 @@ def test_languages_have_the_codes_that_libretranslate_gives_them(serve: Serve, t
     detected = call(server.http_url, "POST", "/translate", {"q": "請問火車站在哪裡", "source": "auto", "target": "en"})
     assert detected.document["detectedLanguage"]["language"] == "zh-Hant"
     assert detected.document["detectedLanguage"]["confidence"] > 50.0
+    alone = call(server.http_url, "POST", "/detect", {"q": "請問火車站在哪裡"}).document
+    assert alone[0] == detected.document["detectedLanguage"]
 
 
 def test_texts_of_several_languages_are_told_apart(serve: Serve, tmp_path: Path) -> None:

@@ -21,22 +21,17 @@ def expected(server: InProcessServer, text: str) -> Any:
     return call(server.http_url, "POST", "/v1/translate", {"text": text, "target_language_code": "de"}).document
 
 
-def test_the_last_message_of_the_user_is_translated(server: InProcessServer) -> None:
+def test_a_message_in_parts_is_translated(server: InProcessServer) -> None:
     [text] = distinct_texts(1)
-    one = expected(server, text)["translations"][0]
-    turns = [("system", "Be brief."), ("user", "no"), ("assistant", "nein"), ("user", text), ("assistant", "")]
-    messages = [{"role": role, "content": content} for role, content in turns]
-    asked = {"model": "dragoman/tiny:en-de", "messages": messages, "temperature": 0.7, "user": "u", "stop": None}
-    document = call(server.http_url, "POST", PATH, asked).document
+    one = expected(server, f"station\n{text}")["translations"][0]
+    parts = [{"type": "text", "text": "station"}, {"type": "text", "text": text}]
+    document = ask(server, parts, model="dragoman/tiny:en-de", temperature=0.7, user="u", stop=None).document
     [choice] = document["choices"]
     assert choice["message"] == {"role": "assistant", "content": one["text"]}
     assert (document["object"], document["model"]) == ("chat.completion", "dragoman/tiny:en-de")
     usage = document["usage"]
     assert usage["prompt_tokens"] == one["num_source_tokens"]
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > usage["prompt_tokens"]
-    parts = [{"type": "text", "text": "station"}, {"type": "text", "text": text}]
-    in_parts = ask(server, parts).document["choices"][0]["message"]["content"]
-    assert in_parts == expected(server, f"station\n{text}")["translations"][0]["text"]
 
 
 def test_a_stream_has_the_same_text(server: InProcessServer) -> None:

@@ -9,13 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman_client import Options
-from service.domain.errors import DeadlineExceeded, EngineFailure, Overloaded
+from service.domain.errors import DeadlineExceeded, EngineFailure
 from service.domain.options import OPTIONS
 from service.domain.translation import StreamEvent, TranslationRequest
 from service.faces.dragoman import answers
-from service.translation.translator import Translator
 from tests.http_caller import Reply, call, events
-from tests.key_files import ALICE
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually
 
 ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
@@ -29,19 +27,6 @@ def server(share: Serve) -> InProcessServer:
 
 def translate(server: InProcessServer, path: str = "/v1/translate", **asked: Any) -> Reply:
     return call(server.http_url, "POST", path, {**ASKED, **asked})
-
-
-def test_a_text_gets_what_it_gets_over_grpc(server: InProcessServer) -> None:
-    texts = distinct_texts(3)
-    with server.client() as client:
-        expected = [each.text for each in client.translate(texts, "en", "de")]
-    asked = {"texts": texts, "source_language_code": "en", "target_language_code": "de"}
-    reply = call(server.http_url, "POST", "/v1/translate", asked)
-    assert reply.status == 200
-    assert [each["text"] for each in reply.document["translations"]] == expected
-    alone = translate(server, text=texts[0])
-    assert alone.document["translations"][0]["text"] == expected[0]
-    assert (reply.document["model"], reply.document["model_version"]) == ("tiny", "1")
 
 
 def test_a_stream_ends_with_the_same_translation(server: InProcessServer) -> None:
@@ -139,7 +124,6 @@ def test_what_a_call_can_ask_for_is_in_the_answer(server: InProcessServer) -> No
 @pytest.mark.parametrize(
     ("body", "field", "word"),
     [
-        (b"[" * 10_000, "", "not JSON"),
         (b'{"texts": ["a", 1], "target_language_code": "de"}', "texts[1]", "a string"),
         (b'{"text": "a", "target_language_code": "de", "options": {"beam_size": 1e400}}', "options.beam_size", "whole"),
         (b'{"text": "a", "target_language_code": "de", "deadline": NaN}', "deadline", "above 0"),
@@ -177,29 +161,6 @@ def test_languages_are_detected_and_listed(server: InProcessServer) -> None:
     assert {"language_code": "en", "name": "English", "targets": ["de"]} in languages
     [model] = call(server.http_url, "GET", "/v1/models").document["models"]
     assert (model["name"], model["default_options"]["beam_size"]) == ("tiny", 1)
-
-
-def test_what_waits_for_no_model_is_answered_while_the_queue_is_full(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Translator, "overload", lambda *_: Overloaded("the queue is full", 2.5))
-    server = serve(http_port=0)
-    paths = ("/", "/v1/docs", "/v1/openapi.json", "/v1/languages", "/v1/models")
-    statuses = {path: call(server.http_url, "GET", path).status for path in paths}
-    assert statuses == dict.fromkeys(paths, 200)
-    assert translate(server).status == 429
-
-
-def test_without_a_good_key_nothing_is_translated(keyed: InProcessServer) -> None:
-    wrong: tuple[dict[str, Any], ...] = ({}, {"x_api_key": "dgm_wrong"}, {"authorization": "Bearer wrong"})
-    for headers in wrong:
-        reply = call(keyed.http_url, "POST", "/v1/translate", ASKED, **headers)
-        assert (reply.status, reply.error["code"]) == (401, "UNAUTHENTICATED")
-        assert reply.headers["www-authenticate"] == "Bearer"
-    assert call(keyed.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200
-    assert call(keyed.http_url, "POST", "/v1/translate", ASKED, authorization=f"Bearer {ALICE}").status == 200
-    assert call(keyed.http_url, "GET", "/v1/openapi.json").status == 200
-    assert call(keyed.http_url, "GET", "/v1/models").status == 401
 
 
 def test_pages_of_listed_sites_may_call(server: InProcessServer) -> None:

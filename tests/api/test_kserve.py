@@ -1,6 +1,8 @@
 """KServe's API, on our own stubs and by plain requests, in each phase of the server. Real clients: tests/clients."""
 
 import json
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -10,10 +12,10 @@ from service.domain.errors import Overloaded
 from service.domain.translation import Priority
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
-from tests.grpc_calls import refused
+from tests.grpc_calls import infer_request, refused
 from tests.http_caller import Reply, call
 from tests.patience import patient
-from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.servers import InProcessServer, eventually
 
 
 def phase_of(stub: Any) -> tuple[bool, bool, bool]:
@@ -47,6 +49,22 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
         assert phase_of(stub) == (True, True, True)
         (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(ready=True), timeout=patient(10)).models
         assert (index.name, index.version, index.state) == ("tiny", "1", "READY")
+
+
+def test_an_open_stream_does_not_hold_up_a_stop(serve: Any) -> None:
+    server, is_over = serve(grace_seconds=patient(30)), threading.Event()
+
+    def requests() -> Iterator[pb.ModelInferRequest]:
+        yield infer_request("Hello")
+        assert is_over.wait(patient(60))
+
+    with grpc.insecure_channel(server.address) as channel:
+        answers = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests(), timeout=patient(60))
+        assert next(answers).error_message == ""
+        closing = server.start_closing()
+        assert refused(lambda timeout: next(answers)).code() is grpc.StatusCode.UNAVAILABLE
+        closing.result(patient(15))  # and not only after the grace period
+        is_over.set()
 
 
 def test_there_is_one_repository(serve: Any) -> None:
@@ -117,22 +135,6 @@ def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch
     eventually(lambda: http_phase_of(server) == (400, 400, 400))
 
 
-def test_texts_get_what_they_get_over_grpc(server: InProcessServer) -> None:
-    texts = distinct_texts(3)
-    with server.client() as client:
-        expected = [each.text for each in client.translate(texts, "en", "de")]
-    reply = post(server, INFER, asked(*texts, id="mine"))
-    assert reply.status == 200
-    assert reply.headers["content-type"] == "application/json"
-    assert "x-request-id" in reply.headers
-    assert "server-timing" in reply.headers
-    document = reply.document
-    assert (document["id"], document["model_name"], document["model_version"]) == ("mine", "tiny", "1")
-    translation, finish_reason = document["outputs"]
-    assert translation == {"name": "translation", "datatype": "BYTES", "shape": [3], "data": expected}
-    assert finish_reason["name"] == "finish_reason"
-
-
 @pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
 def test_the_content_type_does_not_matter(server: InProcessServer, content_type: str) -> None:
     headers = {"content-type": content_type} if content_type else {}
@@ -152,6 +154,8 @@ def test_the_content_type_does_not_matter(server: InProcessServer, content_type:
         ("POST", "/v2/repository/models/tiny/unload", {"parameters": {"unload_dependents": True}}, 400, "explicit"),
         ("POST", "/v2/models/tiny/versions/1/generate_stream", {"text_input": "a"}, 501, "generate"),
         ("GET", "/v2/logging", None, 501, "--log-level"),
+        ("GET", "/v2/trace/setting", None, 501, "tracing"),
+        ("GET", "/v2/systemsharedmemory/status", None, 501, "shared memory is not supported"),
     ],
 )
 def test_an_error_is_a_sentence(

@@ -17,7 +17,12 @@ from tests.patience import patient
 from tests.servers import InProcessServer, Serve, distinct_texts, eventually, rpc_error
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
-SERVICES = ["", "dragoman.v1.TranslationService", "google.cloud.translation.v3.TranslationService"]
+SERVICES = [
+    "",
+    "dragoman.v1.TranslationService",
+    "google.cloud.translation.v3.TranslationService",
+    "inference.GRPCInferenceService",
+]
 
 
 def request(num_texts: int) -> Any:

@@ -14,6 +14,7 @@ import pytest
 from dragoman_client import Client, ClientError, MimeType, Options, StreamEvent, Term
 from service.engine.sequence import Sequence
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from tests.api.http_faces import FACES, send
 from tests.grpc_calls import request_of, stub_of
 from tests.http_caller import call
 from tests.key_files import ALICE, write_keys
@@ -209,23 +210,13 @@ def test_every_list_of_pairs_has_them(server: InProcessServer, client: Client) -
     assert {"source_lang": "fr", "target_lang": "de"} in get("/v2/glossary-language-pairs")["supported_languages"]
 
 
-def test_every_face_translates_them(server: InProcessServer, client: Client) -> None:
-    text = GOLDEN_TEXTS[0]
-    expected = client.translate([text], "fr", "de")[0].text
-
-    def post(path: str, **body: Any) -> Any:
-        return call(server.http_url, "POST", path, body).document
-
-    own = post("/v1/translate", text=text, **FRENCH_TO_GERMAN)["translations"][0]
-    assert (own["text"], own["pivot_language_code"]) == (expected, "en")
-    assert post("/translate", q=text, source="fr", target="de")["translatedText"] == expected
-    assert post("/v2/translate", text=[text], source_lang="FR", target_lang="DE")["translations"][0]["text"] == expected
-    google = post("/language/translate/v2", q=text, source="fr", target="de", format="text")
-    assert google["data"]["translations"][0]["translatedText"] == expected
-    messages = [{"role": "user", "content": text}]
-    assert (
-        post("/v1/chat/completions", model="fr-de", messages=messages)["choices"][0]["message"]["content"] == expected
-    )
+@pytest.mark.parametrize("name", [name for name in FACES if name != "kserve"])
+def test_every_face_translates_them(server: InProcessServer, client: Client, name: str) -> None:
+    [expected] = client.translate([GOLDEN_TEXTS[0]], "fr", "de")
+    document = send(server, name, GOLDEN_TEXTS[0], "fr", "de").document
+    assert FACES[name].answered(document) == expected.text
+    if name == "v1":
+        assert document["translations"][0]["pivot_language_code"] == "en"
 
 
 def test_a_detected_language_may_need_one(client: Client) -> None:

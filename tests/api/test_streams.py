@@ -152,9 +152,3 @@ def test_errors_are_those_of_translate(
     violations = detail_of(error, error_details_pb2.BadRequest)
     assert [each.field for each in violations.field_violations] == [field] if field else violations is None
     assert server.metric("dragoman_requests_total", method=METHOD, code=code.name) == before + 1
-
-
-def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer) -> None:
-    with grpc.insecure_channel(server.address) as channel:
-        error = refused(channel.unary_stream(f"/{METHOD}", bytes, bytes), b"\xff\xff\xff")
-    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT

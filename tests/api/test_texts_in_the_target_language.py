@@ -1,82 +1,19 @@
 """Texts without a source language, by every API on the shipped models: translated, unchanged or refused."""
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from dragoman_client import Client, ClientError, Flag, MimeType
+from tests.api.http_faces import FACES, send
 from tests.http_caller import Reply, call, events
 from tests.http_post import form_of
 from tests.servers import REPOSITORY, InProcessServer, Serve
 from tests.texts_in_languages import rows
 
 ENGLISH = "Where is the train station?"
-KSERVE = {"name": "text", "datatype": "BYTES", "shape": [1]}
-
-
-@dataclass(frozen=True)
-class Api:
-    """How a text is sent, with a source language or without, and what an answer says of it: text and language."""
-
-    path: str
-    asked: Callable[[str, str, str], Any]
-    answered: Callable[[Any], tuple[str, str]]
-
-
-def _openai(text: str, source: str, target: str) -> Any:
-    return {"model": f"{source or 'auto'}-{target}", "messages": [{"role": "user", "content": text}]}
-
-
-def _kserve(text: str, source: str, target: str) -> Any:
-    parameters = {"target_language": target, **({"source_language": source} if source else {})}
-    return {"inputs": [{**KSERVE, "data": [text]}], "parameters": parameters}
-
-
-APIS = {
-    "v1": Api(
-        "/v1/translate",
-        lambda text, source, target: {
-            "text": text, "target_language_code": target, "source_language_code": source,
-        },
-        lambda answer: (answer["translations"][0]["text"], answer["translations"][0].get("detected_language_code", "")),
-    ),
-    "google.v2": Api(
-        "/language/translate/v2",
-        lambda text, source, target: {"q": text, "target": target, "format": "text", "source": source or None},
-        lambda answer: (
-            answer["data"]["translations"][0]["translatedText"],
-            answer["data"]["translations"][0].get("detectedSourceLanguage", ""),
-        ),
-    ),
-    "google.v3": Api(
-        "/v3/projects/p/locations/global:translateText",
-        lambda text, source, target: {
-            "contents": [text], "mimeType": "text/plain", "targetLanguageCode": target, "sourceLanguageCode": source,
-        },
-        lambda answer: (
-            answer["translations"][0]["translatedText"],
-            answer["translations"][0].get("detectedLanguageCode", ""),
-        ),
-    ),
-    "deepl": Api(
-        "/v2/translate",
-        lambda text, source, target: {"text": [text], "target_lang": target.upper(), "source_lang": source or None},
-        lambda answer: (
-            answer["translations"][0]["text"], answer["translations"][0]["detected_source_language"].lower(),
-        ),
-    ),
-    "libretranslate": Api(
-        "/translate",
-        lambda text, source, target: {"q": text, "source": source or "auto", "target": target},
-        lambda answer: (answer["translatedText"], answer.get("detectedLanguage", {}).get("language", "")),
-    ),
-    "openai": Api(
-        "/v1/chat/completions", _openai, lambda answer: (answer["choices"][0]["message"]["content"], "")
-    ),
-}  # fmt: skip
+APIS = pytest.mark.parametrize("name", [name for name in FACES if name != "kserve"])
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +27,6 @@ def client(server: InProcessServer) -> Iterator[Client]:
         yield client
 
 
-def ask(server: InProcessServer, name: str, text: str, target: str, source: str = "") -> Reply:
-    api = APIS[name]
-    document = {key: value for key, value in api.asked(text, source, target).items() if value not in (None, "")}
-    return call(server.http_url, "POST", api.path, document)
-
-
 # A language's texts of one word, some words, and a sentence.
 SOME = [row for number, row in enumerate(rows()) if number % 51 in (0, 6, 16, 26, 46)]
 
@@ -104,33 +35,34 @@ def test_all_outcomes_are_among_them() -> None:
     assert {"translated", "unchanged", "fr", "ru"} <= {row.outcome for row in SOME}
 
 
-@pytest.mark.parametrize("name", APIS)
+@APIS
 def test_each_api_translates_keeps_or_refuses(server: InProcessServer, name: str) -> None:
     for row in SOME:
-        answer = ask(server, name, row.text, row.target)
+        answer = send(server, name, row.text, "", row.target)
         if row.outcome not in ("translated", "unchanged"):
             assert answer.status == 400, row
             assert f"seems to be in '{row.outcome}'" in answer.body.decode(), row
             continue
         assert answer.status == 200, (row, answer.body)
-        text, language = APIS[name].answered(answer.document)
+        text, language = FACES[name].answered(answer.document), FACES[name].detected(answer.document)
         assert text == row.text or row.outcome == "translated"
         if language:
             assert (language == row.target) == (row.outcome == "unchanged"), row
 
 
-@pytest.mark.parametrize("name", APIS)
+@APIS
 def test_a_language_into_itself_is_unchanged_in_any_region(server: InProcessServer, name: str) -> None:
     for source, target in (("en", "en"), ("en-US", "en-GB"), ("hi", "hi")):
-        answer = ask(server, name, "  <b>Hello,\tworld</b>  ", target, source)
+        answer = send(server, name, "  <b>Hello,\tworld</b>  ", source, target)
         assert answer.status == 200, (source, target, answer.body)
-        assert APIS[name].answered(answer.document)[0] == "  <b>Hello,\tworld</b>  "
-    assert ask(server, name, "Bonjour", "fr", "fr").status in (400, 404)  # not served
+        assert FACES[name].answered(answer.document) == "  <b>Hello,\tworld</b>  "
+    assert send(server, name, "Bonjour", "fr", "fr").status in (400, 404)  # not served
 
 
 def test_kserve_names_a_model_and_so_its_pair(server: InProcessServer) -> None:
     def texts(source: str, target: str, model: str) -> Reply:
-        return call(server.http_url, "POST", f"/v2/models/{model}/infer", _kserve(ENGLISH, source, target))
+        asked = FACES["kserve"].asked(ENGLISH, source, target)
+        return call(server.http_url, "POST", f"/v2/models/{model}/infer", asked)
 
     same = texts("en", "en", "de-en").document["outputs"]
     assert [each["data"] for each in same] == [[ENGLISH], ["stop"]]
@@ -200,7 +132,7 @@ def test_a_document_is_judged_by_its_beginning(server: InProcessServer) -> None:
 
 
 def test_no_tokens_are_used(server: InProcessServer) -> None:
-    document = {**_openai(ENGLISH, "", "en"), "stream": True, "stream_options": {"include_usage": True}}
+    document = {**FACES["openai"].asked(ENGLISH, "", "en"), "stream": True, "stream_options": {"include_usage": True}}
     answer = call(server.http_url, "POST", "/v1/chat/completions", document)
     parts = [json.loads(line[6:]) for line in answer.body.splitlines() if line.startswith(b"data: {")]
     assert parts[0]["choices"][0]["delta"]["content"] == ENGLISH

@@ -1,17 +1,14 @@
 """TLS and mTLS: who may connect, what rejected clients are told, and rotation without a failed call."""
 
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dragoman_client import Client, NotSecure, Tls
-from tests.api.callers import Callers
+from tests.callers import on_new_connections
 from tests.certificates import Authority, Pair, replace
 from tests.servers import InProcessServer, Serve, eventually
-
-StartCallers = Callable[..., Callers]
 
 
 @pytest.fixture(scope="module")
@@ -129,43 +126,16 @@ def test_a_server_can_ask_clients_for_certificates(
 
 @pytest.mark.parametrize("num_rotations", [3, pytest.param(40, marks=pytest.mark.full)])
 def test_rotation_under_load_fails_no_call(
-    server: InProcessServer,
-    authority: Authority,
-    trusted: Path,
-    tmp_path: Path,
-    callers: StartCallers,
-    num_rotations: int,
+    server: InProcessServer, authority: Authority, trusted: Path, tmp_path: Path, num_rotations: int
 ) -> None:
     with server.client(tls=Tls(trusted)) as old:
         translate(old)
-        started = callers(server.address, Tls(trusted))
-        for number in range(num_rotations):
-            fresh = authority.pair(ends_days=2 + number)
-            fresh.write(tmp_path)
-            eventually(lambda fresh=fresh: served_certificate(server) == fresh.certificate)  # type: ignore[misc]
-            started.more_calls(20)
-            assert server.metric("dragoman_tls_certificate_not_after_seconds") == fresh.not_after.timestamp()
-        started.stop()
-        assert started.errors == []
+        with on_new_connections(server.address, Tls(trusted)) as callers:
+            for number in range(num_rotations):
+                fresh = authority.pair(ends_days=2 + number)
+                fresh.write(tmp_path)
+                eventually(lambda fresh=fresh: served_certificate(server) == fresh.certificate)  # type: ignore[misc]
+                callers.wait_for_more(2)
+                assert server.metric("dragoman_tls_certificate_not_after_seconds") == fresh.not_after.timestamp()
+        assert callers.failures == []
         translate(old)  # its connection was opened under the first certificate
-
-
-def test_a_rotation_to_garbage_keeps_the_old_pair(
-    server: InProcessServer,
-    authority: Authority,
-    pair: Pair,
-    trusted: Path,
-    tmp_path: Path,
-    callers: StartCallers,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    started = callers(server.address, Tls(trusted))
-    for number, content in enumerate((b"garbage", authority.pair(ends_days=-0.5).certificate), start=1):
-        replace(tmp_path / "server.crt", content)
-        eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
-        started.more_calls(20)
-        assert served_certificate(server) == pair.certificate
-    started.stop()
-    assert started.errors == []
-    assert len(caplog.records) == 2
-    assert all("The previous contents stay in use." in record.getMessage() for record in caplog.records)

@@ -84,23 +84,12 @@ def check_a_source_language_that_is_left_out_is_detected() -> None:
     assert [each.translated_text for each in answer.translations] == translated(contents=texts)
 
 
-def check_html_is_what_a_client_sends_that_says_nothing() -> None:
-    (text,) = translated(mime_type="", contents=['<p class="a">Hello</p><script>x()</script>'])
-    assert text.startswith('<p class="a">')
-    assert text.endswith("</p><script>x()</script>")
-
-
 def check_what_is_wrong_is_named() -> None:
     error = fails(exceptions.InvalidArgument, lambda: translated(contents=["a"] * 1025))
     assert detail(error, error_details_pb2.BadRequest).field_violations[0].field == "contents"
     assert (error.domain, error.reason) == ("dragoman", "TOO_MANY")
     error = fails(exceptions.NotFound, lambda: translated(model=f"{PARENT}/models/huge"))
     assert detail(error, error_details_pb2.ResourceInfo).resource_name == f"{PARENT}/models/huge"
-    error = fails(
-        exceptions.MethodNotImplemented,
-        lambda: translated(transliteration_config={"enable_transliteration": True}),
-    )
-    assert "transliteration_config" in error.message
 
 
 def check_a_deadline() -> None:

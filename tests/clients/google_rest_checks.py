@@ -70,20 +70,6 @@ def check_v3_translates_as_over_grpc() -> None:
     assert shorter.translations == answer.translations
 
 
-def check_v3_echoes_the_model() -> None:
-    model = f"{PARENT}/models/tiny"
-    answer = v3().translate_text(request=GOOD | {"model": model, "labels": {"team": "search"}}, timeout=SECONDS)
-    assert {each.model for each in answer.translations} == {model}
-
-
-def check_v3_html_is_the_default() -> None:
-    html = '<p class="a">station</p><script>x()</script>'
-    answer = v3().translate_text(request=GOOD | {"mime_type": "", "contents": [html]}, timeout=SECONDS)
-    text = answer.translations[0].translated_text
-    assert text.startswith('<p class="a">'), text
-    assert text.endswith("</p><script>x()</script>"), text
-
-
 def check_v3_detects() -> None:
     answer = v3().detect_language(
         parent=PARENT, content="Where is the train station?", mime_type="text/plain", timeout=SECONDS
@@ -105,22 +91,12 @@ def check_v3_glossaries() -> None:
     client = v3()
     found = list(client.list_glossaries(request={"parent": PARENT, "page_size": 1}, timeout=SECONDS))
     assert [each.name for each in found] == [GLOSSARY, f"{PARENT}/glossaries/long.en-de"]
-    some = client.list_glossaries(request={"parent": PARENT, "filter": "src=en AND tgt=fr"}, timeout=SECONDS)
-    assert not list(some)
     assert client.get_glossary(name=GLOSSARY, timeout=SECONDS) == found[0]
-    first, second = client.list_glossary_entries(parent=GLOSSARY, timeout=SECONDS)
-    assert (first.terms_pair.source_term.text, first.terms_pair.target_term.text) == ("file", "Akte")
-    assert client.get_glossary_entry(name=second.name, timeout=SECONDS) == second
     pages = client.list_glossary_entries(parent=f"{PARENT}/glossaries/long", timeout=SECONDS).pages
     assert [len(page.glossary_entries) for page in pages] == [1000, 1000, 500]
-
-
-def check_v3_a_glossary_is_used() -> None:
-    config = {"glossary": GLOSSARY}
-    answer = v3().translate_text(request=GOOD | {"glossary_config": config}, timeout=SECONDS)
+    answer = v3().translate_text(request=GOOD | {"glossary_config": {"glossary": GLOSSARY}}, timeout=SECONDS)
     assert [each.translated_text for each in answer.translations] == SETTINGS["translations"]
     assert "Akte" in answer.glossary_translations[1].translated_text
-    assert answer.glossary_translations[1].glossary_config.glossary == GLOSSARY
 
 
 def check_v3_what_is_wrong_is_named() -> None:
@@ -128,14 +104,6 @@ def check_v3_what_is_wrong_is_named() -> None:
     error = raised(exceptions.BadRequest, lambda: v3().translate_text(request=request, timeout=SECONDS))
     assert details(error, "BadRequest")["fieldViolations"][0]["field"] == "contents", error.details
     assert (error.domain, error.reason) == ("dragoman", "TOO_MANY")
-
-
-def check_v3_what_is_not_here_is_named() -> None:
-    name = f"{PARENT}/glossaries/no"
-    error = raised(exceptions.NotFound, lambda: v3().get_glossary(name=name, timeout=SECONDS))
-    assert details(error, "ResourceInfo")["resourceName"] == name, error.details
-    error = raised(exceptions.MethodNotImplemented, lambda: v3().delete_glossary(name=GLOSSARY))
-    assert "DeleteGlossary is not supported by this server; " in error.message
 
 
 def check_v3_keys() -> None:
@@ -160,16 +128,9 @@ def check_v2_translates_as_over_grpc() -> None:
 
 def check_v2_html_is_the_default() -> None:
     answer = v2().translate("<p>station <code>a &lt; b</code></p>", target_language="de", source_language="en")
-    assert answer["translatedText"].startswith("<p>"), answer
     assert "<code>a &lt; b</code>" in answer["translatedText"], answer
     plain = v2().translate("123 & <4>", target_language="de", format_="text")
     assert plain["translatedText"] == "123 & <4>"
-
-
-def check_v2_detects_what_is_left_out() -> None:
-    answer = v2().translate(["Where is the train station?", "123"], target_language="de", format_="text")
-    assert [each["detectedSourceLanguage"] for each in answer] == ["en", "und"]
-    assert answer[0]["translatedText"] == SETTINGS["translations"][0]
 
 
 def check_v2_detects() -> None:

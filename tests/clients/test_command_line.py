@@ -48,7 +48,10 @@ def started(server: ServerProcess) -> Any:
 
 
 def test_the_printed_command_works(server: ServerProcess) -> None:
-    assert server.ready_line.startswith(f"Dragoman is ready: gRPC on {server.address}, metrics on http://127.0.0.1:")
+    ports = (
+        f"gRPC on {server.address}, HTTP API and translation page on {server.http_url}/, metrics on http://127.0.0.1:"
+    )
+    assert server.ready_line.startswith(f"Dragoman is ready: {ports}")
     command = server.ready_line.partition("Try: ")[2].strip()
     run = bash(command)
     assert (run.returncode, run.stderr) == (0, b"")

@@ -2,10 +2,10 @@
 
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import pytest
 
 from dragoman_client import Client
 from service.bundle.manifest import Manifest
+from tests.callers import Callers
 from tests.grpc_calls import request_of, stub_of
 from tests.patience import patient
 from tests.servers import ServerProcess, dragoman, eventually, samples
@@ -52,49 +53,20 @@ class Answer(NamedTuple):
     texts: tuple[str, ...]
 
 
-class Callers:
-    """Threads that call continuously without retries; a failed call ends its thread."""
-
-    def __init__(self, address: str) -> None:
-        self.answers: list[Answer] = []
-        self.failures: list[BaseException] = []
-        self._address = address
-        self._ended = threading.Event()
-        self._threads = [threading.Thread(target=self._call, args=(number,)) for number in range(NUM_CALLERS)]
-
-    def __enter__(self) -> "Callers":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join(patient(30))
-            assert not thread.is_alive()
-
-    def wait_for_more(self, num_answers: int) -> None:
-        goal = len(self.answers) + num_answers
-        eventually(lambda: len(self.answers) >= goal or bool(self.failures))
-
-    def _call(self, number: int) -> None:
-        request = request_of(GOLDEN_TEXTS)
-        if number % 2:  # tokenized on another thread, so the model may have been replaced meanwhile
-            request.texts.extend(["Hello " * 8] * 300)
-            request.texts.extend(GOLDEN_TEXTS)
-        try:
-            with stub_of(self._address, enable_retries=0, use_local_subchannel_pool=1) as stub:
-                while not self._ended.wait(0.01):
-                    began = time.monotonic()
-                    response = stub.Translate(request, timeout=patient(30))
-                    texts = tuple(each.text for each in response.translations)
-                    known = texts[: len(GOLDEN_TEXTS)]
-                    if number % 2:
-                        assert texts[-len(GOLDEN_TEXTS) :] == known
-                        assert len(set(texts[len(known) : -len(known)])) == 1
-                    self.answers.append(Answer(began, time.monotonic(), response.model_version, known))
-        except BaseException as error:
-            self.failures.append(error)
+def ask(stub: Any, answers: list[Answer], *, is_long: bool) -> None:
+    """Make a call, and add its answer."""
+    request = request_of(GOLDEN_TEXTS)
+    if is_long:  # tokenized on another thread, so the model may have been replaced meanwhile
+        request.texts.extend(["Hello " * 8] * 300)
+        request.texts.extend(GOLDEN_TEXTS)
+    began = time.monotonic()
+    response = stub.Translate(request, timeout=patient(30))
+    texts = tuple(each.text for each in response.translations)
+    known = texts[: len(GOLDEN_TEXTS)]
+    if is_long:
+        assert texts[-len(GOLDEN_TEXTS) :] == known
+        assert len(set(texts[len(known) : -len(known)])) == 1
+    answers.append(Answer(began, time.monotonic(), response.model_version, known))
 
 
 def reloads(server: ServerProcess, outcome: str) -> float:
@@ -117,30 +89,39 @@ def test_no_call_fails_while_versions_come_and_go(
     expected = {("1", 0): "1", ("2", 1): "2", ("3", 2): "3", ("3", 3): "4"}  # version, reloads so far: weights
     translations = {weights: tuple(golden_translations(tiny_versions / weights)) for weights in "1234"}
     assert len(set(translations.values())) == 4  # otherwise this test proves nothing
-    swaps = []
-    with Callers(server.address) as callers:
-        callers.wait_for_more(25)
+    swaps, answers = [], list[Answer]()
+
+    def wait_for_more_answers() -> None:
+        goal = len(answers) + 25
+        eventually(lambda: len(answers) >= goal or bool(callers.failures))
+
+    with ExitStack() as stack:
+        connected = partial(stub_of, server.address, enable_retries=0, use_local_subchannel_pool=1)
+        stubs = [stack.enter_context(connected()) for _ in range(NUM_CALLERS)]
+        calls = [partial(ask, stub, answers, is_long=bool(number % 2)) for number, stub in enumerate(stubs)]
+        callers = stack.enter_context(Callers(*calls))
+        wait_for_more_answers()
         for bundle, version in (("2", "2"), ("3", "3"), ("4", "3")):
             put_bundle(models, tiny_versions / bundle, version=version)
             began = time.monotonic()
             reload(server)
             swaps.append((began, time.monotonic()))
-            callers.wait_for_more(25)
+            wait_for_more_answers()
         health = server.get("/readyz")
     assert callers.failures == []
     assert health[0] == 200
-    assert len(callers.answers) >= 100
-    for answer in callers.answers:
+    assert len(answers) >= 100
+    for answer in answers:
         before = sum(ended < answer.began for _, ended in swaps)  # reloads that had finished when the call began
         after = sum(began < answer.ended for began, _ in swaps)  # reloads that had begun when it ended
         allowed = {translations[weights] for (version, n), weights in expected.items()
                    if before <= n <= after and version == answer.version}  # fmt: skip
         assert answer.texts in allowed
-    seen = {answer.texts for answer in callers.answers}
+    seen = {answer.texts for answer in answers}
     assert seen == set(translations.values())
     order = [translations[weights] for weights in "1234"]
-    by_end = sorted(callers.answers, key=lambda answer: answer.ended)
-    for answer in callers.answers:  # after a new version has answered, no later call gets an older one
+    by_end = sorted(answers, key=lambda answer: answer.ended)
+    for answer in answers:  # after a new version has answered, no later call gets an older one
         newest = max((order.index(each.texts) for each in by_end if each.ended < answer.began), default=0)
         assert order.index(answer.texts) >= newest
     server.signal(signal.SIGTERM)

@@ -2,8 +2,7 @@
 
 import re
 import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from dragoman_client import Client, Options, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.callers import Callers
 from tests.grpc_calls import request_of
 from tests.http_caller import call
 from tests.patience import patient
@@ -98,65 +98,19 @@ def addresses(replicas: Replicas, tmp_path_factory: pytest.TempPathFactory) -> I
         }
 
 
-class Caller:
-    """A thread that calls repeatedly until it is stopped; a failed call is recorded and ends it."""
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self.num_answers = 0
-        self.failure: BaseException | None = None
-        self._call = call
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> "Caller":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join(patient(60))
-        assert not self._thread.is_alive()
-
-    def _run(self) -> None:
-        try:
-            while not self._ended.wait(0.05):
-                self._call()
-                self.num_answers += 1
-        except BaseException as error:
-            self.failure = error
-
-
-class Callers:
-    """Several callers for each way of balancing, with the documented client."""
-
-    def __init__(self, addresses: dict[str, str]) -> None:
-        self._addresses = addresses
-        self._stack = ExitStack()
-        self._callers: list[Caller] = []
-
-    def __enter__(self) -> "Callers":
-        for address in self._addresses.values():
-            client = self._stack.enter_context(Client(address))
-            for _ in range(2):
-                call = Caller(partial(translate_one, client))
-                self._callers.append(self._stack.enter_context(call))
-        self.wait_for_more()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def wait_for_more(self, num_answers: int = 5) -> None:
-        """Wait until each has that many more answers, or has failed."""
-        goals = [(caller, caller.num_answers + num_answers) for caller in self._callers]
-        eventually(lambda: all(caller.num_answers >= goal or caller.failure for caller, goal in goals))
-
-    def failures(self) -> list[str]:
-        return [repr(caller.failure) for caller in self._callers if caller.failure]
-
-
 def translate_one(client: Client) -> None:
     client.translate(distinct_texts(1), "en", "de")
+
+
+@contextmanager
+def busy(addresses: dict[str, str]) -> Iterator[Callers]:
+    """Have two callers for each way of balancing, with the documented client, which have their first answers."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(address)) for address in addresses.values()]
+        calls = [partial(translate_one, client) for client in clients for _ in range(2)]
+        callers = stack.enter_context(Callers(*calls, pause_seconds=0.05))
+        callers.wait_for_more()
+        yield callers
 
 
 @contextmanager
@@ -227,41 +181,41 @@ def test_streams_come_in_parts_and_end_when_the_caller_goes(
 
 
 def test_restarts_lose_no_call_of_the_documented_client(replicas: Replicas, addresses: dict[str, str]) -> None:
-    with Callers(addresses) as callers:
+    with busy(addresses) as callers:
         for number in range(2):
             replicas.restart(number)
             callers.wait_for_more()
             eventually(lambda number=number: replicas.num_translated()[number] > 0)  # type: ignore[misc]
-        assert callers.failures() == []
+        assert callers.failures == []
 
 
 def test_a_killed_server_loses_none_either_but_other_clients_see_it(
     replicas: Replicas, addresses: dict[str, str]
 ) -> None:
-    with Callers(addresses) as callers, plain(addresses["round_robin"]) as stub:
-        lost = Caller(lambda: stub.Translate(request_of(distinct_texts(NUM_LONG)), timeout=patient(30)))
+    with busy(addresses) as callers, plain(addresses["round_robin"]) as stub:
+        lost = Callers(lambda: stub.Translate(request_of(distinct_texts(NUM_LONG)), timeout=patient(30)))
         with lost:
             eventually(lambda: replicas.num_sequences()[0] > NUM_LONG // 2)  # more than all others send in total
             replicas.kill(0)
-            eventually(lambda: lost.failure is not None)
+            eventually(lambda: bool(lost.failures))
         callers.wait_for_more()
         replicas.start_again(0)
         callers.wait_for_more()
-        assert "UNAVAILABLE" in repr(lost.failure)
-        assert callers.failures() == []
+        assert "UNAVAILABLE" in repr(lost.failures)
+        assert callers.failures == []
 
 
 @pytest.mark.full
 def test_a_server_that_answers_no_more_loses_none_and_is_left_alone(
     replicas: Replicas, addresses: dict[str, str]
 ) -> None:
-    with Callers({"round_robin": addresses["round_robin"]}) as callers:
+    with busy({"round_robin": addresses["round_robin"]}) as callers:
         replicas.servers[0].signal(signal.SIGSTOP)  # its host keeps running, and so do its connections
         try:
             callers.wait_for_more(20)  # by then, pings have gone unanswered
         finally:
             replicas.servers[0].signal(signal.SIGCONT)
-        assert callers.failures() == []
+        assert callers.failures == []
 
 
 def trailer(call: Any, key: str) -> Any:
@@ -306,19 +260,19 @@ def test_two_servers_on_one_port_share_its_calls_and_a_restart_loses_none(tiny_m
         asked = {"source_language_code": "en", "target_language_code": "de", "text": "Hello"}
         assert call(f"http://127.0.0.1:{http_port}", "POST", "/v1/translate", asked).status == 200
 
-    def share(servers: Sequence[ServerProcess], method: str, caller: Caller) -> None:
-        eventually(lambda: caller.failure is not None or all(num_answered(each, method) >= 2 for each in servers))
-        assert caller.failure is None
+    def share(servers: Sequence[ServerProcess], method: str, caller: Callers) -> None:
+        eventually(lambda: bool(caller.failures) or all(num_answered(each, method) >= 2 for each in servers))
+        assert caller.failures == []
 
-    with start(1) as first, start(2) as second, Caller(translate) as caller:
-        with Caller(translate_over_http) as over_http:  # it does not try again, so it ends before the restart
+    with start(1) as first, start(2) as second, Callers(translate) as caller:
+        with Callers(translate_over_http) as over_http:  # it does not try again, so it ends before the restart
             share((first, second), "http/v1/translate", over_http)
         share((first, second), "dragoman.v1.TranslationService/Translate", caller)
         first.signal(signal.SIGTERM)
         assert first.wait() == (0, "", "")
         with start(1) as third:
             share((second, third), "dragoman.v1.TranslationService/Translate", caller)
-        assert caller.failure is None
+        assert caller.failures == []
 
 
 @pytest.mark.parametrize(("first", "second"), [(["--reuse-port"], []), ([], ["--reuse-port"])])

@@ -57,15 +57,6 @@ def fails(status: int, *says: str, work: Callable[[], Any]) -> None:
         assert each in refusal.message(), refusal
 
 
-def infer_fails(status: int, *says: str, texts: Sequence[str] = ("Hello",), **asked: Any) -> None:
-    fails(status, *says, work=lambda: client.infer("tiny", inputs(texts), **asked))
-
-
-def statistics(version: str = "2") -> Any:
-    (found,) = client.get_inference_statistics("tiny", version)["model_stats"]
-    return found
-
-
 def states() -> dict[tuple[str, str], str]:
     return {(each["name"], each["version"]): each["state"] for each in explicit.get_model_repository_index(KEYED)}
 
@@ -86,16 +77,10 @@ def check_server() -> None:
 def check_metadata_and_config() -> None:
     metadata = client.get_model_metadata("tiny")
     assert metadata["versions"] == ["1", "2"]
-    tensors = [(each["name"], each["datatype"], each["shape"]) for each in (*metadata["inputs"], *metadata["outputs"])]
-    assert tensors[0] == ("text", "BYTES", [-1])
-    assert tensors[4] == ("score", "FP32", [-1])
     assert client.get_model_metadata("tiny", "1") == metadata
     config = client.get_model_config("tiny")
     assert (config["name"], config["max_batch_size"], config["backend"]) == ("tiny", 0, metadata["platform"])
-    assert [each["optional"] for each in config["input"]] == [False, True, True]
     assert [each["data_type"] for each in config["output"]] == ["TYPE_STRING", "TYPE_FP32", "TYPE_STRING"]
-    assert config["parameters"]["language_pairs"] == {"string_value": "en:de"}
-    fails(404, "'7'", "tiny", work=lambda: client.get_model_metadata("tiny", "7"))
 
 
 def check_infer_in_binary() -> None:
@@ -149,29 +134,11 @@ def check_texts_outside_of_ascii() -> None:
     assert answers[0][1] == ""
 
 
-def check_languages() -> None:
-    texts, sources, targets = ["Hello", "Find keys", "Help"], ["fr", "it", "es"], ["it", "es", "fr"]
-    mixed = strings(client.infer("many", inputs(texts, source=sources, target=targets)))
-    alone = [
-        strings(client.infer("many", inputs([text], source=[source], target=[target])))[0]
-        for text, source, target in zip(texts, sources, targets, strict=True)
-    ]
-    assert mixed == alone
-    fails(400, "'target_language'", "'many'", work=lambda: client.infer("many", inputs(["Hello"])))
-
-
 def check_parameters() -> None:
     shortest = client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"max_output_tokens": 2})
     assert strings(shortest, "finish_reason") == ["length"] * 3
     client.infer("tiny", inputs(["Hello"]), priority=3, timeout=SECONDS * 1_000_000)
     client.infer("tiny", inputs(["Hello"]), sequence_id=7, sequence_start=True, sequence_end=True)
-    infer_fails(400, "'beam_size'", parameters={"beam_size": "4"})
-
-
-def check_a_deadline_passes() -> None:
-    words = ["station", "file", "window", "keys", "train", "close", "help", "find"]
-    texts = [" ".join(words[number // 8**place % 8] for place in range(6)) for number in range(500)]
-    infer_fails(504, texts=texts, timeout=20_000)
 
 
 def check_bad_tensors() -> None:
@@ -189,26 +156,16 @@ def check_bad_tensors() -> None:
 
 def check_compression() -> None:
     for algorithm in ("gzip", "deflate"):
-        infer_fails(415, "Content-Encoding", algorithm, "identity", request_compression_algorithm=algorithm)
+        compressed = partial(client.infer, "tiny", inputs(["Hello"]), request_compression_algorithm=algorithm)
+        fails(415, "Content-Encoding", algorithm, "identity", work=compressed)
         result = client.infer("tiny", inputs(GOLDEN_TEXTS), response_compression_algorithm=algorithm)
         assert strings(result) == GOLDEN["2"]
 
 
-def check_the_others_are_not_supported() -> None:
-    fails(501, "shared memory is not supported", work=client.get_system_shared_memory_status)
-    fails(501, "tracing", work=client.get_trace_settings)
-    fails(501, "--log-level", work=client.get_log_settings)
-
-
 def check_statistics() -> None:
-    before = statistics("1")
+    before = client.get_inference_statistics("tiny", "1")["model_stats"][0]["inference_count"]
     client.infer("tiny", inputs(GOLDEN_TEXTS), model_version="1")
-    after = statistics("1")
-    assert after["inference_count"] == before["inference_count"] + 3
-    assert after["execution_count"] > before["execution_count"]
-    success = after["inference_stats"]["success"]
-    assert success["count"] == before["inference_stats"]["success"]["count"] + 1
-    assert success["ns"] > 0
+    assert client.get_inference_statistics("tiny", "1")["model_stats"][0]["inference_count"] == before + 3
     assert {each["name"] for each in client.get_inference_statistics()["model_stats"]} == {"tiny", "many"}
 
 
@@ -228,12 +185,6 @@ def check_asyncio() -> None:
             assert [strings(result)[0] for result in results] == [text for text in GOLDEN["2"] for _ in range(4)]
 
     asyncio.run(asyncio.wait_for(scenario(), SECONDS))
-
-
-def check_without_model_control_nothing_is_loaded_by_call() -> None:
-    index = {(each["name"], each["version"]): each["state"] for each in client.get_model_repository_index()}
-    assert index == {("tiny", "1"): "READY", ("tiny", "2"): "READY", ("many", "1"): "READY"}
-    fails(400, "--model-control explicit", work=lambda: client.load_model("tiny"))
 
 
 # A server whose callers have keys and load its models. Its tests run in this order.

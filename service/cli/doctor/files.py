@@ -39,11 +39,10 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
     from service.server.optional_parts import (
         TracingUnavailable,
         WrongPlaceholder,
-        glossaries_of,
         placeholders_of,
         tracing_of,
     )
-    from service.text.glossary import GlossaryError
+    from service.text.glossary import Glossaries, GlossaryError
 
     def check_keys(config: ServerConfig) -> None:
         if config.api_keys:
@@ -52,7 +51,7 @@ def other_settings(config: ServerConfig) -> Iterator[Finding]:
 
     for what, value, check, problem in (
         ("api keys", config.api_keys, check_keys, FileProblem),
-        ("glossaries", config.glossaries, glossaries_of, GlossaryError),
+        ("glossaries", config.glossaries, lambda config: Glossaries(config.glossaries), GlossaryError),
         ("placeholders", ", ".join(config.placeholder), placeholders_of, WrongPlaceholder),
         ("tracing", config.otlp_endpoint, tracing_of, TracingUnavailable),
     ):

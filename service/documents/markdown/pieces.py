@@ -2,19 +2,16 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from service.documents.document import has_words
 from service.documents.inline import Kind, Piece
-from service.documents.markdown.spans import KEPT, KIND, SPAN
+from service.documents.markdown.spans import ATTRIBUTES, KEPT, KIND, SPAN, compiled
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
-from collections.abc import Iterable
-
-from service.documents.markdown.spans import ATTRIBUTES, compiled
 
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)(?:[\s/].*)?>", re.DOTALL)
 _ANY_TAG = re.compile(r"<[^<>]*>")

@@ -3,23 +3,17 @@
 import bisect
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from service.documents.document import DocumentText, MimeType, Slot, has_words
 from service.documents.inline import InlineText
-from service.documents.markdown.blocks import FROM_END, QUOTE
+from service.documents.lines import Lines
+from service.documents.markdown.blocks import FROM_END, INTERRUPTED, QUOTE, block_rule, terms_rule
 from service.documents.markdown.pieces import Inner, sentence
-from service.documents.markdown.writing import Frame, plain, written
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from service.documents.markdown.blocks import INTERRUPTED, block_rule, terms_rule
 from service.documents.markdown.spans import SPAN, STOPS, inline_rule
+from service.documents.markdown.writing import Frame, plain, written
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -76,11 +70,12 @@ class Reader:
         stop = self._line(min(end, len(self._starts)) - 1)[1]
         if start is None:
             start = stop
-        lines = _LINE_END.split(self._source[start:stop])
+        source = self._source[start:stop]
+        lines = _LINE_END.split(source)
         if all(line.strip() == each.strip() for line, each in zip(lines, read, strict=False)) and start < stop:
-            yield from html.slots(self._source[start:stop], start, first + 1)
+            yield from html.slots(source, Lines(source, first=first + 1), start)
         else:  # signs of a quotation are among its lines
-            self.num_left += any(True for _ in html.slots(token.content))
+            self.num_left += any(True for _ in html.slots(token.content, Lines(token.content)))
 
     def _slot(self, token: "Token", is_cell: bool, before: str) -> Iterator[Slot]:
         assert token.map is not None

@@ -8,10 +8,9 @@ import functools
 import re
 
 from service.text.indic.english import ENGLISH_WORDS, english_joined
-from service.text.indic.languages import BLOCKS, ENGLISH, rules_script, script_of
+from service.text.indic.languages import BLOCKS, ENGLISH, conversion, rules_script, script_of
 from service.text.indic.normalization import normalization
 from service.text.indic.rewriting import Rule, letters, rewritten, rule
-from service.text.indic.scripts import conversion
 from service.text.indic.urdu import URDU
 from service.text.indic.words import WORDS, WORDS_OF_URDU, joined
 
@@ -73,13 +72,8 @@ def written(output: str, code: str) -> str:
     if code == ENGLISH:
         return english_joined(text)
     if like in BLOCKS:
-        text = rewritten(text, (_conversion(like),))
+        text = rewritten(text, (conversion("Deva", like),))
     return joined(text)
-
-
-@functools.cache
-def _conversion(script: str) -> Rule:
-    return conversion("Deva", script)
 
 
 def settled(output: str) -> str:

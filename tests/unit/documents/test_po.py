@@ -36,11 +36,6 @@ def test_more_than_two_plural_forms_are_not_guessed() -> None:
     assert list(document.notes) == ["entries with more than two plural forms were left as they are: 1."]
 
 
-def test_a_language_with_one_form_gets_that_of_many() -> None:
-    document = open_document("t.po", b'msgid "one file"\nmsgid_plural "%d files"\nmsgstr[0] ""\n')
-    assert texts(document) == ['<code id="0">%d</code> files']
-
-
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -53,6 +48,8 @@ def test_a_language_with_one_form_gets_that_of_many() -> None:
         ('#~ msgid "a"\n#~ msgstr ""\n\n#~| msgid "b"\n', []),
         ('#, fuzzy\n#~ msgid "a"\n#~ msgstr ""\nmsgid "b"\nmsgstr "c"\n', []),
         ('#: a.c:1\r\n#, c-format\r\nmsgid "a"\r\nmsgstr ""\r\n', ["a"]),
+        # A language with one form gets that of many.
+        ('msgid "one file"\nmsgid_plural "%d files"\nmsgstr[0] ""\n', ['<code id="0">%d</code> files']),
     ],
 )
 def test_entries_are_read_as_gettext_reads_them(source: str, told: list[str]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.documents import DocumentError, DocumentOptions, open_document
-from service.documents.records import split_records
+from service.documents.tables import split_records
 from tests.unit.documents.pseudo import texts, translated, unchanged
 
 TEXT = DocumentOptions(columns=("text",))

@@ -1,4 +1,4 @@
-"""One table for all APIs over HTTP: what is asked becomes which request, and what is answered from one translation."""
+"""One table for all APIs: what is asked becomes which request, and what is answered from one translation."""
 
 import asyncio
 import json
@@ -28,8 +28,13 @@ from service.domain.translation import (
 )
 from service.faces.deepl.documents import Documents
 from service.faces.deepl.http import DeepL
+from service.faces.dragoman.grpc import TranslationServicer
 from service.faces.dragoman.http import V1
 from service.faces.google.http import Google
+from service.faces.google.methods import GoogleMethods
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as own_pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.http.application import HttpRequest
 from service.faces.http.routes import Routes
 from service.faces.kserve.http import KServe
@@ -42,6 +47,8 @@ from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 from service.text.glossary import Glossaries, Glossary
 from service.translation.translator import Translator
+from tests.grpc_calls import infer_request
+from tests.unit.faces.grpc.served_call import Context
 from tests.unit.models.bare_manifest import MANIFEST
 
 PARENT = "projects/p/locations/l"
@@ -49,7 +56,7 @@ TERMS = Glossary("terms", "en", "de", ())
 SEGMENT = Segment(0, 1, 0, 2, FinishReason.LENGTH, 3, 4, (Flag.TERM,))
 ANSWER = Translation(
     "XY",
-    (Hypothesis("XY", -0.5, 4, FinishReason.LENGTH), Hypothesis("Z", -1.0, 2)),
+    (Hypothesis("XY", -0.5, 4, FinishReason.LENGTH), Hypothesis("Z", None, 2)),
     FinishReason.LENGTH,
     3,
     (SEGMENT,),
@@ -122,10 +129,29 @@ def tensor(*data: str) -> dict[str, Any]:
     return {"name": "text", "datatype": "BYTES", "shape": [len(data)], "data": data}
 
 
+EVERYTHING = request(
+    "a",
+    "b",
+    model="tiny",
+    model_version="1",
+    options=RequestedOptions(beam_size=2, length_penalty=0.0, return_scores=False),
+    priority=Priority.HIGH,
+    mime_type=MimeType.HTML,
+    split_sentences=SplitSentences.NO_NEWLINES,
+    preserve_formatting=True,
+    target_prefixes=("c", "d"),
+    glossary="terms",
+    terms=(Term("x", "y", True), Term("z")),
+    placeholders=(OwnPlaceholder("p+"), OwnPlaceholder("", "[", "]")),
+    return_alignments=True,
+    keeps_other_languages=True,
+    is_strict=True,
+    labels=(("a", "1"), ("b", "2")),
+)
 V1_ASKED = {"source_language_code": "en", "target_language_code": "de"}
 V1_ANSWER = {"text": "XY", "finish_reason": "length", "num_source_tokens": 3, "detected_language_code": "en"}
 V1_MORE = {
-    "hypotheses": [{"text": "XY", "num_tokens": 4, "score": -0.5}, {"text": "Z", "num_tokens": 2, "score": -1.0}],
+    "hypotheses": [{"text": "XY", "num_tokens": 4, "score": -0.5}, {"text": "Z", "num_tokens": 2}],
     "flags": ["term"],
     "alignment": [PLACES],
 }
@@ -138,7 +164,7 @@ V1_SEGMENT = {
 }
 IN_V2 = {"translatedText": "XY", "detectedSourceLanguage": "en"}
 IN_V3 = {"translatedText": "XY", "detectedLanguageCode": "en"}
-GLOSSARY = {"glossary": f"{PARENT}/glossaries/terms"}
+GLOSSARY: dict[str, Any] = {"glossary": f"{PARENT}/glossaries/terms"}
 
 TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
     (
@@ -171,27 +197,7 @@ TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
             "keep_other_languages": True,
             "labels": {"b": "2", "a": "1"},
         },
-        [
-            request(
-                "a",
-                "b",
-                model="tiny",
-                model_version="1",
-                options=RequestedOptions(beam_size=2, length_penalty=0.0, return_scores=False),
-                priority=Priority.HIGH,
-                mime_type=MimeType.HTML,
-                split_sentences=SplitSentences.NO_NEWLINES,
-                preserve_formatting=True,
-                target_prefixes=("c", "d"),
-                glossary="terms",
-                terms=(Term("x", "y", True), Term("z")),
-                placeholders=(OwnPlaceholder("p+"), OwnPlaceholder("", "[", "]")),
-                return_alignments=True,
-                keeps_other_languages=True,
-                is_strict=True,
-                labels=(("a", "1"), ("b", "2")),
-            )
-        ],
+        [EVERYTHING],
         {
             "translations": [V1_ANSWER | V1_MORE | {"segments": [V1_SEGMENT]}] * 2,
             "model": "tiny",
@@ -315,6 +321,173 @@ TABLE: list[tuple[str, str, dict[str, Any], list[TranslationRequest], Any]] = [
 def test_what_is_asked_and_answered(path: str, asked: Any, requests: list[TranslationRequest], answer: Any) -> None:
     recorder = Recorder()
     assert asyncio.run(answered(routes_of(recorder), path, asked)) == answer
+    assert [replace(each, deadline_seconds=None) for each in recorder.requests] == requests
+    assert all(each.deadline_seconds for each in recorder.requests)
+
+
+async def answered_over_grpc(recorder: Recorder, asked: Any) -> Any:
+    """Return what the API of this message answers."""
+    translator = cast(Translator, recorder)
+    begin_call(Call("m"))
+    if isinstance(asked, own_pb.TranslateRequest):
+        return await TranslationServicer(translator, 60.0).Translate(asked, cast(Any, Context()))
+    if isinstance(asked, google_pb.TranslateTextRequest):
+        answer, reasons = await GoogleMethods(translator).answer("TranslateText", asked, 60.0)
+        assert reasons.startswith("length=0")
+        return answer
+    return await KServeMethods(translator, cast(Any, None), cast(Any, None)).infer(asked, 60.0)
+
+
+IN_OWN: dict[str, Any] = {
+    "text": "XY",
+    "finish_reason": own_pb.FINISH_REASON_LENGTH,
+    "num_source_tokens": 3,
+    "detected_language_code": "en",
+    "hypotheses": [{"text": "XY", "num_tokens": 4, "score": -0.5}, {"text": "Z", "num_tokens": 2}],
+    "alignment": [PLACES],
+    "segments": [
+        {
+            **PLACES,
+            "finish_reason": own_pb.FINISH_REASON_LENGTH,
+            "num_source_tokens": 3,
+            "num_output_tokens": 4,
+            "flags": [own_pb.FLAG_TERM],
+        }
+    ],
+}
+IN_GOOGLE: dict[str, Any] = {"translated_text": "XY", "detected_language_code": "en"}
+OPTIONS: dict[str, Any] = {
+    "beam_size": 4,
+    "length_penalty": 1,
+    "max_output_tokens": 9,
+    "temperature": 0.5,
+    "top_k": 7,
+    "top_p": 0.25,
+    "seed": 3,
+    "max_length_ratio": 2.5,
+    "max_repeats": 4,
+    "repetition_penalty": 1.5,
+    "no_repeat_ngram_size": 3,
+    "min_output_tokens": 2,
+}
+PAIR: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
+
+
+def infer_message(**parameters: Any) -> kserve_pb.ModelInferRequest:
+    kinds = {bool: "bool_param", int: "int64_param", str: "string_param", float: "double_param"}
+    message = infer_request("a")
+    message.id = "7"
+    for name, value in parameters.items():
+        setattr(message.parameters[name], kinds[type(value)], value)
+    return message
+
+
+OVER_GRPC: list[tuple[str, Any, list[TranslationRequest], Any]] = [
+    (
+        "own, what is left out",
+        own_pb.TranslateRequest(texts=["a"], **PAIR),
+        [request("a")],
+        own_pb.TranslateResponse(translations=[IN_OWN], model="tiny", model_version="1"),
+    ),
+    (
+        "own, zeros are set and not left out",
+        own_pb.TranslateRequest(texts=["a"], **PAIR, options={"beam_size": 0, "length_penalty": 0, "seed": 2**64 - 1}),
+        [request("a", options=RequestedOptions(beam_size=0, length_penalty=0.0, seed=2**64 - 1))],
+        own_pb.TranslateResponse(translations=[IN_OWN], model="tiny", model_version="1"),
+    ),
+    (
+        "own",
+        own_pb.TranslateRequest(
+            texts=["a", "b"],
+            **PAIR,
+            model="tiny",
+            model_version="1",
+            options={**OPTIONS, "num_hypotheses": 2, "return_scores": True},
+            mime_type="text/html",
+            priority=own_pb.PRIORITY_HIGH,
+            split_sentences=own_pb.SPLIT_SENTENCES_NO_NEWLINES,
+            preserve_formatting=True,
+            glossary="terms",
+            terms=[{"source": "x", "target": "y", "case_sensitive": True}, {"source": "z"}],
+            placeholders=[{"pattern": "p+"}, {"start": "[", "end": "]"}],
+            target_prefixes=["c", "d"],
+            return_alignments=True,
+            strict=True,
+            keep_other_languages=True,
+            labels={"b": "2", "a": "1"},
+        ),
+        [replace(EVERYTHING, options=RequestedOptions(**OPTIONS, num_hypotheses=2, return_scores=True))],
+        own_pb.TranslateResponse(translations=[IN_OWN] * 2, model="tiny", model_version="1"),
+    ),
+    (
+        "google, with a glossary and without it",
+        google_pb.TranslateTextRequest(
+            contents=["a", ""],
+            **PAIR,
+            parent=PARENT,
+            mime_type="text/plain",
+            model=f"{PARENT}/models/tiny",
+            glossary_config=GLOSSARY,
+            labels={"b": "2", "a": "1"},
+        ),
+        [
+            request("a", "", model="tiny", labels=(("a", "1"), ("b", "2"))),
+            request("a", "", model="tiny", labels=(("a", "1"), ("b", "2")), glossary="terms"),
+        ],
+        google_pb.TranslateTextResponse(
+            translations=[{**IN_GOOGLE, "model": f"{PARENT}/models/tiny"}] * 2,
+            glossary_translations=[{**IN_GOOGLE, "model": f"{PARENT}/models/tiny", "glossary_config": GLOSSARY}] * 2,
+        ),
+    ),
+    (
+        "google, what is left out",
+        google_pb.TranslateTextRequest(contents=["a"], parent=PARENT, target_language_code="de"),
+        [replace(request("a", mime_type=MimeType.HTML), source_language_code="")],
+        google_pb.TranslateTextResponse(translations=[IN_GOOGLE]),
+    ),
+    (
+        "kserve",
+        infer_message(
+            **OPTIONS,
+            mime_type="text/html",
+            split_sentences="no_newlines",
+            preserve_formatting=True,
+            strict=True,
+            glossary="terms",
+            sequence_id="of no interest",
+            triton_enable_empty_final_response=True,
+        ),
+        [
+            request(
+                "a",
+                model="tiny",
+                options=RequestedOptions(**OPTIONS),
+                mime_type=MimeType.HTML,
+                split_sentences=SplitSentences.NO_NEWLINES,
+                preserve_formatting=True,
+                is_strict=True,
+                glossary="terms",
+            )
+        ],
+        kserve_pb.ModelInferResponse(
+            model_name="tiny",
+            model_version="1",
+            id="7",
+            outputs=[
+                {"name": name, "datatype": "BYTES", "shape": [1], "contents": {"bytes_contents": [text]}}
+                for name, text in (("translation", b"XY"), ("finish_reason", b"length"))
+            ],
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "requests", "answer"), [row[1:] for row in OVER_GRPC], ids=[row[0] for row in OVER_GRPC]
+)
+def test_what_is_asked_and_answered_over_grpc(asked: Any, requests: list[TranslationRequest], answer: Any) -> None:
+    recorder = Recorder()
+    assert asyncio.run(answered_over_grpc(recorder, asked)) == answer
     assert [replace(each, deadline_seconds=None) for each in recorder.requests] == requests
     assert all(each.deadline_seconds for each in recorder.requests)
 

@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from service.text.amounts import find_amounts
-from service.text.identifiers import find_identifiers, may_have_exact
+from service.text.exact import find_amounts, find_identifiers, may_have_exact
 from service.text.numbers import Languages
 from tests.patience import patient
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.domain.translation import Term
-from service.text.glossary import Glossary, GlossaryError, read_glossary
-from service.text.glossary_folder import GlossaryFolder
+from service.text.glossary import Glossaries, Glossary, GlossaryError, read_glossary
 
 
 def write(folder: Path, text: str, name: str = "products.en-de.tsv", second: int = 1) -> Path:
@@ -82,7 +81,7 @@ def test_unreadable_files_are_errors(tmp_path: Path) -> None:
 def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path, "dog\tHund\n")
     write(tmp_path, "not a glossary", "notes.txt")
-    folder = GlossaryFolder(tmp_path)
+    folder = Glossaries(tmp_path)
     assert [glossary.name for glossary in folder.all()] == ["products"]
     first = folder.find("products", "EN", "de")
     assert first is not None
@@ -116,14 +115,14 @@ def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFi
 def test_one_name_and_pair_is_one_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, "dog,Hund\n", "a.en-de.csv")
     write(tmp_path, "dog\tKöter\n", "a.EN-de.tsv")
-    folder = GlossaryFolder(tmp_path)
+    folder = Glossaries(tmp_path)
     assert len(folder.all()) == 1
     assert "has the same name and languages as" in caplog.text
 
 
 def test_no_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(GlossaryError, match="is not a folder"):
-        GlossaryFolder(tmp_path / "none")
+        Glossaries(tmp_path / "none")
 
 
 @pytest.mark.timeout(20)
@@ -132,7 +131,7 @@ def test_pipes_devices_and_folders_are_no_glossaries(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.en-de.tsv")
     (tmp_path / "b.en-de.tsv").symlink_to("/dev/zero")
     (tmp_path / "c.en-de.tsv").mkdir()
-    assert [each.name for each in GlossaryFolder(tmp_path).all()] == ["products"]
+    assert [each.name for each in Glossaries(tmp_path).all()] == ["products"]
     for name in "abc":
         with pytest.raises(GlossaryError, match=f"{name}.en-de.tsv is not a file"):
             read_glossary(tmp_path / f"{name}.en-de.tsv")

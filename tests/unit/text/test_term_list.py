@@ -59,7 +59,7 @@ def test_a_glossary_takes_at_most_four_times_the_bytes_of_its_file(tmp_path: Pat
 
 
 def test_a_text_of_the_same_hash_is_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.text.term_table.hash", len, raising=False)
+    monkeypatch.setattr("service.text.terms.hash", len, raising=False)
     index = TermIndex([Term("dog", "Hund"), Term("Key", "Taste", is_case_sensitive=True)])
     assert find_terms("cat key", index) == []
     assert [each.target for each in find_terms("dog Key", index)] == ["Hund", "Taste"]

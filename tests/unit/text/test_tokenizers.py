@@ -29,43 +29,28 @@ from tests.tokenizer_folders import (
 )
 
 TEXT = "Where is the train station?"
+SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
 
 
 def vocabulary(folder: Path, name: str = "vocab.json") -> dict[str, int]:
     return dict(json.loads((folder / name).read_text(encoding="utf-8")))
 
 
+def spec_of(kind: str, file: str, **fields: Any) -> TokenizerSpec:
+    """Return the specification of a tokenizer with the special ids of most of them."""
+    return TokenizerSpec(kind, file, **{"pad_id": 1, "eos_id": 2, "unk_id": 3, "decoder_start_id": 2, **fields})
+
+
 def marian_spec(folder: Path) -> TokenizerSpec:
     last = max(vocabulary(folder).values())
-    return TokenizerSpec(
-        "marian",
-        "source.spm",
-        pad_id=last,
-        eos_id=0,
-        unk_id=1,
-        decoder_start_id=last,
-        vocabulary_file="vocab.json",
-        special_tokens={"</s>": 0, "<unk>": 1, "<pad>": last},
-    )
-
-
-def m2m100_spec(folder: Path) -> TokenizerSpec:
-    german = len(vocabulary(folder))
-    return TokenizerSpec(
-        "m2m100",
-        "sentencepiece.bpe.model",
-        pad_id=1,
-        eos_id=2,
-        unk_id=3,
-        decoder_start_id=2,
-        vocabulary_file="vocab.json",
-        special_tokens={"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "__de__": german},
-    )
+    special = {"</s>": 0, "<unk>": 1, "<pad>": last}
+    ids = {"pad_id": last, "eos_id": 0, "unk_id": 1, "decoder_start_id": last}
+    return spec_of("marian", "source.spm", vocabulary_file="vocab.json", special_tokens=special, **ids)
 
 
 def sentencepiece_folder(root: Path) -> tuple[TokenizerSpec, Path]:
     (root / "source.model").write_bytes(train_sentencepiece((TEXT,), size=40))
-    return TokenizerSpec("sentencepiece", "source.model", pad_id=0, eos_id=2, unk_id=0, decoder_start_id=0), root
+    return spec_of("sentencepiece", "source.model", pad_id=0, unk_id=0, decoder_start_id=0), root
 
 
 def marian_folder(root: Path) -> tuple[TokenizerSpec, Path]:
@@ -75,36 +60,26 @@ def marian_folder(root: Path) -> tuple[TokenizerSpec, Path]:
 
 def m2m100_folder(root: Path) -> tuple[TokenizerSpec, Path]:
     folder = write_m2m100(root / "m2m100")
-    return m2m100_spec(folder), folder
+    special = SPECIAL | {"__de__": len(vocabulary(folder))}
+    return spec_of("m2m100", "sentencepiece.bpe.model", vocabulary_file="vocab.json", special_tokens=special), folder
 
 
 def bpe_folder(root: Path) -> tuple[TokenizerSpec, Path]:
     write_bpe(root / "tokenizer.json")
-    return TokenizerSpec("tokenizers", "tokenizer.json", pad_id=1, eos_id=2, unk_id=3, decoder_start_id=2), root
+    return spec_of("tokenizers", "tokenizer.json"), root
 
 
 def word_level_folder(root: Path) -> tuple[TokenizerSpec, Path]:
     write_word_level(root / "words.json")
-    return TokenizerSpec("tokenizers", "words.json", pad_id=1, eos_id=3, unk_id=0, decoder_start_id=2), root
+    return spec_of("tokenizers", "words.json", eos_id=3, unk_id=0), root
 
 
 def indictrans2_folder(root: Path) -> tuple[TokenizerSpec, Path]:
     """Write one that is English on both sides, so that it reads what the others read."""
     folder = root / "indictrans2"
     write_indictrans2(folder, "en-en")
-    spec = TokenizerSpec(
-        "indictrans2",
-        "model.SRC",
-        pad_id=1,
-        eos_id=2,
-        unk_id=3,
-        decoder_start_id=2,
-        target_file="model.TGT",
-        vocabulary_file="dict.SRC.json",
-        target_vocabulary_file="dict.TGT.json",
-        special_tokens={"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3},
-    )
-    return spec, folder
+    vocabularies = {"vocabulary_file": "dict.SRC.json", "target_vocabulary_file": "dict.TGT.json"}
+    return spec_of("indictrans2", "model.SRC", target_file="model.TGT", special_tokens=SPECIAL, **vocabularies), folder
 
 
 FOLDERS = (sentencepiece_folder, marian_folder, m2m100_folder, bpe_folder, word_level_folder, indictrans2_folder)

@@ -10,19 +10,18 @@ from service.faces.deepl import glossaries as deepl
 from service.faces.http.bodies import checked
 from service.faces.http.languages import ListedLanguage
 from service.text.glossary import Glossaries
-from service.text.glossary_folder import GlossaryFolder
 from tests.unit.text.test_glossary import write
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> GlossaryFolder:
+def folder(tmp_path: Path) -> Glossaries:
     write(tmp_path, "x\ty\nDragoman\n", "a.en-pt_BR.tsv", second=1)
     write(tmp_path, "dog\tHund\n", "b.en-de.tsv", second=3)
     write(tmp_path, "Hund\tdog\n", "b.de-en.tsv", second=2)
-    return GlossaryFolder(tmp_path)
+    return Glossaries(tmp_path)
 
 
-def test_what_is_told_about_a_glossary(folder: GlossaryFolder) -> None:
+def test_what_is_told_about_a_glossary(folder: Glossaries) -> None:
     single, several = deepl.all_of(folder)
     about = {"source_lang": "en", "target_lang": "pt-br", "entry_count": 2}
     whole = {"glossary_id": single.id, "name": "a", "creation_time": "1970-01-01T00:00:01.000000Z"}
@@ -37,7 +36,7 @@ def test_what_is_told_about_a_glossary(folder: GlossaryFolder) -> None:
     assert [(each["source_lang"], each["entry_count"]) for each in told["dictionaries"]] == [("de", 1), ("en", 1)]
 
 
-def test_an_id_follows_from_the_name(folder: GlossaryFolder) -> None:
+def test_an_id_follows_from_the_name(folder: Glossaries) -> None:
     for each in deepl.all_of(folder):
         assert deepl.found_in(folder, each.id.upper()) == each
     with pytest.raises(NotFound, match="there is no glossary 'b'"):
@@ -46,7 +45,7 @@ def test_an_id_follows_from_the_name(folder: GlossaryFolder) -> None:
         deepl.found_in(Glossaries(), deepl.all_of(folder)[0].id)
 
 
-def test_a_dictionary_is_of_exactly_its_languages(folder: GlossaryFolder) -> None:
+def test_a_dictionary_is_of_exactly_its_languages(folder: Glossaries) -> None:
     glossary = deepl.all_of(folder)[0]
     assert glossary.dictionary("EN", "pt-br") is glossary.dictionaries[0]
     with pytest.raises(NotFound, match=f"glossary {glossary.id} has no dictionary from 'en' into 'pt'"):

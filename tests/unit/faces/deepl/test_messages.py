@@ -81,6 +81,7 @@ def test_formatting_is_preserved_on_request(given: object, expected: bool) -> No
         ({"glossary_ids": ["x", "y"], "source_lang": "EN"}, Unimplemented, "one glossary"),
         ({"glossary_ids": ["x"], "glossary_id": "y", "source_lang": "EN"}, InvalidRequest, "both given"),
         ({"ignore_tags": "x"}, InvalidRequest, "tag_handling"),
+        ({"split_sentences": "2"}, InvalidRequest, "split_sentences is '2'"),
         ({"splitting_tags": ["x"] * 1025}, TooMany, "splitting_tags"),
         ({"text": ["x"] * 1025}, TooMany, "1025"),
     ],
@@ -154,13 +155,20 @@ def test_targets_have_the_variants_that_deepl_s_clients_ask_for() -> None:
     assert not any(each["supports_formality"] for each in targets)
 
 
-def test_languages_of_glossaries_have_no_variants() -> None:
-    listed = messages.languages_of_resource_document(LANGUAGES, "glossary")
-    assert [(each["lang"], each["usable_as_source"], each["usable_as_target"]) for each in listed] == [
-        ("de", True, True),
-        ("en", True, True),
-        ("zh-Hant", False, True),
-    ]
+@pytest.mark.parametrize(
+    ("resource", "variants"),
+    [
+        ("glossary", [("en", True, True)]),
+        ("translate_text", [("en", True, False), ("en-GB", False, True), ("en-US", False, True)]),
+    ],
+)
+def test_languages_of_texts_have_variants_and_those_of_glossaries_none(resource: str, variants: Any) -> None:
+    parameters = checked({"resource": resource}, messages.LanguagesOfResourceParameters)
+    listed = messages.languages_of_resource_document(LANGUAGES, parameters.resource)
+    found = [(each["lang"], each["usable_as_source"], each["usable_as_target"]) for each in listed]
+    assert found == [("de", True, True), *variants, ("zh-Hant", False, True)]
+    with pytest.raises(InvalidRequest, match="resource is 'voice'"):
+        checked({"resource": "voice"}, messages.LanguagesOfResourceParameters)
 
 
 def test_usage_is_that_of_the_key() -> None:

@@ -1,4 +1,4 @@
-"""Google's messages to domain types and back."""
+"""Google's messages to domain types and back, and resource names in Google's form."""
 
 import itertools
 import string
@@ -15,11 +15,11 @@ from service.domain.errors import (
     PairNotFound,
     Path,
     TooLong,
-    TooMany,
     Unimplemented,
 )
 from service.domain.translation import FinishReason, Hypothesis, Term, Translation
 from service.faces.google import messages as messages
+from service.faces.google import names as names
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.text.glossary import Glossary
 
@@ -35,13 +35,10 @@ def translation(text: str, reason: FinishReason = FinishReason.STOP, detected: s
     return Translation(text, (Hypothesis(text, None, 1),), reason, 1, detected_language_code=detected)
 
 
-@pytest.mark.parametrize("number", [0, 1025, 5000])
-def test_how_many_contents(number: int) -> None:
+def test_without_contents() -> None:
     with pytest.raises(InvalidRequest, match=r"^contents ") as raised:
-        messages.request_from_pb(asked(contents=["a"] * number), 0.0)
-    assert raised.value.field == "contents"
-    assert isinstance(raised.value, TooMany) == (number > 0)
-    assert len(messages.request_from_pb(asked(contents=["a"] * 1024), 0.0).texts) == 1024
+        messages.request_from_pb(asked(contents=[]), 0.0)
+    assert (type(raised.value), raised.value.field) == (InvalidRequest, "contents")
 
 
 def test_options_that_are_not_supported_are_refused_and_only_if_they_are_on() -> None:
@@ -82,13 +79,6 @@ def test_bad_labels_are_refused(wrong: str) -> None:
             messages.labels_from_pb(labels)
         assert raised.value.field == field
         assert len(str(raised.value).splitlines()) == 1
-
-
-def test_64_labels_are_not_too_many() -> None:
-    labels = {f"k{number}": "" for number in range(64)}
-    assert dict(messages.request_from_pb(asked(labels=labels), 0.0).labels) == labels
-    with pytest.raises(TooMany, match=r"^labels has 65 entries"):
-        messages.request_from_pb(asked(labels=labels | {"more": ""}), 0.0)
 
 
 @pytest.mark.parametrize("key", ["", "1a", "_a", "-a", "²", "A", "a\n"])
@@ -213,3 +203,62 @@ def test_a_glossary_and_its_entries() -> None:
     assert (first.terms_pair.source_term.text, first.terms_pair.target_term.text) == ("file", "Datei")
     assert (first.terms_pair.source_term.language_code, first.terms_pair.target_term.language_code) == ("en", "de")
     assert (second.terms_pair.source_term.text, second.terms_pair.target_term.text) == ("Dragoman", "Dragoman")
+
+
+PARENTS = ["projects/p", "projects/1-a/locations/europe-west1", "projects/-/locations/-"]
+NO_PARENTS = [
+    *("", "p", "projects/", "projects/p/", "projects/p/locations/", "locations/l"),
+    *("projects/p/locations/l/m", "/projects/p"),
+]
+
+
+@pytest.mark.parametrize("parent", PARENTS)
+def test_any_project_and_location_will_do(parent: str) -> None:
+    names.check_parent(parent)
+    assert names.model_of(f"{parent}/models/en-de") == "en-de"
+    assert names.model_of(f"{parent}/models/general/nmt") == ""
+    assert names.model_of(f"{parent}/models/general/base") == "general/base"
+    assert names.detection_model_of(f"{parent}/models/language-detection/default") == names.DETECTION_MODEL
+
+
+@pytest.mark.parametrize("parent", NO_PARENTS)
+def test_what_is_no_parent_is_refused(parent: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"projects/\{project\}/locations/\{location\}\.$") as raised:
+        names.check_parent(parent)
+    assert raised.value.field == "parent"
+    with pytest.raises(InvalidRequest) as raised:
+        names.model_of(f"{parent}/models/en-de")
+    assert raised.value.field == "model"
+
+
+def test_no_model_is_the_default_one() -> None:
+    assert names.model_of("") == ""
+    assert names.detection_model_of("") == names.DETECTION_MODEL
+
+
+def test_names_of_a_glossary_and_of_its_entries() -> None:
+    for parent in PARENTS[1:]:
+        full = names.glossary_name(parent, "terms")
+        assert full == f"{parent}/glossaries/terms"
+        assert names.glossary_of(full, "name") == "terms"
+        assert names.parent_of(full) == parent
+        assert names.entry_of(names.entry_name(full, 7)) == (full, "7")
+    assert names.glossary_name("projects/p", "terms") == "projects/p/locations/global/glossaries/terms"
+
+
+@pytest.mark.parametrize("name", ["", "terms", "projects/p/glossaries/terms", "projects/p/locations/l/glossaries/a/b"])
+def test_what_is_no_glossary_is_refused(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"glossaries/\{glossary\}") as raised:
+        names.glossary_of(name, "glossary_config.glossary")
+    assert raised.value.field == "glossary_config.glossary"
+    with pytest.raises(InvalidRequest, match=r"glossaryEntries/\{entry\}"):
+        names.entry_of(f"{name}/glossaryEntries/")
+    with pytest.raises(InvalidRequest, match=r"glossaryEntries/\{entry\}"):
+        names.entry_of(name)
+
+
+def test_messages_stay_one_short_line() -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        names.check_parent("projects/\n" + "x" * 1000 + "/")
+    assert len(str(raised.value)) < 200
+    assert "\n" not in str(raised.value)

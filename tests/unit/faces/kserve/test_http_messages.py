@@ -322,7 +322,7 @@ def test_words_of_enums_maps_and_members_of_a_oneof() -> None:
 
 
 def test_the_priority_is_known_without_the_tensors() -> None:
-    for number, expected in (0, Priority.NORMAL), (1, Priority.HIGH), (3, Priority.LOW):
+    for number, expected in (0, Priority.NORMAL), (1, Priority.HIGH), (2, Priority.NORMAL), (3, Priority.LOW):
         assert priority({"priority": number} if number else {}) is expected
     with pytest.raises(InvalidRequest):
         priority({"priority": 4})

@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Language, LanguagePair
-from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong, TooMany
-from service.domain.options import RequestedOptions
+from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong
 from service.domain.translation import (
     FinishReason,
     Hypothesis,
-    MimeType,
-    Priority,
-    SplitSentences,
     Translation,
     TranslationRequest,
     TranslationResult,
@@ -205,38 +201,6 @@ def test_one_pair_needs_no_languages_and_half_of_it_neither() -> None:
     assert (request.source_language_code, request.target_language_code) == ("", "fr")  # that is: detect it
 
 
-OPTIONS: dict[str, Any] = {
-    "beam_size": 4,
-    "length_penalty": 1,
-    "max_output_tokens": 9,
-    "temperature": 0.5,
-    "top_k": 7,
-    "top_p": 0.25,
-    "seed": 3,
-    "max_length_ratio": 2.5,
-    "max_repeats": 4,
-    "repetition_penalty": 1.5,
-    "no_repeat_ngram_size": 3,
-    "min_output_tokens": 2,
-}
-
-
-def test_parameters_become_options() -> None:
-    others = {"mime_type": "text/html", "split_sentences": "no_newlines", "preserve_formatting": True, "strict": True}
-    ignored = {"sequence_id": "of no interest", "triton_enable_empty_final_response": True}
-    request = call(with_parameters(**OPTIONS, **others, **ignored, glossary="terms")).parts[0].request
-    assert request.options == RequestedOptions(**OPTIONS)
-    assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
-    assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
-    assert (request.deadline_seconds, request.priority) == (60.0, Priority.NORMAL)
-
-
-@pytest.mark.parametrize(("given", "priority"), [(0, "normal"), (1, "high"), (2, "normal"), (3, "low")])
-def test_priorities_are_triton_s(given: int, priority: str) -> None:
-    request = call(with_parameters(priority=given)).parts[0].request
-    assert request.priority is Priority(priority)
-
-
 def test_a_timeout_is_in_microseconds_and_never_beyond_the_deadline() -> None:
     for timeout, deadline in ((0, 60.0), (1_500_000, 11.5), (10**12, 60.0)):
         request = call(with_parameters(timeout=timeout)).parts[0].request
@@ -261,12 +225,6 @@ def test_wrong_parameters_are_refused_by_name(values: dict[str, Any], says: str)
     with pytest.raises(InvalidRequest, match=says) as raised:
         call(with_parameters(**values))
     assert raised.value.field == f"parameters[{next(iter(values))}]"
-
-
-def test_too_many_texts_are_refused_whatever_their_pairs() -> None:
-    languages = {"target_language": ["de", "fr"] * 513}
-    with pytest.raises(TooMany, match=r"inputs\[text\] has 1026 entries; allowed are 1024"):
-        call(message(*["a"] * 1026, languages=languages), MANY_PAIRS)
 
 
 def test_an_error_of_a_part_names_the_text_as_the_caller_counts() -> None:

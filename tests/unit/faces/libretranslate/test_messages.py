@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from service.domain.errors import InvalidRequest, Path, TooMany
-from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, MimeType, Translation
+from service.domain.translation import DetectedLanguage, FinishReason, Hypothesis, Translation
 from service.faces.http.application import FormPart, HttpRequest
 from service.faces.http.languages import ListedLanguage
 from service.faces.libretranslate import messages
@@ -45,14 +45,6 @@ def parameters(**changes: Any) -> messages.Parameters:
 def translation(text: str, *others: str, detected: str = "") -> Translation:
     hypotheses = tuple(Hypothesis(each) for each in (text, *others))
     return Translation(text, hypotheses, FinishReason.STOP, 1, detected_language_code=detected)
-
-
-@pytest.mark.parametrize("nothing", [{}, {"format": "", "alternatives": 0}, {"format": None, "alternatives": None}])
-def test_what_is_left_out(nothing: dict[str, Any]) -> None:
-    found = parameters(**nothing)
-    assert found.request.mime_type is MimeType.PLAIN
-    assert found.request.options.chosen == {}
-    assert (found.is_list, found.num_alternatives) == (False, 0)
 
 
 @pytest.mark.parametrize(

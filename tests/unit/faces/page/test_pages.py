@@ -1,4 +1,4 @@
-"""Every page is one file, and its policy allows what is in it and nothing else."""
+"""Every page is one file, its policy allows what is in it and nothing else, and operators' pages have their parts."""
 
 import base64
 import hashlib
@@ -56,3 +56,21 @@ def test_parts_stand_where_their_names_are() -> None:
 def test_a_port_tells_its_page_what_calls_it_has() -> None:
     for calls in Calls:
         assert f'<meta name="calls" content="{calls.value}">' in translation_page(calls, "").body.decode()
+
+
+def test_all_parts_are_in_place_with_their_licence() -> None:
+    html = status_page().body.decode()
+    assert "uPlot (v1.6.32)" in html
+    assert "Permission is hereby granted" in html
+    assert "Charts: uPlot 1.6.32" in html  # as the page itself says
+
+
+@pytest.mark.parametrize(("page", "name"), [(operators_page(), "Translate"), (status_page(), "Status")])
+def test_both_pages_have_both_tabs_and_say_which_is_open(page: Page, name: str) -> None:
+    html = page.body.decode()
+    assert re.findall(r'<a href="([^"]+)"', html) == ["./", "status"]
+    assert re.findall(r'aria-current="page">(\w+)<', html) == [name]
+
+
+def test_the_page_that_translates_uses_the_operators_calls() -> None:
+    assert b'<meta name="calls" content="operators">' in operators_page().body

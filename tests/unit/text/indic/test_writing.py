@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from service.text.indic.languages import BLOCKS, is_known
+from service.text.indic.languages import BLOCKS, conversion, is_known
 from service.text.indic.rewriting import letters, rewritten, rule, spans_in, traced
-from service.text.indic.scripts import conversion
 from service.text.indic.writing import SYMBOLS, reading, settled, written
 
 CASES: list[dict[str, Any]] = [
